@@ -131,6 +131,8 @@ def _add_tables(folder: Path) -> None:
     columns = {
         "condensed_id": pa.array(numbers, pa.string()),
         **{n: triples[n] for n in ("head_id", "relation_id", "tail_id", "literal", "qualifiers")},
+        "standard_relation": pa.array([""] * count, pa.string()),
+        "standard_turned": pa.array([False] * count, pa.bool_()),
         "anchor": pa.nulls(count, pa.string()),
         "anchor_class": pa.nulls(count, pa.string()),
         "derived_from": each,

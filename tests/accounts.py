@@ -146,6 +146,8 @@ def _condense(triples: list[dict[str, object]], said: Mapping[str, str]) -> dict
                 "condensed_id": f"condensed-{row['triple_id']}",
                 **{name: kept[name] for name in ("head_id", "relation_id", "tail_id", "literal")},
                 "qualifiers": [("time", "1950")] if len(group) > 1 else [],
+                "standard_relation": said[str(kept["triple_id"])],
+                "standard_turned": False,
                 "anchor": GENERAL + "employer" if len(group) > 1 else None,
                 "anchor_class": GENERAL + "Person" if len(group) > 1 else None,
                 "derived_from": keys,

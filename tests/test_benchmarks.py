@@ -51,6 +51,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "query": ("", "--triples 1000", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
     "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
+    "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),

@@ -227,6 +227,30 @@ def test_values_of_different_times_do_not_contradict(
     assert [kind for kind, _ in made.contradictions] == expected
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("5 km", "6 km", ["amount"]),
+        ("5 km", "6 boats", []),
+        ("5", "about 6", []),
+        ("1,000", "1000", []),
+    ],
+)
+def test_two_amounts_of_one_thing_in_one_unit_contradict(
+    first: str, second: str, expected: list[str]
+) -> None:
+    length = ("length of the Ourthe", "NOUN")
+    told = [say(length, "amounted to", (text, "LITERAL")) for text in (first, second)]
+    assert [kind for kind, _ in condense_statements(told).contradictions] == expected
+
+
+def test_amounts_of_different_years_do_not_contradict() -> None:
+    catch = ("catch of herring", "NOUN")
+    told = [say(catch, "amounted to", (text, "LITERAL")) for text in ("5 t", "6 t")]
+    times = {(catch[0], "amounted to", "5 t"): "1990", (catch[0], "amounted to", "6 t"): "1995"}
+    assert condense_statements(told, times=times).contradictions == []
+
+
 def test_contrary_relations_of_different_times_do_not_contradict() -> None:
     told = [say(ADA, "supports", LIND), say(ADA, "opposes", LIND)]
     ends = ADA[0], LIND[0]

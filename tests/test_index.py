@@ -176,7 +176,7 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         assert snapshot.state_condensed(key)[:3] == (row["head_id"], head["name"], head["type"])
         ((confidence, support, negated, hedged),) = snapshot.weigh_condensed([key])
         assert confidence == max(triples[t]["confidence"] for t in row["derived_from"])
-        assert support == len({raw["claim_id"] for raw in own})
+        assert support == len({document_of[raw["chunk_id"]] for raw in own})
         assert negated == any(raw["negated"] for raw in own)
         assert hedged == any(raw["modality"] or raw["attribution"] for raw in own)
         listed = Store(snapshot.folder).rows("condensed").list_of("documents", place)

@@ -114,6 +114,8 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "tail_id": "entity-stockholm",
             "literal": None,
             "qualifiers": [("time", "1628")],
+            "standard_relation": "place",
+            "standard_turned": False,
             "anchor": f"{NAMESPACE}place",
             "anchor_class": None,
             "derived_from": ["triple-1", "triple-2"],
@@ -170,7 +172,7 @@ def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]
 
 def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
-    said = "Vasa", "sank near", "Stockholm", {"time": "1628"}
+    said = "Vasa", "sank near", "Stockholm", "place", False, {"time": "1628"}
     assert rows == [(*said, 0.75, f"{NAMESPACE}place", 2)]
 
 

@@ -57,6 +57,17 @@ def score_clusters(ours: Sequence[Hashable], gold: Sequence[Hashable]) -> Cluste
     return ClusterScores(macro, micro, pairwise)
 
 
+def score_b3(ours: Sequence[Hashable], gold: Sequence[Hashable]) -> Score:
+    """B³ (Bagga and Baldwin, 1998): the mean over elements of what is right of their cluster."""
+    both = Counter(zip(ours, gold, strict=True))
+    sizes = [Counter(labels) for labels in (ours, gold)]
+    sides = [
+        sum(count**2 / size[pair[side]] for pair, count in sorted(both.items(), key=str))
+        for side, size in enumerate(sizes)
+    ]
+    return Score(*(total / len(ours) for total in sides))
+
+
 def _score_one_way(
     both: Counter[tuple[Hashable, Hashable]],
 ) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
--- The condensed graph with names in place of ids, what qualifies each fact, the confidence of its surest triple, and how many triples it stands for.
+-- The condensed graph with names in place of ids, its standard relations, what qualifies each fact, the confidence of its surest triple, and how many triples it stands for.
 CREATE OR REPLACE VIEW facts AS
 WITH weights AS (
     SELECT condensed_id, max(triples.confidence) AS confidence
@@ -11,6 +11,8 @@ SELECT
     heads.name AS head,
     relations.name AS relation,
     coalesce(tails.name, condensed.literal) AS tail,
+    condensed.standard_relation,
+    condensed.standard_turned,
     condensed.qualifiers,
     weights.confidence,
     condensed.anchor,

@@ -1,5 +1,6 @@
 """Facts that cannot hold together: they are reported, none is removed."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,13 +9,23 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kpyramid.condensation.graph import Column, Graph, Value, differ_in_time
+from kpyramid.condensation.graph import (
+    Column,
+    Graph,
+    Qualifiers,
+    Value,
+    differ_in_time,
+    read_value,
+)
 from kpyramid.condensation.merging import Condensation, Stated
+from kpyramid.documents.words import normalise_relation
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-Kind: TypeAlias = Literal["functional", "contrary"]
+Kind: TypeAlias = Literal["functional", "contrary", "amount"]
 Times: TypeAlias = Mapping[int, tuple[Value, ...]]
+_AMOUNT = re.compile(r"(?:text|year) ([-+~$€£¥]?)\d+(?:\.\d+)? *(\D*)")
+"""A value that is one number, before or after its unit; "2001" is read as a year."""
 _MOST = 16
 """Values of one subject that are compared with each other."""
 
@@ -54,7 +65,11 @@ def find_contradictions(
             if differ_in_time(*(times.get(row, ()) for row in rows)):
                 continue
             contrary.append(Contradiction("contrary", None, rows, found.reason))
-    return [*contrary, *_find_second_values(graph, made, stated, schema, times)]
+    return [
+        *contrary,
+        *_find_second_values(graph, made, stated, schema, times),
+        *_find_second_amounts(graph, made),
+    ]
 
 
 def _unite_times(graph: Graph, made: Condensation) -> Times:
@@ -102,6 +117,25 @@ def _find_second_values(
             label = schema.property_by_iri[iri].label
             detail = f"{graph.names[subject]}: {label} has one value, not {said}"
             yield Contradiction("functional", iri, tuple(v.row for v in ordered), detail)
+
+
+def _find_second_amounts(graph: Graph, made: Condensation) -> Iterator[Contradiction]:
+    """Things that amount to several numbers of one unit, said of the same group and time."""
+    keys = [normalise_relation(wording).key for wording in graph.wordings]
+    amounting = [at for at, key in enumerate(keys) if key == "amount to"]
+    standing = made.stands == np.arange(len(graph))
+    told: dict[tuple[int, str, Qualifiers], list[int]] = defaultdict(list)
+    rows = np.flatnonzero(standing & np.isin(graph.relations, amounting) & (graph.tails < 0))
+    for row in rows.tolist():
+        amount = _AMOUNT.fullmatch(read_value(graph.texts[graph.literals[row]]).stem)
+        if amount:
+            held = graph.qualifiers.get(row, frozenset())
+            told[int(graph.heads[row]), amount[1] + amount[2], held].append(row)
+    for (head, _, _), found in sorted(told.items(), key=lambda entry: entry[1]):
+        if len(found) > 1:
+            said = ", ".join(graph.texts[graph.literals[row]] for row in found)
+            detail = f"{graph.names[head]}: one amount, not {said}"
+            yield Contradiction("amount", None, tuple(found), detail)
 
 
 def _read_fact(

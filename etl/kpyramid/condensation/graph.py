@@ -90,6 +90,8 @@ def differ_in_time(one: Sequence[Value], other: Sequence[Value]) -> bool:
 # Facts as columns.
 
 Column = npt.NDArray[np.int64]
+Qualifiers = frozenset[tuple[str, str]]
+"""Role and value of each circumstance of a fact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +99,8 @@ class Graph:
     """Facts as columns of equal length n: places of heads, relations and tails in their tables.
 
     `tails`: -1 where the tail is a literal; `literals`: the place of its text in `texts`, else -1.
-    `names`, `types`: of the entities. `wordings`, `support`: of the relations. `times`: those that
-    qualify facts, by row.
+    `names`, `types`: of the entities. `wordings`, `support`: of the relations. `qualifiers`: of the
+    facts that have any, by row; `times`: those among them.
     """
 
     heads: Column
@@ -110,6 +112,7 @@ class Graph:
     types: Sequence[str]
     wordings: Sequence[str]
     support: Sequence[int]
+    qualifiers: Mapping[int, Qualifiers]
     times: Mapping[int, tuple[Value, ...]]
 
     def __len__(self) -> int:

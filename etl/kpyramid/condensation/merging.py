@@ -254,7 +254,7 @@ def find_anchors(
     for head, by_tail in used.items():
         ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
         for tail, places in by_tail.items():
-            fitting = [at for at, (p, _) in enumerate(named) if _can_join(head, tail, p, schema)]
+            fitting = [at for at, (p, _) in enumerate(named) if can_join(head, tail, p, schema)]
             rows = np.array(sorted(places))
             best: dict[tuple[str, int], float] = {}
             nearest = find_nearest(
@@ -273,7 +273,7 @@ def find_anchors(
     return [tuple(Anchor(iri, p[1]) for _, iri in sorted(near.get(p, ()))) for p in phrases]
 
 
-def _can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
+def can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether a property can join things of these classes; what is not known may fit."""
     if not _is_near(head, prop.domain, schema):
         return False
@@ -291,6 +291,8 @@ def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:
 
 # The condensed graph: which fact stands for which, and what contradicts what.
 
+Said: TypeAlias = tuple[str, _Class, _Class]
+"""A wording with the classes of its head and tail."""
 Stated = Mapping[str, Set[str]]
 """The properties that a wording states in words of the ontology."""
 _Form = tuple[str, bool, bool]
@@ -298,8 +300,12 @@ _Form = tuple[str, bool, bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linked:
-    """The anchors near each fact: `near[phrase_of[row]]`, the nearest first."""
+    """The phrases of the facts, and the anchors near each, the nearest first.
 
+    `phrase_of[row]`: the place of a fact's phrase in `phrases` and in `near`.
+    """
+
+    phrases: Sequence[Said]
     near: Sequence[tuple[Anchor, ...]]
     phrase_of: Column
 
@@ -347,7 +353,7 @@ def link_facts(
         (graph.wordings[relation], names[head], names[tail])
         for relation, head, tail in zip(*(c.tolist() for c in columns), strict=True)
     ]
-    return Linked(find_anchors(phrases, schema, settings, embedder), phrase_of)
+    return Linked(phrases, find_anchors(phrases, schema, settings, embedder), phrase_of)
 
 
 def list_compared(graph: Graph) -> set[str]:

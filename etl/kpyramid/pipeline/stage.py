@@ -126,7 +126,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=8,
+        version=9,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -141,7 +141,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=4,
+        version=5,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser"),

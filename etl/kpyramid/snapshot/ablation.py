@@ -106,6 +106,7 @@ def _filter_instances(store: Store) -> pa.Table:
 def _remove_condensation(store: Store, folder: Path) -> None:
     """Every triple as a condensed fact that stands for itself alone."""
     triples = store.table("triples")
+    wording = map_column(store.table("relations"), "relation_id", "name")
     said = ("head_id", "relation_id", "tail_id", "literal", "qualifiers")
     columns = {name: triples[name].combine_chunks() for name in said}
     nothing = pa.nulls(triples.num_rows, pa.string())
@@ -113,6 +114,8 @@ def _remove_condensation(store: Store, folder: Path) -> None:
         {
             "condensed_id": _name_facts(triples),
             **columns,
+            "standard_relation": [wording[key] for key in triples["relation_id"].to_pylist()],
+            "standard_turned": [False] * triples.num_rows,
             "anchor": nothing,
             "anchor_class": nothing,
             "derived_from": [[key] for key in triples["triple_id"].to_pylist()],

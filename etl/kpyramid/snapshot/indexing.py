@@ -175,7 +175,7 @@ def list_mentions(tables: Tables) -> dict[str, Any]:
 
 
 def list_facts(tables: Tables) -> dict[str, Any]:
-    """Columns of the condensed facts: ends and relation as rows, support, places, documents.
+    """Columns of the condensed facts: ends and relation as rows, places, documents.
 
     A fact rests on the triples it stands for, these on their raw triples, these on the spans of
     the claims they were read from. Its documents are those that say as much, so that what may be
@@ -206,7 +206,6 @@ def list_facts(tables: Tables) -> dict[str, Any]:
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),
         "confidence": confidence,
-        "support": to_claims.count(count).astype(np.int32),
         "negated": _mark(count, to_raw, combine(raw["negated"])),
         "hedged": _mark(
             count,

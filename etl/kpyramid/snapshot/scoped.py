@@ -370,13 +370,8 @@ class ScopedView(View):
         return tuple(write_qualifiers(united))
 
     def count_support(self, row: int) -> int:
-        """See `View`; no more than there are places that are seen."""
-        support = super().count_support(row)
-        if not self._divides:
-            return support
-        chunks = self.rows("condensed").list_of("place_chunks", row)
-        documents = self.rows("chunks").numbers("document")[chunks]
-        return min(support, int(self._documents[documents].sum()))
+        """See `View`."""
+        return int(self._documents[self.rows("condensed").list_of("documents", row)].sum())
 
     def text_of(self, table: str, row: int) -> str:
         """See `View`; of a fact only those words that its names and wordings let be seen."""
@@ -492,6 +487,16 @@ class ScopedView(View):
         """What qualifies the triples that are seen."""
         return map_column(self.table("triples"), "triple_id", "qualifiers")
 
+    @cached_property
+    def _wordings(self) -> Mapping[str, str]:
+        """The relations that are seen, by their ids."""
+        return map_column(self.table("relations"), "relation_id", "name")
+
+    @cached_property
+    def _standards(self) -> frozenset[str]:
+        """The standard relations that may be seen: properties, and wordings of texts."""
+        return frozenset(p.label for p in self.schema.properties) | {*self._wordings.values()}
+
     def _filter_relations(self, whole: pa.Table) -> pa.Table:
         forms = self._relation_forms
         rows = whole.filter(pa.array(forms.owners)).to_pylist()
@@ -510,6 +515,9 @@ class ScopedView(View):
         kept = [pair for pair in pairs if pair[0] in self._triples.seen]
         hidden = {row["anchor"], row["anchor_class"]} & self._hidden_terms
         same = (key for key, how in kept if how != "broader")
+        if row["standard_relation"] not in self._standards:
+            own = self._wordings[row["relation_id"]]
+            row |= {"standard_relation": own, "standard_turned": False}
         return row | {
             "qualifiers": unite_qualifiers(pair for key in same for pair in self._said[key]),
             "derived_from": [key for key, _ in kept],

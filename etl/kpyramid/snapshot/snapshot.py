@@ -29,7 +29,7 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 _MENTION = ("text", "type", "start", "end")
 
 Weight = tuple[float, int, bool, bool]
-"""Confidence of the best triple, statements, whether one is negated, whether one is hedged."""
+"""Confidence of the best triple, documents, whether one is negated, whether one is hedged."""
 
 
 def open_snapshot(
@@ -307,8 +307,8 @@ class Snapshot:
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
         """For each of some facts how well it is supported.
 
-        Confidence of the best triple it stands for, number of statements that support it, no more
-        than are seen, whether any is negated, whether any has a modality or an attribution.
+        Confidence of the best triple it stands for, number of documents that state it, of those
+        that are seen, whether any is negated, whether any has a modality or an attribution.
 
         Raises:
             KeyError: a key is unknown.

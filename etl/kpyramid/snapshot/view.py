@@ -152,8 +152,8 @@ class View:
         return tuple(self.rows("condensed").value("qualifiers", row))
 
     def count_support(self, row: int) -> int:
-        """How many statements that are seen support a condensed fact."""
-        return int(self.rows("condensed").numbers("support")[row])
+        """How many documents that are seen state a condensed fact."""
+        return len(self.rows("condensed").list_of("documents", row))
 
     def text_of(self, table: str, row: int) -> str:
         """The words that a row was embedded by."""

@@ -169,6 +169,11 @@ class _Claim:
     def _fit(self, ends: Ends, *, surely: bool) -> bool:
         return self.sense.fits((ends[1], ends[0]) if self.turned else ends, surely=surely)
 
+    def asks_for(self, ends: Ends) -> bool:
+        """Whether its meaning names the types of both ends."""
+        wanted = self.sense.meaning.ends[::-1] if self.turned else self.sense.meaning.ends
+        return all(kinds and end in kinds for end, kinds in zip(ends, wanted, strict=True))
+
 
 class Comparer:
     """Compares wordings; pure, keeps what it has read.
@@ -187,7 +192,9 @@ class Comparer:
     def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
-        claims = self._list_claims(wording)
+        listed = self._list_claims(wording)
+        # `works in` a college is no field of work.
+        claims = tuple(c for c in listed if c.asks_for(ends)) or listed
         fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
         if not fitting:
             return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)

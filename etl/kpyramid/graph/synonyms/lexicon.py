@@ -84,16 +84,16 @@ class Lexicon:
     against: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def find_senses(self, frame: Frame) -> list[tuple[Sense, bool]]:
-        """The senses of a wording, and whether it reads from tail to head of each."""
+        """The senses of a wording, the likelier first, and whether it reads from tail to head."""
+        found: dict[tuple[Sense, bool], None] = {}
         for key, turned in ((frame.key, frame.turned), *frame.alternates):
-            known = self.senses.get(key)
-            if known:
-                fitting = [s for s in known if s.qualities <= frame.qualities]
-                agreeing = [s for s in fitting if s.negated == frame.negated]
-                fitting = sorted(agreeing or fitting, key=lambda s: s.weak)
-                most = max((len(s.qualities) for s in fitting), default=0)
-                return [(s, s.turned != turned) for s in fitting if len(s.qualities) == most]
-        return []
+            known = self.senses.get(key, ())
+            fitting = [s for s in known if s.qualities <= frame.qualities]
+            agreeing = [s for s in fitting if s.negated == frame.negated]
+            fitting = sorted(agreeing or fitting, key=lambda s: s.weak)
+            most = max((len(s.qualities) for s in fitting), default=0)
+            found |= {(s, s.turned != turned): None for s in fitting if len(s.qualities) == most}
+        return list(found)
 
     def find_contraries(self, name: str) -> frozenset[str]:
         """The meanings that cannot hold with a meaning of the same ends in the same order."""

@@ -411,13 +411,14 @@ def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
 def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
     if not rest:
         return ("be a" if indefinite else "be"), False, []
+    listed = rest[:2] == ["one", "of"] or (rest[0] == "among" and rest[-1] in {"of", "in"})
     if rest[:2] == ["one", "of"]:
         rest = rest[2:]
         if rest and lemmatise(rest[0]) in w.SHARED_ROLES:
             draft.qualities.add("joint")
         elif any(map(_is_singling, rest)):
             draft.qualities.add("among")
-    elif rest[0] == "among" and rest[-1] in {"of", "in"}:
+    elif listed:
         rest = rest[1:]
         if any(map(_is_singling, rest)):
             draft.qualities.add("among")
@@ -431,6 +432,8 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
         others += _list_contained(rest[2:])
     if len(rest) > 1 and rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]):
         others.append((_join("have", rest[:-1]), True))
+        if listed:  # one of the churches of a town is a church in it
+            others.append((_join("be", [*rest[:-1], "in"]), False))
     if len(rest) == 2 and rest[1] in w.PREPOSITIONS:
         noun = lemmatise(rest[0])
         for verb in _find_acting(noun):
@@ -460,7 +463,8 @@ def _spell_having(rest: list[str]) -> _Spelt:
     listed = rest[2:] if rest[:2] == ["one", "of"] else rest[1:] if rest[0] == "among" else []
     if listed and not any(map(_is_singling, listed)):
         key, turned, others = _spell_having(listed)
-        return key, turned, [*others, *_list_contained(listed)]
+        contained = _list_contained(listed)
+        return contained[-1][0], True, [(key, turned), *contained, *others]
     if rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]) and len(rest) > 1:
         return _join("have", rest), False, [(_join("have", rest[:-1]), False)]
     if not w.PREPOSITIONS.isdisjoint(rest):
@@ -498,7 +502,7 @@ def _join(verb: str, rest: list[str]) -> str:
 def _spell_inner(word: str) -> str:
     if word in w.PREPOSITIONS or word in w.BE:
         return word
-    base = lemmatise(word)
+    base = lemmatise(lemmatise(word))  # a plural in American spelling, then its British form
     if word.endswith("est") and base != word:
         return word
     return w.ALIKE.get(base, base)

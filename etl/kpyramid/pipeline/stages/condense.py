@@ -6,7 +6,7 @@ is reported, and stays.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from itertools import compress
 
@@ -25,6 +25,7 @@ from kpyramid.condensation.merging import (
     link_facts,
     list_compared,
 )
+from kpyramid.condensation.standard import Standard, name_relations
 from kpyramid.documents.qualifiers import list_values, unite_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
@@ -78,7 +79,8 @@ def run(
             make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
         ]
     found = find_contradictions(graph, made, stated, schema)
-    keys, condensed = _build_condensed(triples, made, linked)
+    standards = name_relations(graph, linked, stated, schema, comparer)
+    keys, condensed = _build_condensed(triples, made, linked, standards)
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
     del graph, linked, made
@@ -117,7 +119,7 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
 
 
 def _build_condensed(
-    triples: pa.Table, made: Condensation, linked: Linked
+    triples: pa.Table, made: Condensation, linked: Linked, standards: Sequence[Standard]
 ) -> tuple[dict[int, str], pa.Table]:
     """The table, and the key of each row of `triples` that stands for itself and others."""
     order = np.lexsort((np.arange(len(made.stands)), made.stands))
@@ -128,12 +130,15 @@ def _build_condensed(
         content_id("condensed", *(part or "" for part in said))
         for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
     ]
+    named = [standards[row] for row in rows.tolist()]
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns |= {
         "condensed_id": pa.array(keys, pa.string()),
         "qualifiers": _unite_qualifiers(triples, made, rows),
+        "standard_relation": pa.array([standard.name for standard in named], pa.string()),
+        "standard_turned": pa.array([standard.turned for standard in named], pa.bool_()),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
@@ -172,6 +177,7 @@ def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -
 
 def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
     """The tables as columns."""
+    held = {row: pairs for row, pairs in enumerate(triples["qualifiers"].to_pylist()) if pairs}
     literals = triples["literal"].combine_chunks().dictionary_encode()
     codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return Graph(
@@ -184,9 +190,10 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         types=entities["type"].to_pylist(),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
+        qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
         times={
             row: times
-            for row, pairs in enumerate(triples["qualifiers"].to_pylist())
+            for row, pairs in held.items()
             if (times := tuple(map(read_value, list_values(pairs, "time"))))
         },
     )

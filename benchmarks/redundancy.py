@@ -1,0 +1,221 @@
+"""Relation names and facts said more than once: Text2KGBench's WebNLG part, a document a sentence.
+
+Its gold facts (Gardent et al., ACL 2017; Mihindukulasooriya et al., ISWC 2023) are said in several
+sentences, and a gold relation in many wordings. The sentences are built into a pyramid with the
+general ontology, by rules. Labelled are the triples of a sentence whose ends match those of its
+gold facts (by the rule of `musique.py`), where these have one relation. Each row labels them:
+
+`none`: in the words of the sentence. `rules`: by relation and ends of the condensed fact.
+`standard`: the same by its standard relation.
+
+`b3_*` (Bagga and Baldwin, 1998) and `pairwise_f1` compare the relations with the gold relations,
+`merge_*` the facts with the gold facts, pair by pair. `distinct_facts_at_10`: the gold facts among
+the ten facts nearest to a gold fact's subject and relation, by the vectors of their words.
+`halves`: the ontologies by the first byte of the name's SHA-256, of which half 0 may be read.
+"""
+
+import json
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from condensation import READS, Tables, build_pyramid, read_matrix, run_condense
+from embedding import open_embedder
+from options import explain_faults, print_figures, read_options, report
+from sets.canon import score_b3, score_clusters
+from sets.musique import list_words, matches
+from sets.text2kgbench import clean_name
+from text2kgbench import find_number, read_lines
+
+from kpyramid.embeddings.port import Embedder
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.contracts import map_column
+
+FOLDER = "text2kgbench_public"
+GROUP = "dbpedia_webnlg"
+ROWS = ("none", "rules", "standard")
+RANK = 10
+Gold = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A fact as one row has it; `turned`: it reads from the gold fact's object to its subject."""
+
+    head: Hashable
+    relation: str
+    tail: Hashable
+    turned: bool
+    words: str
+
+    @property
+    def name(self) -> Hashable:
+        """Its relation, as it reads."""
+        return self.relation.casefold(), self.turned
+
+    @property
+    def fact(self) -> Hashable:
+        """Its relation with its ends."""
+        return self.head, self.relation.casefold(), self.tail
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A triple of a sentence: the gold fact that it states, and its label in each row."""
+
+    gold: Gold
+    labels: Mapping[str, Label]
+
+
+def read_sentences(data: Path, half: int, limit: int | None) -> dict[str, set[Gold]]:
+    """The gold facts of each sentence of the ontologies of a half."""
+    found: dict[str, set[Gold]] = defaultdict(set)
+    for path in sorted(data.rglob(f"{GROUP}/ontologies/*.json")):
+        base, number = path.parent.parent, find_number(path.name)
+        name = str(json.loads(path.read_text("utf-8"))["id"]).rpartition("_")[2]
+        if sha256(name.encode()).digest()[0] % 2 != half:
+            continue
+        for part in ("ground_truth", "train"):
+            for row in list(read_lines(base / part, number))[:limit]:
+                found[row["sent"]] |= {
+                    (clean_name(t["sub"]), t["rel"], clean_name(t["obj"])) for t in row["triples"]
+                }
+    return found
+
+
+def list_stated(
+    snapshot: Snapshot, made: Tables, sentences: Mapping[str, set[Gold]]
+) -> Iterator[Stated]:
+    """The triples whose ends are those of one gold relation of their sentence."""
+    document = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
+    text = map_column(snapshot.table("documents"), "document_id", "text")
+    names = map_column(snapshot.table("entities"), "entity_id", "name")
+    wording = map_column(snapshot.table("relations"), "relation_id", "name")
+    raws = {row["raw_triple_id"]: row for row in snapshot.table("raw_triples").to_pylist()}
+    triples = {row["triple_id"]: row for row in snapshot.table("triples").to_pylist()}
+    for fact in made["condensed"].to_pylist():
+        head, tail = fact["head_id"], fact["tail_id"] or fact["literal"]
+        for triple in map(triples.__getitem__, fact["derived_from"]):
+            for raw in map(raws.__getitem__, triple["raw_triple_ids"]):
+                found = find_gold(raw, sentences[text[document[raw["chunk_id"]]]])
+                if found is None:
+                    continue
+                gold, turned = found
+                own = raw["head"].casefold(), raw["relation"], raw["tail"].casefold()
+                back = turned != (triple["head_id"] != head)
+                rules = head, wording[fact["relation_id"]], tail
+                standard = head, fact["standard_relation"], tail
+                flipped = fact["standard_turned"]
+                ways = (
+                    (own, turned),
+                    (rules, back),
+                    (standard[:: -1 if flipped else 1], back ^ flipped),
+                )
+                labels = {
+                    row: Label(*said, way, " ".join(names.get(word, word) for word in said))
+                    for row, (said, way) in zip(ROWS, ways, strict=True)
+                }
+                yield Stated(gold, labels)
+
+
+def find_gold(raw: Mapping[str, str], golds: set[Gold]) -> tuple[Gold, bool] | None:
+    """The gold fact that has a triple's ends, and whether turned; None where several relations."""
+    head, tail = list_words(raw["head"]), list_words(raw["tail"])
+    found = []
+    for gold in sorted(golds):
+        one, other = list_words(gold[0]), list_words(gold[2])
+        if matches(head, one) and matches(tail, other):
+            found.append((gold, False))
+        elif matches(head, other) and matches(tail, one):
+            found.append((gold, True))
+    return found[0] if len({gold[1] for gold, _ in found}) == 1 else None
+
+
+def score_row(row: str, stated: Sequence[Stated], embedder: Embedder) -> dict[str, float]:
+    """The figures of one row."""
+    labels = [one.labels[row] for one in stated]
+    names, facts = [label.name for label in labels], [label.fact for label in labels]
+    b3 = score_b3(names, [one.gold[1] for one in stated])
+    relations = score_clusters(names, [one.gold[1] for one in stated])
+    merged = score_clusters(facts, [one.gold for one in stated]).pairwise
+    return {
+        "b3_precision": round(b3.precision, 4),
+        "b3_recall": round(b3.recall, 4),
+        "b3_f1": round(b3.f1, 4),
+        "pairwise_f1": round(relations.pairwise.f1, 4),
+        "merge_precision": round(merged.precision, 4),
+        "merge_recall": round(merged.recall, 4),
+        f"distinct_facts_at_{RANK}": count_distinct(row, stated, embedder),
+    }
+
+
+def count_distinct(row: str, stated: Sequence[Stated], embedder: Embedder) -> float:
+    """Gold facts among the facts nearest to a gold fact's subject and relation, a mean."""
+    words: dict[Hashable, str] = {}
+    golds: dict[Hashable, set[Gold]] = defaultdict(set)
+    for one in stated:
+        label = one.labels[row]
+        words.setdefault(label.fact, label.words)
+        golds[label.fact].add(one.gold)
+    asked = sorted({f"{one.gold[0]} {split_camel(one.gold[1])}" for one in stated})
+    cosines = embedder.embed(asked) @ embedder.embed(list(words.values())).T
+    keys = list(words)
+    nearest = np.argsort(-cosines, axis=1, kind="stable")[:, :RANK].tolist()
+    counts = [len(set().union(*(golds[keys[at]] for at in found))) for found in nearest]
+    return round(sum(counts) / len(counts), 2)
+
+
+def split_camel(label: str) -> str:
+    """A relation's label in words: "academicStaffSize" is "academic staff size"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label).replace("_", " ").lower()
+
+
+def measure_half(data: Path, half: int, limit: int | None, folder: Path) -> dict[str, Any]:
+    """The rows of one half; a next run finds its pyramid in the folder."""
+    with explain_faults(data, FOLDER):
+        sentences = read_sentences(data, half, limit)
+        if not sentences:
+            raise ValueError(f"no {GROUP}/ontologies/*.json of half {half}")
+    report(f"Building a pyramid of {len(sentences)} sentences")
+    folder.mkdir(parents=True, exist_ok=True)
+    snapshot = build_pyramid([{"title": "", "text": text} for text in sentences], folder)
+    vectors = snapshot.table("vectors")
+    known = dict(zip(vectors["text"].to_pylist(), read_matrix(vectors), strict=True))
+    embedder = open_embedder(known)
+    made = run_condense({name: snapshot.table(name) for name in READS}, embedder)
+    stated = list(list_stated(snapshot, made, sentences))
+    report(f"Scoring {len(stated)} triples that state a gold fact")
+    rows = {row: score_row(row, stated, embedder) for row in ROWS}
+    return {**rows, "stated": {"triples": len(stated), "facts": len({one.gold for one in stated})}}
+
+
+def measure(data: Path, limit: int | None, kept: Path) -> dict[str, Any]:
+    """The figures of both halves."""
+    halves = {str(half): measure_half(data, half, limit, kept / str(half)) for half in (0, 1)}
+    return {
+        **{row: {half: figures[row] for half, figures in halves.items()} for row in ROWS},
+        "stated": {half: figures["stated"] for half, figures in halves.items()},
+    }
+
+
+def main() -> None:
+    options = read_options(
+        __doc__,
+        folder=FOLDER,
+        limit="the first N sentences of each file only",
+        values={"--kept": "a folder for the pyramids, which a next run finds built"},
+    )
+    place = nullcontext(options.kept) if options.kept else tempfile.TemporaryDirectory()
+    with place as folder:
+        print_figures(measure(options.data, options.limit, Path(folder)), options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from kpyramid.condensation.graph import Graph, Value, read_values
+from kpyramid.condensation.merging import LITERAL, Ends, Linked, Said, Stated, can_join
+from kpyramid.graph.synonyms.comparison import Comparer, Reading
+from kpyramid.ontology.names import XSD
+from kpyramid.ontology.schema import OntologyProperty, Schema
+
+_Key: TypeAlias = tuple[str, bool, frozenset[str]]
+"""What the wordings of a relation have in common: meaning or base form, denial, qualities."""
+_Read: TypeAlias = tuple[_Key, bool]
+"""A relation, and whether the wording reads from its tail to its head."""
+_Name: TypeAlias = tuple[str, bool]
+"""A name of a relation, and whether it reads from its tail to its head."""
+_United: TypeAlias = Mapping[_Key, _Read]
+_MOST = 64
+"""Relations near an anchor that a further one is compared with."""
+_NUMBER = re.compile(r"text [-+~$€£¥]?\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """The name of a fact's relation; `turned`: it reads from the fact's tail to its head."""
+
+    name: str
+    turned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """A wording with the classes and the types of its ends, as `count` facts have it."""
+
+    said: Said
+    ends: Ends
+    anchors: frozenset[str]
+    count: int
+    read: _Read
+
+    @property
+    def has_value(self) -> bool:
+        """Whether its tail is a literal."""
+        return (self.said[2] or "").startswith(LITERAL)
+
+
+def name_relations(
+    graph: Graph, linked: Linked, stated: Stated, schema: Schema, comparer: Comparer
+) -> list[Standard]:
+    """The standard relation of each fact.
+
+    Wordings are one relation where they have one meaning between ends of their types, and where
+    both are near one anchor (in its X_k, PolyRAG §III-C) and say the same. It is called by the
+    property that it states between such ends, else as most of its facts are.
+    """
+    phrases, phrase_of = _list_phrases(graph, linked, comparer)
+    properties = [p for p in schema.properties if p.range != XSD + "string"]  # fits any tail
+    united = _unite_near(phrases, properties, comparer)
+    reads = [_follow(phrase.read, united) for phrase in phrases]
+    stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
+    names = _choose_names(phrases, reads, stating, schema)
+    return [names[at] for at in phrase_of]
+
+
+def _list_phrases(
+    graph: Graph, linked: Linked, comparer: Comparer
+) -> tuple[list[_Phrase], Sequence[int]]:
+    """The phrases of the graph, and the place of each fact's."""
+    types: dict[str, int] = {}
+    own = [*graph.types, *map(_find_type, read_values(graph))]
+    type_of = np.array([types.setdefault(kind, len(types)) for kind in own], dtype=np.int64)
+    tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
+    rows = np.stack([linked.phrase_of, type_of[graph.heads], type_of[tails]])
+    found, phrase_of, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
+    names, phrases = list(types), []
+    for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):
+        said, ends = linked.phrases[at], (names[head], names[tail])
+        anchors = frozenset(anchor.property_iri for anchor in linked.near[at])
+        phrases.append(_Phrase(said, ends, anchors, count, _find_read(said[0], ends, comparer)))
+    return phrases, phrase_of.ravel().tolist()
+
+
+def _find_type(value: Value) -> str:
+    """The type of a literal, as recognisers call it."""
+    if value.stem.startswith("year "):
+        return "DATE"
+    return "CARDINAL" if _NUMBER.match(value.stem) else LITERAL
+
+
+def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
+    reading: Reading = comparer.read(wording, ends)
+    key = f"[{reading.meaning}]" if reading.meaning else reading.key
+    return (key, reading.negated, reading.qualities), reading.turned
+
+
+def _order_read(read: _Read) -> tuple[object, ...]:
+    (words, negated, qualities), turned = read
+    return words, negated, sorted(qualities), turned
+
+
+def _follow(read: _Read, united: _United) -> _Read:
+    key, turned = read
+    if key not in united:
+        return read
+    other, flipped = united[key]
+    return other, turned != flipped
+
+
+def _unite_near(
+    phrases: Sequence[_Phrase], properties: Sequence[OntologyProperty], comparer: Comparer
+) -> _United:
+    """For relations that no lexicon knows, that one near the same anchor that says the same.
+
+    Each is compared with those that others will be called by, never along a chain.
+    """
+    near: dict[str, list[_Phrase]] = defaultdict(list)
+    for phrase in sorted(phrases, key=lambda p: (-p.count, p.said[0], p.ends)):
+        for anchor in phrase.anchors:
+            near[anchor].append(phrase)
+    united: dict[_Key, _Read] = {}
+    for prop in properties:
+        first: dict[_Key, tuple[str, bool]] = {}
+        for name in (prop.label, *prop.alt_labels):
+            key, turned = _find_read(name, ("", ""), comparer)
+            first.setdefault(key, (name, turned))
+        for phrase in near[prop.iri]:
+            key, turned = phrase.read
+            if key in first or key in united:
+                continue
+            wording = phrase.said[0]
+            for other, (name, other_turned) in list(first.items())[:_MOST]:
+                verdict = comparer.compare(wording, name)
+                if verdict.likeness == "equivalent" and not key[0].startswith("["):
+                    united[key] = other, (turned != other_turned) != verdict.turned
+                    break
+            else:
+                first[key] = wording, turned
+    return united
+
+
+def _list_properties(
+    phrases: Sequence[_Phrase],
+    reads: Sequence[_Read],
+    properties: Sequence[OntologyProperty],
+    stated: Stated,
+    schema: Schema,
+    comparer: Comparer,
+    united: _United,
+) -> list[set[tuple[str, bool]]]:
+    """The properties that each phrase states, with whether it reads from value to subject.
+
+    It states them in words of the ontology, or in others of one meaning, and its ends fit.
+    """
+    known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[tuple[str, bool]]]] = {}
+
+    def read_names(ends: Ends, head: str | None, tail: str | None) -> None:
+        found = known[ends, head, tail] = defaultdict(set)
+        for prop in properties:
+            for turned in (False, True):
+                own, other = (tail, head) if turned else (head, tail)
+                if can_join(own, other, prop, schema):
+                    reads = Counter(
+                        _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
+                        for name in (f"has {prop.label}", *prop.alt_labels)
+                    )
+                    key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
+                    found[key, way != turned].add((prop.iri, turned))
+
+    stating = []
+    for phrase, read in zip(phrases, reads, strict=True):
+        wording, head, tail = phrase.said
+        if (phrase.ends, head, tail) not in known:
+            read_names(phrase.ends, head, tail)
+        found = set(known[phrase.ends, head, tail].get(read, ()))
+        own = stated.get(wording, frozenset())
+        found |= {
+            (p.iri, False)
+            for p in properties
+            if p.iri in own and read[0][0][0] != "[" and can_join(head, tail, p, schema)
+        }
+        stating.append(found)
+    return stating
+
+
+def _choose_names(
+    phrases: Sequence[_Phrase],
+    reads: Sequence[_Read],
+    stating: Sequence[set[tuple[str, bool]]],
+    schema: Schema,
+) -> list[Standard]:
+    """The name of each phrase: of a property and its inverse the one that more facts state.
+
+    Without a property it is called as most others of its relation that have values too, or things.
+    """
+    weight: Counter[str] = Counter()
+    for phrase, found in zip(phrases, stating, strict=True):
+        weight.update({iri: phrase.count for iri, turned in found if not turned})
+    own: list[_Name | None] = []
+    named: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
+    worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
+    for phrase, (key, turned), found in zip(phrases, reads, stating, strict=True):
+        group = key, phrase.has_value
+        pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
+        if pairs:
+            iri, way = min(pairs, key=lambda pair: (-weight[pair[0]], pair))
+            name = schema.property_by_iri[iri].label, way != turned
+            own.append(name)
+            named[group][name] += phrase.count
+        else:
+            own.append(None)
+            worded[group][phrase.said[0], turned] += phrase.count
+    usual = {
+        group: min(counts, key=lambda name: (-counts[name], name))
+        for group, counts in (worded | named).items()
+    }
+    names = [
+        (name or usual[key, phrase.has_value], turned)
+        for phrase, (key, turned), name in zip(phrases, reads, own, strict=True)
+    ]
+    return [Standard(name, way != turned) for (name, way), turned in names]
+
+
+def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:
+    yield iri, turned
+    inverse = schema.property_by_iri[iri].inverse_of
+    if inverse is not None:
+        yield inverse, not turned

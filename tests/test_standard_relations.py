@@ -1,0 +1,95 @@
+"""Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import pytest
+
+from kpyramid.graph.synonyms.comparison import Comparer
+from tests.planted import MemoEmbedder, Statement, condense_statements
+
+ADA, BELA = ("Ada Byron", "PERSON"), ("Bela Kiss", "PERSON")
+LIND, ORME = ("Lind Institute", "ORG"), ("Orme College", "ORG")
+PUBLISHED = (
+    "has published research in",
+    "has published research articles on",
+    "has published a paper in",
+    "has work published in",
+)
+
+
+def say(head: tuple[str, str], wording: str, tail: tuple[str, str]) -> Statement:
+    return (*head, wording, *tail)
+
+
+def name_relations(statements: Sequence[Statement]) -> dict[tuple[str, str], tuple[str, bool]]:
+    """The standard relation of each condensed fact by its head and wording."""
+    made = condense_statements(statements)
+    name = {r["relation_id"]: r["name"] for r in made.tables["relations"].to_pylist()}
+    entity = {r["entity_id"]: r["name"] for r in made.tables["entities"].to_pylist()}
+    return {
+        (entity[row["head_id"]], name[row["relation_id"]]): (
+            row["standard_relation"],
+            row["standard_turned"],
+        )
+        for row in made.rows
+    }
+
+
+def test_the_papers_two_wordings_of_working_somewhere_are_one_fact() -> None:
+    found = name_relations([say(ADA, "works in", LIND), say(ADA, "is with", LIND)])
+    assert list(found.values()) == [("employer", False)]
+
+
+def test_the_papers_two_wordings_are_one_relation_whatever_their_ends() -> None:
+    found = name_relations([say(ADA, "works in", LIND), say(BELA, "is with", ORME)])
+    assert set(found.values()) == {("employer", False)}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(("one", "other"), list(combinations(PUBLISHED, 2)))
+def test_the_papers_four_wordings_of_publishing_say_the_same(one: str, other: str) -> None:
+    verdict = Comparer(MemoEmbedder()).compare(one, other, ("PERSON", "NOUN"))
+    assert (verdict.likeness, verdict.turned) == ("equivalent", False)
+
+
+def test_the_kind_of_the_tail_tells_an_employer_from_a_field() -> None:
+    field = ("number theory", "NOUN")
+    found = name_relations([say(ADA, "works in", LIND), say(BELA, "works in", field)])
+    assert found["Ada Byron", "works in"] == ("employer", False)
+    assert found["Bela Kiss", "works in"] == ("works in", False)
+
+
+def test_a_date_and_a_place_of_birth_are_two_relations_in_one_wording() -> None:
+    place, year = ("Ghent", "GPE"), ("1815", "LITERAL")
+    found = name_relations([say(ADA, "was born in", place), say(BELA, "was born in", year)])
+    assert {name for name, _ in found.values()} == {"birth place", "birth year"}
+
+
+def test_what_reads_from_the_other_end_has_the_same_name_and_says_so() -> None:
+    found = name_relations([say(ADA, "founded", LIND), say(ORME, "was founded by", BELA)])
+    (active, passive) = found["Ada Byron", "founded"], found["Orme College", "was founded by"]
+    assert active[0] == passive[0]
+    assert active[1] != passive[1]
+
+
+def test_without_a_property_the_commonest_wording_stands_for_all() -> None:
+    rivals = [(f"Rival {n}", "PERSON") for n in range(3)]
+    said = [say(ADA, "defeated", rival) for rival in rivals[:2]]
+    found = name_relations([*said, say(rivals[2], "was beaten by", BELA)])
+    assert found["Ada Byron", "defeated"] == ("defeated", False)
+    assert found["Rival 2", "was beaten by"] == ("defeated", True)
+
+
+def test_a_possibility_is_not_called_as_the_fact() -> None:
+    place = ("Ghent", "GPE")
+    found = name_relations(
+        [say(ADA, "was born in", place), say(BELA, "may have been born in", place)]
+    )
+    assert len(set(found.values())) == 2
+
+
+def test_having_something_is_not_receiving_it() -> None:
+    comparer = Comparer(MemoEmbedder())
+    for ends in (("", ""), ("PERSON", "NOUN"), ("PERSON", "ORG")):
+        assert comparer.compare("has", "received", ends).likeness == "different"
