@@ -18,7 +18,7 @@ from tests.loopback import serve
 
 QUESTIONS = [
     {"id": "leon", "question": "Where was Leon Batt born?", "answer": "Oslo"},
-    {"id": "ida", "question": "Where was Ida Moor born?", "answer": "Rome"},
+    {"id": "city", "question": "In which city was Leon Batt born?", "answer": "Bergen"},
 ]
 SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
 PRICES = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'

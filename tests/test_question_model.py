@@ -122,7 +122,8 @@ def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
 
     assert found.layer == "ontology", found.trace
     assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
-    assert ["Leon Batt was born in Oslo" in place.text for place in found.evidence] == [True]
+    places = found.context[0].evidence
+    assert ["Leon Batt was born in Oslo" in place.text for place in places] == [True]
 
 
 def test_an_answer_that_rests_on_no_sentence_is_not_given(

@@ -50,6 +50,8 @@ LEFT, LIGHTLY_LEFT, HARDLY_LEFT = 0.03, 0.1, 0.7
 the answer is, one of asking."""
 LONGEST = 4
 """Words that say one step."""
+MOST_WORDS = 60
+"""Words that are read as steps, those nearest to the name: each run of them is embedded."""
 
 _TOKEN = re.compile(r"['’]s\b|['’](?=\s)|[^\W_]+(?:[-.][^\W_]+)*")
 _OWNER = frozenset({"'s", "’s", "'", "’"})
@@ -218,7 +220,7 @@ def _read_question(asked: QuestionAnalysis, start: str) -> _Said:
     if names[:1] not in kept:
         tokens = [t if t in _OWNER else t.casefold() for t in _TOKEN.findall(asked.text)]
         at, end = _find_name(tokens, names[0]) if names else (0, 0)
-        kept[names[:1]] = _Said(asked, _order(tokens, at, end), tokens)
+        kept[names[:1]] = _Said(asked, _order(tokens, at, end)[:MOST_WORDS], tokens)
     return kept[names[:1]]
 
 
