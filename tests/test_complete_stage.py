@@ -243,7 +243,7 @@ def test_the_name_of_an_open_inverse_is_kept_but_not_stated(
 ) -> None:
     use_script(
         monkeypatch,
-        [suggest(CHESS, inverse="was born in"), suggest("was born in", agreement=0.0)],
+        [suggest(CHESS, inverse="was born in"), suggest("was born in", agreement=0.5)],
     )
     done = run_complete(KNOWN + MISSING)
     row = done.find(CHESS)
