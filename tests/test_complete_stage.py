@@ -122,7 +122,7 @@ def test_what_was_open_is_not_listed_twice_and_gives_way_when_it_is_accepted(
 ) -> None:
     use_script(
         monkeypatch,
-        [village(), suggest(CHESS, agreement=0.1)],
+        [village(), suggest(CHESS, agreement=0.5)],
         [suggest(CHESS), suggest("village again", **VILLAGE | {"phrases": ("Village",)})],
     )
     done = run_complete(KNOWN + MISSING + VILLAGES)
