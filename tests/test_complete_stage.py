@@ -52,11 +52,17 @@ def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(
     assert {v["text"] for v in vectors} == {f"{a} {CHESS} {b}" for a, b in LOST}
 
 
+def test_what_has_no_class_at_an_end_is_neither_taken_nor_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [suggest(CHESS, range=THING)])
+    assert not run_complete(KNOWN + MISSING).proposals
+
+
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
         ({"agreement": 0.5}, "50% of the facts fit"),
-        ({"range": THING}, "what is at an end of it is not clear"),
     ],
 )
 def test_what_is_not_clear_is_open_and_says_why(

@@ -175,12 +175,12 @@ class Growth:
     def list_rows(self) -> list[dict[str, object]]:
         """The proposals of all rounds, of the open ones the `most_open` that are clearest.
 
-        Those with a class at both ends come first, then by the facts that fit.
+        The clearest are those with most facts that fit.
         """
 
-        def rank(row: Mapping[str, object]) -> tuple[bool, float, str]:
+        def rank(row: Mapping[str, object]) -> tuple[float, str]:
             fitting = float(str(row["support"])) * float(str(row["agreement"]))
-            return row["range"] == THING, -round(fitting, _DIGITS), str(row["proposal_id"])
+            return -round(fitting, _DIGITS), str(row["proposal_id"])
 
         left = sorted((row for row in self.rows if row["state"] == "open"), key=rank)
         out = {str(row["proposal_id"]) for row in left[self.settings.most_open :]}
@@ -265,8 +265,11 @@ class Growth:
         }
 
     def _is_worth_a_look(self, proposal: Proposal) -> bool:
-        """Whether a person may accept it: enough facts that agree, of a kind of thing."""
-        clear = proposal.kind == "class" or proposal.domain != THING
+        """Whether a person may accept it: enough facts that agree, with a class at both ends.
+
+        What nobody knows a class for at one end ("conducts research") gains no instances.
+        """
+        clear = proposal.kind == "class" or THING not in (proposal.domain, proposal.range)
         fits = proposal.agreement >= LEAST
         return clear and fits and self._is_said_of(proposal, *_LISTED)
 
