@@ -9,6 +9,7 @@ their offsets:
     v  LEMMA  SYNSETS  TIMES   a verb's senses, and how often WordNet's texts use it as a verb
     n  LEMMA  SYNSETS  TIMES   the same of a noun that a verb is derived from, or a person's
     a  LEMMA  SYNSETS  TIMES   the same of an adjective that WordNet's texts use
+    k  LEMMA  LEMMAS           nouns that are most often used for one kind of thing (film, movie)
     x  FORM   LEMMA            an irregular form of a verb
     h  SYNSET SYNSETS          a verb's more general meanings
     o  LEMMA  LEMMAS           antonyms, verbs and adjectives
@@ -27,6 +28,8 @@ from kpyramid.ontology.bootstrapping import Synset, list_entries, parse_senses, 
 TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet" / "extract.txt.gz"
 KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
+NAMED = KINDS.keys() | {6, 15, 17}
+"""Those of nouns for kinds of things that have names: artifacts, places and objects too."""
 SENSES = 6
 """Rarer senses of a word are left out."""
 
@@ -94,6 +97,14 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
         person = nouns[offsets[0]].field == 18 and uses[lemma, "1"]
         if "_" not in lemma and (lemma in kept or person):
             yield ("n", lemma, list_synsets(noun_senses, lemma), str(uses[lemma, "1"]))
+    alike: dict[str, list[str]] = defaultdict(list)
+    for lemma, offsets in noun_senses.items():
+        synset = nouns[offsets[0]]
+        if synset.field in NAMED and lemma in {word.replace(" ", "_") for word in synset.words}:
+            alike[offsets[0]].append(lemma)
+    for first, *others in alike.values():
+        if others:
+            yield ("k", first, " ".join(others))
     opposites: dict[str, set[str]] = defaultdict(set)
     for synsets in (verbs, adjectives):
         for synset in synsets.values():

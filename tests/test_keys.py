@@ -145,6 +145,8 @@ def change_setting(section: str, name: str) -> Callable[[Bench], dict[str, str]]
         other: object = None
         if name == "priority":
             other = "log_ratio"
+        elif name == "phrases":
+            other = "names"
         elif isinstance(value, tuple):
             other = (*value, "more")
         elif value is None:

@@ -86,6 +86,7 @@ def plant(missing: int, phrases: int) -> tuple[GraphLayer, OntologyLayer, list[i
         [heads[at] for at in stated],
         [f"{BASE}p{relation[at]}" for at in stated],
         [pairs[at] for at in stated],
+        {},
     )
     return GraphLayer(heads, types, wordings, tails, types, pairs), ontology, relation
 
@@ -103,9 +104,9 @@ def test_every_planted_relation_is_proposed_once_and_none_that_exists(
     missing: int, phrases: int
 ) -> None:
     graph, ontology, relation = plant(missing, phrases)
-    settings = CompleteSettings(min_support=5, region_share=1.0)
+    settings = CompleteSettings(phrases="names", min_support=5, region_share=1.0)
     found = propose(graph, ontology, settings=settings, embedder=PlantedEmbedder())
-    new = [proposal for proposal in found.proposals if not proposal.existing]
+    new = [p for p in found.proposals if not (p.existing or p.doubt)]
     drawn = [Counter(relation[at] for at in proposal.facts) for proposal in new]
     assert all(len(counts) == 1 for counts in drawn)
     assert sorted(next(iter(counts)) for counts in drawn) == list(range(KNOWN, KNOWN + missing))

@@ -48,7 +48,7 @@ def propose_twice(graph: GraphLayer, ontology: OntologyLayer, **_: object) -> Co
     """`praised` is clear, `defeated` is not; nothing that the ontology words already."""
     known = {w for p in ontology.schema.properties for w in (p.label, *p.alt_labels)}
     all_of_them = [
-        suggest("defeated", agreement=0.4, score=0.25),
+        suggest("defeated", agreement=0.5, score=0.25),
         suggest("praised", range=PLACE, score=0.75),
     ]
     return Scripted([[s for s in all_of_them if s[0]["label"] not in known]])(graph, ontology)
@@ -110,8 +110,8 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     lines = output.splitlines()
     short = list_json()["defeated"]["short"]
     assert lines[0] == f"{short}  defeated  (property, person -> person)"
-    assert lines[1] == "    open; 5 facts, 40% fit, score 0.25"
-    assert "40% of the facts fit its domain and range" in lines[2]
+    assert lines[1] == "    open; 5 facts, 50% fit, score 0.25"
+    assert "50% of the facts fit its domain and range" in lines[2]
     assert sum(" | defeated | " in line for line in lines) == 3
     assert "praised  (property, person -> populated place)" in output
     assert "was born" not in output
@@ -162,7 +162,7 @@ def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) 
 def test_json_has_every_field(place: Path) -> None:
     row = list_json("--state", "open")["defeated"]
     assert (row["state"], row["domain"], row["range"]) == ("open", PERSON, PERSON)
-    assert (row["support"], row["score"], row["agreement"]) == (5, 0.25, 0.4)
+    assert (row["support"], row["score"], row["agreement"]) == (5, 0.25, 0.5)
     assert len(row["examples"]) == 3
     assert row["decision"] is None
 
@@ -365,7 +365,7 @@ def test_the_demo_takes_and_drops_what_a_person_says(
     with DEMO.open(encoding="utf-8") as lines:
         Path("demo.jsonl").write_text("".join(islice(lines, 60)), "utf-8")
     warehouse = Warehouse(tmp_path / "w")
-    few = {"accept_support": 3}
+    few = {"accept_support": 3, "accept_score": 0.7}
 
     def build_slice(decisions: str | None) -> dict[str, Any]:
         settings = make_settings(complete={**few, "decisions": decisions})

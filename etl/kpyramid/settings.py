@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -325,21 +325,26 @@ class InduceSettings:
     mode: Literal["rules", "llm", "exhaustive"] = "rules"
 
 
+PhraseKind: TypeAlias = Literal["classes", "names"]
+
+
 @dataclass(frozen=True, config=STRICT)
 class CompleteSettings:
     """Completion (PolyRAG §III-B); `docs/decisions/` argues the defaults.
 
-    `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack in the
-    ontology is measured (`docs/priority.md`).
-    `region_share`: share of the facts, highest priority first, whose wordings are clustered; where
-    it is 1.0 the priority only orders the proposals.
+    `dimensions`: axes of the space that both layers share. `phrases`: what stands beside a relation
+    in a phrase, the classes of its ends ("staff works for organisation") or its subject's name.
+    `priority`: how a phrase's lack in the ontology is measured (`docs/priority.md`).
+    `region_share`: share of the facts, highest priority first, that make a proposal; more of them
+    put it further in front.
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.
     `min_support`: facts that a proposal needs; one left open is listed from 3 of 2 subjects.
     `accept_support`: facts that one needs to be accepted without a person.
     `accept_score`: share of its support that has to agree on domain and range for that.
-    `alias_similarity`: cosine from which a proposal is another name for what exists.
+    `most_open`: proposals that are left to a person, the clearest first.
+    `alias_similarity`: cosine from which a person is asked whether a proposal is another name.
     `rounds`: at most so often is the grown ontology compared with the graph again.
     `naming`: who words labels and definitions, rules or the model of [llm].
     `decisions`: TOML file with the proposals that a person accepted or rejected, which
@@ -348,15 +353,17 @@ class CompleteSettings:
     """
 
     dimensions: Count = 16
-    priority: Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
-        "cross_entropy"
+    phrases: PhraseKind = "classes"
+    priority: Literal["novelty", "cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
+        "novelty"
     )
-    region_share: Share = 1.0
+    region_share: Share = 0.7
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.65
     min_support: Count = 2
     accept_support: Count = 5
     accept_score: Share = 0.6
+    most_open: Natural = 20
     alias_similarity: Share = 0.85
     rounds: Count = 3
     naming: Maker = "rules"

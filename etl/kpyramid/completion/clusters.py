@@ -5,30 +5,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from kpyramid.completion.types import (
+    LITERAL,
     Coded,
     Completion,
     GraphLayer,
+    Mask,
     OntologyLayer,
     Pair,
     Places,
     encode,
     group_rows,
-    sum_by,
 )
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.medoids import find_clusters
-from kpyramid.numerics.moments import Array
 from kpyramid.settings import CompleteSettings
 
-Mask = npt.NDArray[np.bool_]
-
-LITERAL = "LITERAL"
-"""Type of a tail that is no entity."""
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 """Relations that are no property of their own."""
 _AXES = 64
@@ -42,16 +37,14 @@ class Units:
     A passive with its agent and its active are one unit, read in the direction that more facts
     have; what leads to literals is another than what leads to entities (`was born in`).
     `texts`: its most frequent wording in that direction. `support`: its new facts, those that
-    state no value of the ontology; `missing`: the mean rank of their priority, 0 to 1; `region`:
-    whether one of them is in the priority region.
+    state no value of the ontology; `inside`: how many of them are in the priority region.
     `unit_of`, `turned`, `new`: of each fact the unit, -1 where its words say nothing, whether it
     reads the other way, and whether it counts, shape (n,).
     """
 
     texts: list[str]
     support: Places
-    missing: Array
-    region: Mask
+    inside: Places
     unit_of: Places
     turned: Mask
     new: Mask
@@ -85,13 +78,11 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     back = np.bincount(unit_of[new & turned], minlength=count)
     support = np.bincount(unit_of[new], minlength=count)
     turned = turned != (back * 2 > support)[unit_of]
-    priority = rank_phrases(compared)[compared.phrase_of]
     inside = compared.region[compared.phrase_of]
     return Units(
         _choose_texts(wordings, unit_of, new & ~turned, count),
         support,
-        sum_by(unit_of[new], priority[new], count) / np.maximum(support, 1),
-        np.bincount(unit_of[new & inside], minlength=count) > 0,
+        np.bincount(unit_of[new & inside], minlength=count),
         unit_of,
         turned,
         new,
@@ -116,14 +107,6 @@ def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
     known: set[Pair] = set(ontology.pairs)
     known |= {(b, a) for a, b in known}
     return np.fromiter((pair in known for pair in graph.pairs), dtype=bool, count=len(graph))
-
-
-def rank_phrases(compared: Completion) -> Array:
-    """The place of each phrase by priority, 0 for the lowest to 1 for the highest."""
-    order = np.lexsort((compared.sign * compared.log_magnitude, compared.sign))
-    rank = np.empty(len(order))
-    rank[order] = (np.arange(len(order)) + 0.5) / max(len(order), 1)
-    return rank
 
 
 def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -> list[str]:
@@ -213,7 +196,7 @@ def cluster_units(
 
     A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
     of different meanings never share a cluster. Clusters are joined where their medoids have the
-    cosine `alias_similarity`, from which a proposal is another name for a property.
+    cosine `alias_similarity`, from which a proposal may be another name for a property.
     """
     clusters = [
         part

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.completion.nouns import find_filing, find_noun
 from kpyramid.completion.types import (
+    LITERAL,
     Completion,
     GraphLayer,
     OntologyLayer,
@@ -19,8 +21,14 @@ from kpyramid.completion.types import (
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.numerics.gaussian import Space, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Array, Moments, round_digits
-from kpyramid.numerics.priority import Signed, score_priority
-from kpyramid.settings import CompleteSettings
+from kpyramid.numerics.priority import Signed, score_novelty, score_priority
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.population.checking import Kinds
+from kpyramid.ontology.schema import Schema
+from kpyramid.settings import CompleteSettings, PhraseKind
+
+_VALUE = "value"
+"""What stands for a literal, and for a datatype, in a phrase."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +52,7 @@ def compare_layers(
     Raises:
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
-    said = [say_graph(graph), say_ontology(ontology)]
+    said = [say_graph(graph, ontology, settings.phrases), say_ontology(ontology, settings.phrases)]
     vectors = [embed_finite(embedder, layer.texts) for layer in said]
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
@@ -68,11 +76,13 @@ def compare_layers(
         )
         for layer, where, own in zip(said, points, moments, strict=True)
     ]
-    priority = (
-        score_priority(settings.priority, phrases[0].log_graph, phrases[0].log_ontology)
-        if moments[1].count
-        else Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
-    )
+    if not moments[1].count:
+        priority = Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
+    elif settings.priority == "novelty":
+        priority = score_novelty(vectors[0], vectors[1])
+    else:
+        densities = phrases[0].log_graph, phrases[0].log_ontology
+        priority = score_priority(settings.priority, *densities)
     return Completion(
         graph=phrases[0],
         ontology=phrases[1],
@@ -85,35 +95,84 @@ def compare_layers(
     )
 
 
-def say_graph(graph: GraphLayer) -> _Said:
-    """The phrases "<head> <wording>" of the facts."""
-    return _say(graph.heads, graph.wordings)
+def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Said:
+    """The phrases of the facts, in the form that `CompleteSettings.phrases` says.
+
+    Of `X is a …` the noun stands in place of the class of its tail.
+    """
+    if by == "names":
+        return _say(graph.heads, graph.wordings)
+    schema = ontology.schema
+    kinds = Kinds(schema)
+    tails = encode(graph.tails)
+    nouns: dict[int, str] = {}
+    firsts, lasts = [], []
+    filing = find_filing(graph)
+    for at, (head, value) in enumerate(graph.pairs):
+        firsts.append(_name_kind(ontology.classes.get(head), graph.head_types[at], schema))
+        if filing[at]:
+            tail = int(tails.codes[at])
+            if tail not in nouns:
+                found = find_noun(tails.words[tail], kinds)
+                nouns[tail] = " ".join(filter(None, found[::-1])) if found else tails.words[tail]
+            lasts.append(nouns[tail])
+        else:
+            lasts.append(_name_kind(ontology.classes.get(value), graph.tail_types[at], schema))
+    return _say(firsts, graph.wordings, lasts)
 
 
-def say_ontology(ontology: OntologyLayer) -> _Said:
-    """The phrases "<subject> <property>" of the values.
+def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
+    """The phrases of the values and of the schema, in the form of `say_graph`.
 
-    A property without any value stands with its class's name, so that nothing that the schema has
-    counts as missing.
+    By classes, each property stands with all its labels between its own ends and between those of
+    its values, and each class as a kind of the class above it. By names, a property without any
+    value stands with the label of its class, so that nothing that the schema has is missing.
     """
     schema = ontology.schema
-    labels = {prop.iri: prop.label for prop in schema.properties}
-    bare = sorted(labels.keys() - set(ontology.properties))
-    domains = (schema.class_by_iri.get(schema.property_by_iri[iri].domain) for iri in bare)
-    subjects = [*ontology.subjects, *(found.label if found else "thing" for found in domains)]
-    return _say(subjects, [labels[iri] for iri in (*ontology.properties, *bare)])
+    if by == "names":
+        labels = {prop.iri: prop.label for prop in schema.properties}
+        bare = sorted(labels.keys() - set(ontology.properties))
+        domains = (_label(schema.property_by_iri[iri].domain, schema) for iri in bare)
+        relations = [labels[iri] for iri in (*ontology.properties, *bare)]
+        return _say([*ontology.subjects, *domains], relations)
+    rows = {(p.domain, p.iri, p.range) for p in schema.properties}
+    for (subject, value), iri in zip(ontology.pairs, ontology.properties, strict=True):
+        prop = schema.property_by_iri[iri]
+        classes = ontology.classes.get(subject, prop.domain), ontology.classes.get(value)
+        rows.add((classes[0], iri, classes[1] or prop.range))
+    said = [
+        (_label(domain, schema), label, _label(range_iri, schema))
+        for domain, iri, range_iri in rows
+        for prop in [schema.property_by_iri[iri]]
+        for label in (prop.label, *prop.alt_labels)
+    ]
+    said += [
+        (_label(parent, schema), "is a", label)
+        for found in schema.classes
+        for parent in (found.parents or (THING,))
+        for label in (found.label, *found.alt_labels)
+    ]
+    return _say(*zip(*said, strict=True)) if said else _say([], [])
 
 
-def _say(subjects: Sequence[str], relations: Sequence[str]) -> _Said:
-    first, second = encode(subjects), encode(relations)
-    (left, right), phrase_of, counts = group_rows(first.codes, second.codes)
-    # Two pairs may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
-    spelt = encode(
-        [
-            f"{first.words[a]} {second.words[b]}"
-            for a, b in zip(left.tolist(), right.tolist(), strict=True)
-        ]
-    )
+def _name_kind(known: str | None, entity_type: str, schema: Schema) -> str:
+    """What an end is in words: its class, else that of its type; `value` of a literal."""
+    if entity_type == LITERAL:
+        return _VALUE
+    return _label(known or schema.class_for_type(entity_type) or THING, schema)
+
+
+def _label(iri: str, schema: Schema) -> str:
+    found = schema.class_by_iri.get(iri)
+    return found.label if found else "thing" if iri == THING else _VALUE
+
+
+def _say(*parts: Sequence[str]) -> _Said:
+    columns = [encode(part) for part in parts]
+    places, phrase_of, counts = group_rows(*(column.codes for column in columns))
+    words = [[column.words[at] for at in own] for column, own in zip(columns, places, strict=True)]
+    # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
+    spelt = encode([" ".join(row) for row in zip(*words, strict=True)])
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
     return _Said(spelt.words, facts, spelt.codes[phrase_of])
 

@@ -8,25 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from kpyramid.completion.clusters import (
-    LITERAL,
-    Mask,
     cluster_units,
     find_stated,
     list_units,
     place_units,
-    rank_phrases,
 )
 from kpyramid.completion.layers import compare_layers
+from kpyramid.completion.nouns import find_filing, find_noun, is_quality, name_alike
 from kpyramid.completion.types import (
+    LITERAL,
     Completion,
     GraphLayer,
+    Mask,
     OntologyLayer,
     Places,
     Proposal,
     encode,
     may_share,
 )
-from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -135,58 +134,65 @@ def _fits(end: End, wanted: str, schema: Schema, guess: bool) -> bool:
 
 # Classes: nouns that many things are said to be, and that no class names.
 
-_COMPLEMENT = re.compile(r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]")
-
 
 def propose_classes(
     graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int
 ) -> list[Proposal]:
-    """The nouns under which `X is a …` files at least `least` things, and their common parent.
+    """The kinds under which `X is a …` files at least `least` things, some of the priority region.
 
-    A fact that states a value already (`is a tenor`: voice type) files nothing.
+    Nouns for one kind are one class (`film`, `movie`), `existing` where the ontology has it. Where
+    all things are of narrower kinds with a noun before it, those are the classes: `publishing
+    house` instead of `house`. A fact that states a value already (`is a tenor`: voice type) files
+    nothing.
     """
     schema = ontology.schema
-    wordings, tails = encode(graph.wordings), encode(graph.tails)
-    is_a = np.array([normalise_relation(w).key == IS_A for w in wordings.words], dtype=bool)
-    places = np.flatnonzero(is_a[wordings.codes] & ~find_stated(graph, ontology))
+    tails = encode(graph.tails)
+    places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
     nouns = {
         code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())
     }
-    groups: dict[str, list[int]] = defaultdict(list)
-    for at in places.tolist():
-        noun = nouns[int(tails.codes[at])]
-        if noun is not None and graph.heads[at][:1].isupper():
-            groups[noun].append(at)
-    rank = rank_phrases(compared)[compared.phrase_of]
-    found = []
-    for noun in sorted(groups):
-        facts = groups[noun]
-        if len({graph.heads[at] for at in facts}) >= least:
-            parent = find_class((graph.head_types[at] for at in facts), schema)
-            ends = (Named("", graph.heads[at], graph.head_types[at]) for at in facts)
+    filed = [
+        (at, *found)
+        for at in places.tolist()
+        if (found := nouns[int(tails.codes[at])]) and graph.heads[at][:1].isupper()
+    ]
+    bare = {noun for _, noun, before in filed if not before}
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
+    facts: dict[str, list[int]] = defaultdict(list)
+    for at, noun, before in filed:
+        name = noun if noun in bare else f"{before} {noun}"
+        groups[name_alike(name)][name] += 1
+        facts[name_alike(name)].append(at)
+    labels = {label for c in schema.classes for label in (c.label, *c.alt_labels)}
+    known = {name_alike(c.label): c.iri for c in schema.classes}
+    inside = compared.region[compared.phrase_of]
+    proposals = []
+    for key in sorted(groups):
+        own = facts[key]
+        if len({graph.heads[at] for at in own}) >= least and inside[own].any():
+            new = groups[key].keys() - labels
+            names = sorted(new, key=lambda name: (-groups[key][name], name))
+            if not names:
+                continue
+            parent = find_class((graph.head_types[at] for at in own), schema)
+            ends = (Named("", graph.heads[at], graph.head_types[at]) for at in own)
             fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
-            found.append(
+            proposals.append(
                 Proposal(
                     kind="class",
-                    label=noun,
+                    label=names[0],
                     definition=f"A kind of {name_class(parent, schema)}.",
                     domain=parent,
                     range=None,
-                    phrases=(noun,),
-                    facts=tuple(facts),
-                    score=float(rank[facts].sum()),
-                    agreement=fitting / len(facts),
+                    phrases=tuple(names),
+                    facts=tuple(own),
+                    score=float(inside[own].sum()),
+                    agreement=fitting / len(own),
+                    existing=known.get(key),
                 )
             )
-    return found
-
-
-def find_noun(words: str, kinds: Kinds) -> str | None:
-    """The noun at the head of a noun phrase: `town` of `small town in Idaho`; None of a class's."""
-    core = _COMPLEMENT.split(words, maxsplit=1)[0].split()
-    noun = lemmatise(core[-1]) if core and core[-1].islower() else ""
-    return noun if noun.isalpha() and len(noun) > 2 and kinds.find(words) is None else None
+    return proposals
 
 
 # Comparison with the ontology: other names, parts and inverses of its properties.
@@ -216,8 +222,9 @@ def place_beside(
 ) -> list[Proposal]:
     """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
 
-    Another name: a wording that means the same of ends that fit, or one as near as `similarity`
-    where the meaning of one is not known. A part: one that says more, of the same kind of subject.
+    Another name: a wording that means the same of ends that fit. A part: one that says more, of
+    the same kind of subject. `doubt`: a wording as near as `similarity` where the meaning of one is
+    not known, or one that is another name from the other end; a person decides.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
@@ -241,23 +248,22 @@ def _place(
     similarity: float,
     comparer: Comparer,
 ) -> Proposal:
-    if proposal.kind == "class":
-        return proposal
     own = comparer.read(proposal.label)
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
         other = comparer.read(phrase)
-        unknown = None in (name_meaning(own), name_meaning(other))
-        alike = verdict.likeness == "different" and cosine >= similarity and unknown
         if same and verdict.turned:
             if turned := _turn(proposal, prop, phrase, schema):
                 return turned
             continue
-        if same or alike:
-            why = f"says “{phrase}”" if same else f"cosine {cosine:.2f} to “{phrase}”"
-            if _fits_ends(proposal, prop, schema):
-                return replace(proposal, existing=prop.iri, notes=(why,))
+        if _fits_ends(proposal, prop, schema):
+            if same:
+                return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
+            unknown = None in (name_meaning(own), name_meaning(other))
+            if verdict.likeness == "different" and cosine >= similarity and unknown:
+                why = f"cosine {cosine:.2f} to “{phrase}” ({prop.label})"
+                return replace(proposal, doubt=why)
         narrower = verdict.likeness == "narrower" and not verdict.turned
         part = narrower or _is_past_of(own, other)
         if part and schema.is_subclass(proposal.domain, prop.domain):
@@ -271,13 +277,13 @@ def _turn(
 ) -> Proposal | None:
     """The proposal as what a property reads from its other end; None where the ends forbid it.
 
-    Where that has a property, it is another name for it. A new inverse needs the same ends: a
+    Where that has a property, it may be another name for it. A new inverse needs the same ends: a
     narrower one would say of all that the property holds of that it is of the narrower class.
     """
     why = f"reads “{phrase}” from the other end"
     opposite = schema.property_by_iri.get(prop.inverse_of or "")
     if opposite is not None and _fits_ends(proposal, opposite, schema):
-        return replace(proposal, existing=opposite.iri, notes=(why,))
+        return replace(proposal, doubt=f"{why}, as {opposite.label!r} does")
     if opposite is None and (proposal.domain, proposal.range or THING) == (prop.range, prop.domain):
         return replace(proposal, inverse=prop.iri, notes=(why,))
     return None
@@ -344,11 +350,7 @@ def draw_proposals(
     embedder: Embedder,
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
-    schema = ontology.schema
-    proposals = _propose_properties(graph, ontology, compared, settings, embedder)
-    placed = place_beside(
-        proposals, schema, similarity=settings.alias_similarity, embedder=embedder
-    )
+    placed = _propose_properties(graph, ontology, compared, settings, embedder)
     placed += propose_classes(graph, ontology, compared, settings.min_support)
     vectors = embed_finite(embedder, [proposal.label for proposal in placed])
     if placed:
@@ -366,28 +368,42 @@ def _propose_properties(
     settings: CompleteSettings,
     embedder: Embedder,
 ) -> list[Proposal]:
-    """A property for each cluster that enough facts support."""
+    """The wordings that are other names of properties, then a property for each cluster.
+
+    Each wording with enough facts is compared with the ontology by itself; the others that have a
+    fact in the priority region are clustered.
+    """
+    schema = ontology.schema
     units = list_units(graph, ontology, compared)
-    chosen = np.flatnonzero(units.region)
-    if not len(chosen):
-        return []
-    points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
     counted = np.flatnonzero(units.new)
     order = counted[np.argsort(units.unit_of[counted], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(units.support)])
-    proposals: list[Proposal] = []
+
+    def draft(own: Iterable[int]) -> Proposal | None:
+        chosen = list(own)
+        places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in chosen]))
+        if len(places) < settings.min_support:
+            return None
+        score = float(units.inside[chosen].sum())
+        return draft_property(graph, units.turned, places, score, schema, settings.min_support)
+
+    def place(drafts: Iterable[Proposal]) -> list[Proposal]:
+        similarity = settings.alias_similarity
+        return place_beside(list(drafts), schema, similarity=similarity, embedder=embedder)
+
+    alone = {unit: drafted for unit in range(len(units)) if (drafted := draft([unit]))}
+    placed = dict(zip(alone, place(alone.values()), strict=True))
+    known = {unit: found for unit, found in placed.items() if found.existing}
+    chosen = np.array([u for u in np.flatnonzero(units.inside) if u not in known], dtype=np.int64)
+    if not len(chosen):
+        return list(known.values())
+    points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
     comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
-    for cluster in cluster_units(points, meanings, units.support[chosen], settings=settings):
-        own = chosen[cluster]
-        if units.support[own].sum() >= settings.min_support:
-            places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in own]))
-            score = float((units.missing[own] * units.support[own]).sum())
-            drafted = draft_property(
-                graph, units.turned, places, score, ontology.schema, settings.min_support
-            )
-            proposals += [drafted] if drafted else []
-    return proposals
+    clusters = cluster_units(points, meanings, units.support[chosen], settings=settings)
+    drafts = (draft(chosen[cluster].tolist()) for cluster in clusters)
+    new = [found for found in place(filter(None, drafts)) if not found.existing]
+    return [*known.values(), *new]
 
 
 def rank_apart(scores: Array, centres: Matrix) -> list[int]:
@@ -417,7 +433,7 @@ _NAMING = frozenset(
     "got_name named_at_birth nicknamed renamed same_as stage_name".split()
 )
 """Meanings of our lexicon that give a thing another name."""
-_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?:in|of)")
+_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of)")
 
 
 def is_naming(wording: str) -> bool:
@@ -427,7 +443,12 @@ def is_naming(wording: str) -> bool:
     return bool(plain) and sum(s.meaning.name in _NAMING for s in plain) * 2 > len(plain)
 
 
-def find_kind(wording: str) -> str | None:
-    """The kind in `is <kind> in` and `is <kind> of`, else None."""
+def find_kind(wording: str) -> tuple[str, bool] | None:
+    """The kind in `is <kind> in` and `is <kind> of`, and whether that and a place are all it says.
+
+    `is school in` says a class and a place, `is mayor of` more, `is active in` no kind.
+    """
     found = _KIND.fullmatch(wording.strip().lower())
-    return found["kind"] if found else None
+    if found is None or (found["link"] == "in" and is_quality(found["kind"].split()[-1])):
+        return None
+    return found["kind"], found["link"] == "in"

@@ -1,6 +1,6 @@
 """What completion reads and finds, and columns of words as codes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
 
+LITERAL = "LITERAL"
+"""Type of a tail that is no entity."""
 Places: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair = tuple[str, str]
 """Ids of a fact's head and tail; of a literal tail its text."""
 
@@ -34,12 +37,16 @@ class GraphLayer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OntologyLayer:
-    """The schema and the values that its instances state, as columns of equal length m."""
+    """The schema and the values that its instances state, as columns of equal length m.
+
+    `classes`: the class of an individual, by its id.
+    """
 
     schema: Schema
     subjects: Sequence[str]
     properties: Sequence[str]
     pairs: Sequence[Pair]
+    classes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ class Proposal:
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
     `inverse`: IRI of the existing property, or label of the proposal, that it turns round.
     `agreement`: share of the support that fits domain and range by the types of its ends.
+    `doubt`: why a person has to say whether it is only another name.
     """
 
     kind: Literal["class", "property"]
@@ -66,6 +74,7 @@ class Proposal:
     splits: str | None = None
     inverse: str | None = None
     notes: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

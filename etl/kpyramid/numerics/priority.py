@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.numerics.moments import Array, round_digits
+from kpyramid.numerics.moments import Array, Points, read_blocks, round_digits
 
 Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"]
 PRIORITIES: tuple[Priority, ...] = get_args(Priority)
@@ -48,6 +48,20 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
     if not (np.isfinite(log_graph).all() and np.isfinite(log_ontology).all()):
         raise ValueError("a log density is not finite")
     return _round(_SCORES[kind](log_graph, log_ontology))
+
+
+def score_novelty(points: Points, known: Points) -> Signed:
+    """1 minus the largest cosine of each unit vector (n, d) to one of `known` (m, d).
+
+    0 of what is known; higher is more missing. Raises ValueError where nothing is known.
+    """
+    columns = known.astype(np.float64).T
+    nearest = np.concatenate(
+        [np.zeros(0), *((block @ columns).max(axis=1) for _, block in read_blocks(points))]
+    )
+    novelty = round_digits(np.maximum(1.0 - nearest, 0.0))
+    with np.errstate(divide="ignore"):
+        return _round(Signed(np.sign(novelty).astype(np.int8), np.log(novelty)))
 
 
 def _score_cross_entropy(log_graph: Array, log_ontology: Array) -> Signed:

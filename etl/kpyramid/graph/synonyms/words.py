@@ -98,13 +98,15 @@ class Derivation:
 class WordNet:
     """The extract of `wordnet/README.md`, by lemma and by part of speech (`v`, `n`, `a`).
 
-    Senses are in WordNet's order, the most frequent first.
+    Senses are in WordNet's order, the most frequent first. `alike`: the first of the nouns that
+    name the same kind of thing in their most frequent sense (`film` of `movie`).
     """
 
     senses: dict[str, dict[str, tuple[str, ...]]] = field(
         default_factory=lambda: {"v": {}, "n": {}, "a": {}}
     )
     uses: dict[str, dict[str, int]] = field(default_factory=lambda: {"v": {}, "n": {}, "a": {}})
+    alike: dict[str, str] = field(default_factory=dict)
     irregular: dict[str, str] = field(default_factory=dict)
     above: dict[str, tuple[str, ...]] = field(default_factory=dict)
     opposites: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -141,6 +143,9 @@ def load_wordnet() -> WordNet:
         if mark in "vna":
             net.senses[mark][word] = tuple(rest[0].split())
             net.uses[mark][word] = int(rest[1])
+        elif mark == "k":
+            words = [word, *(other.replace("_", " ") for other in rest[0].split())]
+            net.alike |= dict.fromkeys(words, word)
         elif mark == "x":
             net.irregular.setdefault(word, rest[0])
         elif mark == "h":

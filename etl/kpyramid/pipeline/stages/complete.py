@@ -78,7 +78,7 @@ def run(
     stated = state_values(growth.made, growth.schema, graph.names)
     return {
         **measured,
-        "proposals": build_table("proposals", growth.rows),
+        "proposals": build_table("proposals", growth.list_rows()),
         "instances": build_table("instances", growth.made),
         "additions": build_table("additions", growth.additions),
         "vectors": build_vectors("instances", *stated, embedder),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, Index, Said
-from kpyramid.completion.proposals import find_kind, is_naming
+from kpyramid.completion.proposals import LEAST, find_kind, is_naming
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -146,7 +146,13 @@ class Growth:
             [self.graph.names[subject] for subject, _, _, _ in rows],
             [iri for _, iri, _, _ in rows],
             pairs,
+            {key: self._pick_class(classes) for key, classes in self._known.items()},
         )
+
+    def _pick_class(self, classes: Collection[str]) -> str:
+        """The narrowest of an individual's classes, the first of several."""
+        above = self.schema.find_ancestors
+        return min(classes, key=lambda iri: (-len(above(iri)), iri))
 
     def adopt_decided(self) -> None:
         """Takes in what the decisions file accepts, whether or not the graph still says it.
@@ -166,21 +172,36 @@ class Growth:
             row["agreement"] = _share(_about(row, found.fitting, grown), row)
         self._keep(rows, grown, found, 0)
 
+    def list_rows(self) -> list[dict[str, object]]:
+        """The proposals of all rounds, of the open ones the `most_open` that are clearest.
+
+        The clearest are those with most facts that fit.
+        """
+
+        def rank(row: Mapping[str, object]) -> tuple[float, str]:
+            fitting = float(str(row["support"])) * float(str(row["agreement"]))
+            return -round(fitting, _DIGITS), str(row["proposal_id"])
+
+        left = sorted((row for row in self.rows if row["state"] == "open"), key=rank)
+        out = {str(row["proposal_id"]) for row in left[self.settings.most_open :]}
+        return [row for row in self.rows if row["proposal_id"] not in out]
+
     def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
         """Takes in the proposals of a round; says whether the ontology grew.
 
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
+        proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
         rows = []
-        thin = set()
+        passed = set()
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
-            if not self._is_said_of(proposal, *_LISTED):
-                thin.add(_identify(row))
+            if not self._is_worth_a_look(proposal):
+                passed.add(_identify(row))
         _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
         while True:
@@ -188,7 +209,12 @@ class Growth:
             found = self._find_gain(rows, grown)
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
-        rows = [row for row in rows if row["state"] != "open" or _identify(row) not in thin]
+        rows = [
+            row
+            for row in rows
+            if row["state"] != "open"
+            or (_identify(row) not in passed and _name_kind(row, grown) is None)
+        ]
         self._keep(rows, grown, found, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
@@ -209,8 +235,8 @@ class Growth:
             state = "alias"
         elif p.kind == "property" and THING in (p.domain, p.range):
             notes.append("what is at an end of it is not clear")
-        elif p.kind == "property" and is_naming(p.label):
-            notes.append("says another name of the same thing")
+        elif p.doubt:
+            notes.append(p.doubt)
         elif not self._is_said_of(p, self.settings.accept_support, _LEAST_SUBJECTS):
             notes.append("few facts, or of few things")
         elif p.agreement < self.settings.accept_score:
@@ -237,6 +263,15 @@ class Growth:
             "decided_by": by,
             "note": "; ".join(notes),
         }
+
+    def _is_worth_a_look(self, proposal: Proposal) -> bool:
+        """Whether a person may accept it: enough facts that agree, with a class at both ends.
+
+        What nobody knows a class for at one end ("conducts research") gains no instances.
+        """
+        clear = proposal.kind == "class" or THING not in (proposal.domain, proposal.range)
+        fits = proposal.agreement >= LEAST
+        return clear and fits and self._is_said_of(proposal, *_LISTED)
 
     def _is_said_of(self, proposal: Proposal, facts: int, subjects: int) -> bool:
         """Whether so many facts of so many different subjects support it."""
@@ -428,6 +463,16 @@ def _name_inverses(
             row["inverse_of"] = by_name.get(name)
 
 
+def _name_kind(row: Row, grown: Schema) -> str | None:
+    """The kind that a property's wording says, by its class's label: `school` of `is school in`."""
+    found = find_kind(str(row["label"])) if row["kind"] == "property" else None
+    if found is None:
+        return None
+    kind, placed = found
+    named = Kinds(grown).find(kind)
+    return _name(named, grown) if named else kind if placed else None
+
+
 def _explain_misfit(row: Row, grown: Schema) -> str | None:
     """Why an accepted property is none of its own, or no part or inverse of another, or None.
 
@@ -437,10 +482,8 @@ def _explain_misfit(row: Row, grown: Schema) -> str | None:
     """
     if row["state"] != "accepted" or row["kind"] != "property":
         return None
-    kind = find_kind(str(row["label"]))
-    named = Kinds(grown).find(kind) if kind else None
-    if named is not None:
-        return f"the class {_name(named, grown)!r} says it"
+    if named := _name_kind(row, grown):
+        return f"it says the kind {named!r}"
     prop = grown.property_by_iri[str(row["iri"])]
     wider = grown.property_by_iri.get(str(row["splits"]))
     inverse = grown.property_by_iri.get(str(row["inverse_of"]))
