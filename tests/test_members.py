@@ -68,6 +68,8 @@ def test_a_place_narrows_a_kind_and_an_unknown_kind_is_not_known(told: Snapshot)
     assert answer("Is Greyveil a waterfall?", told).text == "yes"
     assert answer("Is Greyveil a waterfall?", told, "rok").text in ("", "yes")
     assert answer("How many inhabitants does Orsund have?", told).text == "61000"
+    assert answer("Is the Velm a waterfall?", told).text == ""
+    assert answer("Is the Tarn Bridge a river?", told).text == ""
     for question in ("Which unicorns are there?", "How many waterfalls are in Plenz?"):
         assert not answer(question, told).text
 

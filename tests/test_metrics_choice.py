@@ -108,6 +108,14 @@ def test_dates_and_numbers_are_the_same_values_in_any_notation() -> None:
     assert score("precision", question, "1953-11-29", "12000 km", "12000 miles") == 1 / 3
 
 
+def test_articles_do_not_part_one_of_several_values() -> None:
+    question = EvalQuestion(
+        "q", "Which films?", "values", (("Grey Harbour",), ("The Glass Orchard",))
+    )
+    assert score("accuracy", question, "Grey Harbour", "Glass Orchard") == 1.0
+    assert score("accuracy", question, "Grey Harbour", "Glass Arch") == 0.0
+
+
 def test_numbers_are_values_and_not_digits() -> None:
     question = EvalQuestion("q", "How much?", "values", (("1.50",), ("-0",)))
     assert score("accuracy", question, "1.5", "0.0") == 1.0

@@ -14,7 +14,7 @@ from kpyramid.answering.rules import Rules
 from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.anchors import find_anchors, link_names
-from kpyramid.query.chains import RatedPath, choose_fitting, rate_paths, read_paths
+from kpyramid.query.chains import RatedPath, choose_fitting, estimate_right, rate_paths, read_paths
 from kpyramid.query.depths import Search
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
@@ -345,3 +345,7 @@ def test_what_stands_behind_of_in_a_name_is_another_thing(snapshot: Snapshot) ->
     asked = analyse("Did England crown Mary of England?", snapshot)
     asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England", "England"))
     assert asked.behind_names == frozenset()
+
+
+def test_a_chain_is_righter_than_its_words_are_likely_and_never_surer_than_sure() -> None:
+    assert [estimate_right(chance) for chance in (0.0, 0.25, 0.5, 1.0)] == [0.0, 0.4375, 0.75, 1.0]

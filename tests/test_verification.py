@@ -13,6 +13,7 @@ from kpyramid.answering.verification import (
     Citation,
     Verification,
     is_doer,
+    turns_doer,
     verify_value,
     wants_doer,
 )
@@ -150,6 +151,21 @@ def test_whether_the_doer_is_asked_for_is_read_from_the_question(
     words = split_words(question)
     verb = next(i for i, word in enumerate(words) if word.plain in {"bought", "buy"})
     assert wants_doer(words, verb) is wants
+
+
+@pytest.mark.parametrize(
+    ("question", "turned"),
+    [
+        ("Did Edda Moll direct The Orm Road?", False),
+        ("Did Jan Roth direct The Orm Road?", True),
+        ("Did Jan Roth write The Orm Road?", False),
+        ("Did The Orm Road direct Edda Moll?", True),
+        ("Is The Orm Road a film?", False),
+    ],
+)
+def test_who_did_it_is_who_the_sentence_says(question: str, turned: bool) -> None:
+    text = "The Orm Road was directed by Edda Moll and written by Jan Roth."
+    assert turns_doer(QuestionAnalysis(Question(question), open_told()), text) is turned
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from kpyramid.answering.verification import (
     is_about_nothing,
     is_undone,
     list_citations,
+    turns_doer,
     verify_places,
     verify_value,
 )
@@ -34,6 +35,7 @@ from kpyramid.documents.words import (
     split_words,
 )
 from kpyramid.query.analysis import QuestionAnalysis, fits
+from kpyramid.query.members import read_kind
 from kpyramid.query.options import Candidate, Number, read_candidates, read_number
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
@@ -652,10 +654,13 @@ def decide(
 def confirm(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot) -> Reading:
     """Yes where a sentence says all that an open question says, no where one denies it.
 
-    Nothing is said for sure by a sentence that says less, and nothing where two disagree.
+    Nothing is said for sure by a sentence that says less, and nothing where two disagree. That
+    something is of a kind is said by facts alone: a bridge over a river does not make it one.
     """
     if is_about_nothing(asked):
         return Reading("", (), 0.0, (), reason="the question names nothing that it asks about")
+    if (kind := read_kind(asked)) is not None:
+        return Reading("", (), 0.0, (), reason=f"no fact says that it is a {' '.join(kind.kind)}")
     context = [piece.text for piece in pieces]
     said: dict[str, Piece] = {}
     for piece in pieces:
@@ -666,6 +671,7 @@ def confirm(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot
             citations
             and asked.wanted
             and not find_unsupported(asked, citations, context, snapshot).reason
+            and not turns_doer(asked, citations[0].text)
         ):
             word = _hear(asked, citations[0].text)
             is_so = word == "no" or is_undone(asked.text) or not is_undone(citations[0].text)

@@ -79,6 +79,32 @@ def is_doer(words: Sequence[Word], verb: int, value: Span) -> bool | None:
     return value[1] <= verb
 
 
+def turns_doer(asked: QuestionAnalysis, text: str) -> bool:
+    """Whether a text has a verb of "Did A direct B?" done by B, to A, or by another."""
+    words = split_words(asked.text)
+    if words[0].plain not in DO:
+        return False
+    said, values = split_words(text), find_values(text)
+    for verb in asked.wanted:
+        at = words.index(verb)
+        verbs = [place for place, word in enumerate(said) if _is_same(verb, word)]
+        for name in asked.names:
+            own = find_name(name, words, ())
+            does = any(place.last <= at for place in own)
+            spans = [(place.first, place.last) for place in find_name(name, said, values)]
+            found = {is_doer(said, place, span) for place in verbs for span in spans}
+            if (not does) in found and does not in found:
+                return True
+            by_another = does and verbs and all(_is_done_by(said, place) for place in verbs)
+            if by_another and spans and True not in found:
+                return True
+    return False
+
+
+def _is_done_by(words: Sequence[Word], verb: int) -> bool:
+    return [word.plain for word in words[verb + 1 : verb + 2]] == ["by"]
+
+
 def wants_whole(words: Sequence[Word], noun: int) -> bool | None:
     """Whether a question asks of what something is the noun, or what is the noun of something.
 

@@ -28,6 +28,7 @@ from kpyramid.query import (
     answer,
     open_snapshot,
 )
+from kpyramid.query.decisions import FLOOR
 from kpyramid.query.parameters import parse_options
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import DECISIONS, Item, Outcome, Step
@@ -89,8 +90,11 @@ def _show_steps(answer: Answer) -> list[Text | Padding | Group]:
 
 
 def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
-    style = "green" if step.outcome is Outcome.ANSWERED else "yellow"
-    lines = [Text.assemble((f"{OUTCOMES[step.outcome]}: ", style), step.reason + ".")]
+    answered = step.outcome is Outcome.ANSWERED
+    guesses = answered and step.confidence is not None and step.confidence < FLOOR
+    said = "It is the likeliest option, a guess" if guesses else OUTCOMES[step.outcome]
+    style = "green" if answered and not guesses else "yellow"
+    lines = [Text.assemble((f"{said}: ", style), step.reason + ".")]
     if step.query:
         what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
         lines.append(Text.assemble((what, "dim"), step.query))

@@ -269,10 +269,19 @@ def _match(question: EvalQuestion, response: Response) -> tuple[Set[str], Set[st
 
 
 def _find_usual(said: str, usual: Mapping[str, str]) -> str:
-    """The first spelling of the right value that was said; what was said if it is none."""
+    """The first spelling of the right value that was said; what was said if it is none.
+
+    Articles and punctuation of words do not count: "Glass Orchard" is "The Glass Orchard".
+    """
     if said in usual:
         return usual[said]
-    return next((right for name, right in usual.items() if state_same(name, said)), said)
+    plain = "" if any(c.isdigit() for c in said) else normalise_answer(said)
+    same = (
+        right
+        for name, right in usual.items()
+        if (plain and normalise_answer(name) == plain) or state_same(name, said)
+    )
+    return next(same, said)
 
 
 def _choose_form(question: EvalQuestion) -> Callable[[str], str]:

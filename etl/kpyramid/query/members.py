@@ -159,11 +159,13 @@ def _is_kind(words: Iterable[str], kind: tuple[str, ...]) -> bool:
 
 
 def _find_instances(kind: tuple[str, ...], snapshot: Snapshot) -> Iterable[tuple[str, Item]]:
-    """The individuals of the classes that are called by a kind."""
+    """The individuals of the classes that have a kind's name.
+
+    Other labels of a class may be narrower: "town" of *populated place*.
+    """
     for each in snapshot.schema.classes:
-        labels = (each.label, *each.alt_labels)
-        if not any(len(kind) == len(label.split()) and _is_kind(label.split(), kind)
-                   for label in labels):  # fmt: skip
+        label = each.label.split()
+        if len(kind) != len(label) or not _is_kind(label, kind):
             continue
         query = f"SELECT DISTINCT ?x WHERE {{ ?x <{n.RDF_TYPE}>/<{n.SUBCLASS}>* <{each.iri}> }}"
         for row in snapshot.ontology.select_trusted(query, limit=MOST_FACTS):
