@@ -24,7 +24,7 @@ TEXTS = {
     "Karel Dunn was a painter who was born in Plenz.",
     "ilse.txt": "Ilse Marrow founded the Marrow Library. Her daughter is Petra Dunn.",
     "norrland.txt": "Norrland is a country. Orsund is a city in Norrland. "
-    "Orsund has 61,000 inhabitants.",
+    "Orsund has 61,000 inhabitants. Orsund has twenty-one gates.",
     "bridge.txt": "The Tarn Bridge is a bridge in Tarn. The Tarn Bridge is operated by Norrland "
     "Rail. The Orsund Gazette was published on behalf of the Norrland Society.",
 }
@@ -68,6 +68,7 @@ def test_a_place_narrows_a_kind_and_an_unknown_kind_is_not_known(told: Snapshot)
     assert answer("Is Greyveil a waterfall?", told).text == "yes"
     assert answer("Is Greyveil a waterfall?", told, "rok").text in ("", "yes")
     assert answer("How many inhabitants does Orsund have?", told).text == "61000"
+    assert answer("How many gates does Orsund have?", told).text != "at least 1"
     assert answer("Is the Velm a waterfall?", told).text == ""
     assert answer("Is the Tarn Bridge a river?", told).text == ""
     for question in ("Which unicorns are there?", "How many waterfalls are in Plenz?"):

@@ -141,8 +141,7 @@ def _read_member(fact: NearFact, question: KindQuestion, where: frozenset[str]) 
     words = fact.relation.casefold().split()
     if question.prep == "of":
         if words[:1] == ["has"] and _is_kind(words[1:], question.kind) and fact.head_id in where:
-            is_number = any(character.isdigit() for character in fact.tail)
-            return None if is_number else fact.tail_id  # "84,000 inhabitants" states their number
+            return fact.tail_id if fact.tail[:1].isupper() else None  # not "twenty-one arches"
         is_of = words[-1:] == ["of"] and _is_kind(words[1:-1], question.kind)
         return fact.head_id if is_of and fact.tail_id in where else None
     if fact.relation == "is a":
