@@ -130,9 +130,10 @@ def _add_tables(folder: Path) -> None:
     numbers = [f"condensed-{number:010}" for number in range(count)]
     columns = {
         "condensed_id": pa.array(numbers, pa.string()),
-        **{n: triples[n] for n in ("head_id", "relation_id", "tail_id", "literal", "qualifiers")},
+        **{name: triples[name] for name in ("head_id", "relation_id")},
         "standard_relation": pa.array([""] * count, pa.string()),
         "standard_turned": pa.array([False] * count, pa.bool_()),
+        **{name: triples[name] for name in ("tail_id", "literal", "qualifiers")},
         "anchor": pa.nulls(count, pa.string()),
         "anchor_class": pa.nulls(count, pa.string()),
         "derived_from": each,
