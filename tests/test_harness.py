@@ -22,7 +22,7 @@ from kpyramid.evaluation.harness import (
     parse_arm,
 )
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.report import Reader, lay_out, plan_grid, render_page
+from kpyramid.evaluation.report import Reader, Sheet, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
 from kpyramid.query import STRATEGIES
 from kpyramid.query.parameters import check_options
@@ -316,7 +316,6 @@ def test_the_page_shows_every_arm_its_bars_and_links_that_lead_somewhere() -> No
 # What each arm of the grid answers rightly, by what is switched: of ten questions so many.
 GRID: dict[frozenset[str], int] = {
     frozenset(): 9,
-    frozenset({"paper"}): 8,
     frozenset({"top 5"}): 7,
     frozenset({"no completion", "no condensation"}): 3,
     frozenset({"no condensation"}): 4,
@@ -328,6 +327,7 @@ GRID: dict[frozenset[str], int] = {
     frozenset({"no ontology"}): 6,
     frozenset({"no text"}): 4,
 }
+LESS = {"best": 0, "authors": 1, "paper": 2}
 TEN = [EvalQuestion(f"c{n}", f"{n} Which?", "choice", (("A",),), ("A", "B")) for n in range(10)]
 
 
@@ -352,9 +352,8 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
         layers: Mapping[str, bool] = {"ontology": ontology, "graph": graph, "text": text}
         switched = {f"no {name}" for name, on in layers.items() if not on}
         switched |= {f"no {part}" for part in snapshot.parts}
-        switched |= {"paper"} if mode == "paper" else set()
         switched |= {f"top {triples}"} if triples != 10 else set()
-        return answer_first(GRID[frozenset(switched)], question)
+        return answer_first(max(0, GRID[frozenset(switched)] - LESS[mode]), question)
 
     @contextmanager
     def take_away(snapshot: Any, parts: tuple[str, ...]) -> Iterator[Stub]:
@@ -376,10 +375,10 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_grid")
 def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
     readers = [Reader()]
-    arms = plan_grid(readers, "best")
-    assert len(arms) == 3 + len(GRID)
+    arms = plan_grid(readers)
+    assert len(arms) == 3 + 3 * len(GRID)
     results = Results(answer_all(TEN, Stub(), arms), "stub")  # type: ignore[arg-type]
-    methods, growth, layers, shares = lay_out(results, readers, "best")
+    methods, growth, layers, added, shares = lay_out(results, readers)
 
     own = {row[0]: row[2:] for row in methods.rows if row[1] == "rules"}
     assert methods.columns == ("precision", "recall", "f1")
@@ -387,40 +386,63 @@ def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
         "Direct querying": "0.000",
         "Naive RAG": "0.100",
         "KAPING": "0.200",
-        "PolyRAG, as in the paper": "0.800",
+        "PolyRAG, Algorithm 1": "0.700",
+        "PolyRAG, the authors' code": "0.800",
         "PolyRAG": "0.900",
     }
-    assert growth.rows[2] == ("rules", "f1", "0.100", "0.300", "0.400", "0.500", "0.900")
-    assert growth.columns == ("Naive RAG", "Baseline", "+CPL", "+CND", "+CPL +CND")
-    assert layers.rows[2][2:] == tuple(f"{n / 10:.3f}" for n in (1, 2, 0, 10, 6, 4, 9))
-    assert layers.columns == ("Ont.", "KG", "Raw.", "Ont.+Raw.", "KG+Raw.", "Ont.+KG", "PolyRAG")
-    ontology = shares.columns.index("ontology")
-    assert [(row[1], row[2 + ontology]) for row in shares.rows] == [
+    f1 = 3 + growth.columns.index("f1")
+    assert read_column(growth, f1, "best") == ["0.100", "0.300", "0.400", "0.500", "0.900"]
+    assert read_column(growth, f1, "paper") == ["0.100", "0.100", "0.200", "0.300", "0.700"]
+    ways = ("Naive RAG", "Baseline", "+CPL", "+CND", "+CPL +CND")
+    assert tuple(dict.fromkeys(row[0] for row in growth.rows)) == ways
+    whole = [f"{n / 10:.3f}" for n in (1, 2, 0, 10, 6, 4, 9)]
+    assert read_column(layers, f1, "best") == whole
+    at = 3 + layers.columns.index("above_text")
+    assert read_column(layers, at, "best") == whole  # the stub answers above the text when right
+    ways = ("Ont.", "KG", "Raw.", "Ont.+Raw.", "KG+Raw.", "Ont.+KG", "PolyRAG")
+    assert tuple(dict.fromkeys(row[0] for row in layers.rows)) == ways
+    gains = [(*row[:2], row[4].split(" ")[0]) for row in added.rows if row[2] == "best"]
+    assert gains[:4] == [
+        ("completion", "Baseline", "+0.100"),
+        ("completion", "+CND", "+0.400"),
+        ("condensation", "Baseline", "+0.200"),
+        ("condensation", "+CPL", "+0.500"),
+    ]
+    ontology = 3 + shares.columns.index("ontology")
+    assert [(row[2], row[ontology]) for row in shares.rows if row[0] == "best"] == [
         ("top 5", "0.700"),
         ("top 10", "0.900"),
     ]
 
 
+def read_column(sheet: Sheet, column: int, mode: str) -> list[str]:
+    return [row[column] for row in sheet.rows if row[1] == mode and row[2] == "rules"]
+
+
 @pytest.mark.usefixtures("_grid")
 def test_the_papers_own_figures_stand_beside_and_are_called_so() -> None:
     readers = [Reader()]
-    results = Results(answer_all(TEN, Stub(), plan_grid(readers, "best")), "stub")  # type: ignore[arg-type]
-    methods, growth, _, _ = lay_out(results, readers, "best")
+    results = Results(answer_all(TEN, Stub(), plan_grid(readers)), "stub")  # type: ignore[arg-type]
+    methods, growth, *_ = lay_out(results, readers)
     (kaping,) = [row for row in methods.rows if row[0] == "KAPING" and row[1] != "rules"]
     assert kaping == ("KAPING", "paper, GPT-4, other data", "0.633", "0.707", "0.624")
-    assert growth.rows[-1][0] == "paper, GPT-4, other data"
-    assert growth.rows[-1][2:] == ("0.465", "0.764", "0.776", "0.787", "0.811")
+    f1 = 3 + growth.columns.index("f1")
+    quoted = [row[f1] for row in growth.rows if row[2] == "paper, GPT-4, other data"]
+    assert quoted == ["0.465", "0.764", "0.776", "0.787", "0.811"]
     assert "paper, GPT-4, other data" in render_page(results, (methods, growth))
 
 
 @pytest.mark.usefixtures("_grid")
 def test_the_grid_has_a_row_for_each_reader() -> None:
     readers = [Reader(), Reader("a-model")]
-    results = Results(answer_all(TEN, Stub(), plan_grid(readers, "best")), "stub")  # type: ignore[arg-type]
-    methods, *_, shares = lay_out(results, readers, "best")
+    results = Results(answer_all(TEN, Stub(), plan_grid(readers)), "stub")  # type: ignore[arg-type]
+    methods, *_, shares = lay_out(results, readers)
     assert {row[1] for row in methods.rows} == {"rules", "a-model", "paper, GPT-4, other data"}
-    assert [row[:2] for row in shares.rows] == [
-        (reader, top) for reader in ("rules", "a-model") for top in ("top 5", "top 10")
+    assert [row[:3] for row in shares.rows] == [
+        (mode, reader, top)
+        for mode in ("best", "authors", "paper")
+        for reader in ("rules", "a-model")
+        for top in ("top 5", "top 10")
     ]
 
 

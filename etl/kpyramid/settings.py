@@ -158,16 +158,17 @@ class QuerySettings:
     """How questions are answered; no part of any snapshot, and options of `ask` override it.
 
     `strategy`: where context comes from. `mode`: of polyrag, `paper` is its Algorithm 1 to the
-    letter, `best` is ours. `triples`, `chunks`: most facts and passages that one is read from.
-    `sparql`, `sufficiency`, `reader`, `walk`: who writes the query of the ontology, says whether
-    facts are enough, words the answer from the context, and leads a walk over the graph: rules, or
-    the model of [llm]. `options`: of the strategy, by name, as `evaluate --strategy` takes them.
+    letter, `authors` the authors' code, `best` ours. `triples`, `chunks`: most facts and passages
+    that one is read from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the query of the
+    ontology, says whether facts are enough, words the answer from the context, and leads a walk
+    over the graph: rules, or the model of [llm]. `options`: of the strategy, by name, as `evaluate
+    --strategy` takes them.
     """
 
     strategy: Literal[
         "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"
     ] = "polyrag"
-    mode: Literal["best", "paper"] = "best"
+    mode: Literal["best", "authors", "paper"] = "best"
     triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
     chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
     sparql: Maker = "rules"

@@ -63,7 +63,8 @@ def ask(
     mode: Annotated[
         ModeName | None,
         typer.Option(
-            help="How polyrag works: paper is its Algorithm 1 to the letter.  [default: best]"
+            help="How polyrag works: paper is its Algorithm 1 to the letter, authors hands facts "
+            "to the reader of passages, as their code does.  [default: best]"
         ),
     ] = None,
     sparql: Annotated[

@@ -16,7 +16,6 @@ from kpyramid.cli.options import (
     AccessOption,
     BackendName,
     EverythingOption,
-    ModeName,
     QuietOption,
     SettingsOption,
     SnapshotOption,
@@ -84,9 +83,12 @@ def evaluate(
     ] = None,
     tables: Annotated[
         bool,
-        typer.Option("--tables", help="Compare what Tables II and III and Figure 6 of PolyRAG do."),
+        typer.Option(
+            "--tables",
+            help="Compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, "
+            "and say what completion, condensation and each layer add.",
+        ),
     ] = False,
-    mode: Annotated[ModeName, typer.Option(help="How polyrag works in --tables.")] = ModeName.best,
     baseline: Annotated[
         str | None,
         typer.Option(help="The arm that the others are compared with; by default the first."),
@@ -149,7 +151,7 @@ def evaluate(
             for name in dict.fromkeys(names)
         ]
         arms = tuple(
-            plan_grid(readers, mode.value)
+            plan_grid(readers)
             if tables
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
@@ -169,7 +171,7 @@ def evaluate(
                 advance=partial(bars.advance, task),
             )
     results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
-    sheets = lay_out(results, readers, mode.value) if tables else ()
+    sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
     tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}

@@ -96,6 +96,7 @@ class ModeName(StrEnum):
     """How polyrag goes down the pyramid."""
 
     best = "best"
+    authors = "authors"
     paper = "paper"
 
 

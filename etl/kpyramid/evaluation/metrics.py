@@ -487,6 +487,20 @@ RUNNING_METRICS = (
         "neither",
     ),
     Metric(
+        "above_text",
+        "share answered by the ontology or the graph",
+        _is_answer,
+        lambda _, r: float(r.answered and r.layer in {"ontology", "graph"}),
+        "neither",
+    ),
+    Metric(
+        "context_words",
+        "words that the reader was given",
+        _is_answer,
+        lambda _, r: float(sum(len(text.split()) for text in r.context)),
+        "neither",
+    ),
+    Metric(
         "wrong_confident",
         f"wrong with a confidence of {CONFIDENT} or more",
         has_verdict,
@@ -842,17 +856,24 @@ def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
     ranges of confidence, the distance of mean confidence and share right, weighted by the answers
     in each. Of answered questions only: silence states no confidence. None when there are none.
     """
-    stated: list[tuple[float, float]] = []
+    bands = band_confidence(pairs, bins)
+    if not bands:
+        return None
+    gaps = (abs(fsum(confidence - right for confidence, right in band)) for band in bands.values())
+    return fsum(gaps) / sum(map(len, bands.values()))
+
+
+def band_confidence(
+    pairs: Sequence[Pair], bins: int = BINS
+) -> Mapping[int, Sequence[tuple[float, float]]]:
+    """Confidence and rightness of each answer, by which of `bins` equal ranges it states."""
+    bands: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for question, response in pairs:
         right = score_right(question, response) if has_verdict(question) else None
         if right is not None and response.answered:
-            stated.append((response.confidence, right))
-    if not stated:
-        return None
-    gaps: dict[int, list[float]] = defaultdict(list)
-    for confidence, right in sorted(stated):
-        gaps[min(max(int(confidence * bins), 0), bins - 1)].append(confidence - right)
-    return fsum(abs(fsum(gap)) for gap in gaps.values()) / len(stated)
+            at = min(max(int(response.confidence * bins), 0), bins - 1)
+            bands[at].append((response.confidence, right))
+    return {at: sorted(band) for at, band in sorted(bands.items())}
 
 
 # All metrics by name.

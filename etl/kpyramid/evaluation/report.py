@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -11,6 +11,7 @@ from markupsafe import Markup
 from kpyramid.evaluation.harness import Arm, Row
 from kpyramid.evaluation.metrics import METRICS, SET_METRICS
 from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
+from kpyramid.query.polyrag import Mode
 from kpyramid.query.types import RULES, Backends
 from kpyramid.snapshot.evidence import Evidence
 
@@ -68,6 +69,7 @@ class _Way:
         )
 
 
+MODES = get_args(Mode)
 _NONE: Mapping[str, object] = {}
 _METHODS = (
     _Way(
@@ -80,12 +82,13 @@ _METHODS = (
     _Way("Naive RAG", "naive", _NONE, (), (0.5032, 0.5094, 0.4651, 0.3982, 0.2404, 0.5381, 0.0599)),
     _Way("KAPING", "kaping", _NONE, (), (0.6327, 0.7065, 0.6238, 0.3554, 0.2319, 0.5187, 0.0614)),
     _Way(
-        "PolyRAG, as in the paper",
+        "PolyRAG, Algorithm 1",
         "polyrag",
         {"mode": "paper"},
         (),
         (0.8711, 0.7992, 0.8109, 0.4002, 0.2609, 0.6012, 0.0777),
     ),
+    _Way("PolyRAG, the authors' code", "polyrag", {"mode": "authors"}),
     _Way("PolyRAG", "polyrag", {"mode": "best"}),
 )
 _BOTH = ("completion", "condensation")
@@ -115,33 +118,48 @@ _LAYERS = (
 _SHARES = tuple(
     _Way(f"top {k}", "polyrag", {} if k == _MANY else {"triples": k}) for k in (_FEW, _MANY)
 )
+_ADDED = (
+    ("completion", _GROWTH[1], _GROWTH[2]),
+    ("completion", _GROWTH[3], _GROWTH[4]),
+    ("condensation", _GROWTH[1], _GROWTH[3]),
+    ("condensation", _GROWTH[2], _GROWTH[4]),
+    ("ontology", _LAYERS[4], _LAYERS[6]),
+    ("graph", _LAYERS[3], _LAYERS[6]),
+    ("text", _LAYERS[5], _LAYERS[6]),
+)
+"""What is added, to what, and what comes of it."""
+_USE = ("above_text", "context_words")
+"""What is shown of a pyramid besides how right it answers."""
 
 
-def plan_grid(readers: Sequence[Reader], mode: str) -> tuple[Arm, ...]:
-    """The arms of all tables, each once; `mode` is polyrag's in Table III and Figure 6."""
+def plan_grid(readers: Sequence[Reader]) -> tuple[Arm, ...]:
+    """The arms of all tables, each once: polyrag in each of its modes."""
     ways = (*_METHODS, *_GROWTH, *_LAYERS, *_SHARES)
-    return tuple(dict.fromkeys(way.make_arm(reader, mode) for reader in readers for way in ways))
+    return tuple(
+        dict.fromkeys(
+            way.make_arm(reader, mode) for reader in readers for mode in MODES for way in ways
+        )
+    )
 
 
-def lay_out(results: Results, readers: Sequence[Reader], mode: str) -> tuple[Sheet, ...]:
-    """The tables of the results; a metric that applies to no question has no column or row."""
+def lay_out(results: Results, readers: Sequence[Reader]) -> tuple[Sheet, ...]:
+    """The tables of the results; a metric that applies to no question has no column."""
     shown = [name for name in (*CHOICE, *OPEN) if name in results.metrics]
     shown = shown or [name for name in OTHERS if name in results.metrics]
     left = "Table III, left: completion (CPL) and condensation (CND)"
     right = "Table III, right: layers of knowledge"
     return (
-        _compare_methods(results, readers, mode, shown),
-        _switch_parts(results, readers, mode, shown, _GROWTH, left),
-        _switch_parts(results, readers, mode, shown, _LAYERS, right),
-        _count_layers(results, readers, mode),
+        _compare_methods(results, readers, shown),
+        _switch_parts(results, readers, shown, _GROWTH, left),
+        _switch_parts(results, readers, shown, _LAYERS, right),
+        _list_added(results, readers, shown),
+        _count_layers(results, readers),
     )
 
 
-def _compare_methods(
-    results: Results, readers: Sequence[Reader], mode: str, shown: Sequence[str]
-) -> Sheet:
+def _compare_methods(results: Results, readers: Sequence[Reader], shown: Sequence[str]) -> Sheet:
     rows = [
-        (way.name, reader.name, *(_show(results, way.make_arm(reader, mode), m) for m in shown))
+        (way.name, reader.name, *(_show(results, way.make_arm(reader, ""), m) for m in shown))
         for way in _METHODS
         for reader in readers
     ]
@@ -157,34 +175,64 @@ def _compare_methods(
 def _switch_parts(
     results: Results,
     readers: Sequence[Reader],
-    mode: str,
     shown: Sequence[str],
     ways: Sequence[_Way],
     title: str,
 ) -> Sheet:
+    layers = [name for name in results.metrics if name.startswith(SHARE)]
+    measured = [*shown, *layers, *(name for name in _USE if name in results.metrics)]
     rows = [
-        (reader.name, m, *(_show(results, way.make_arm(reader, mode), m) for way in ways))
+        (way.name, mode, reader.name, *(_show(results, way.make_arm(reader, mode), m)
+        for m in measured))
+        for way in ways
+        for mode in MODES
         for reader in readers
-        for m in shown
-    ]
+    ]  # fmt: skip
     rows += [
-        (_NOTE, m, *(f"{way.paper[CHOICE.index(m)]:.3f}" for way in ways))
-        for m in shown
-        if m in CHOICE
+        (way.name, MODES[-1], _NOTE, *(_quote(way, m) for m in measured))
+        for way in ways
+        if any(m in CHOICE for m in shown)
     ]
-    return Sheet(title, ("reader", "metric"), tuple(way.name for way in ways), tuple(rows))
+    columns = tuple(name.removeprefix(SHARE) for name in measured)
+    return Sheet(title, ("pyramid", "mode", "reader"), columns, tuple(rows))
 
 
-def _count_layers(results: Results, readers: Sequence[Reader], mode: str) -> Sheet:
+def _quote(way: _Way, metric: str) -> str:
+    """A figure of the paper's."""
+    return f"{way.paper[CHOICE.index(metric)]:.3f}" if metric in CHOICE else _ABSENT
+
+
+def _list_added(results: Results, readers: Sequence[Reader], shown: Sequence[str]) -> Sheet:
+    """What a part adds, question by question, with the 95 % interval of the difference."""
+    told = ("answered", "wrong_confident", *_USE)
+    measured = [*shown[-1:], *(name for name in told if name in results.metrics)]
+    rows = []
+    for part, before, after in _ADDED:
+        for mode in MODES:
+            for reader in readers:
+                names = [way.make_arm(reader, mode).name for way in (before, after)]
+                found = [results.compare(names[1], names[0], metric) for metric in measured]
+                cells = [
+                    f"{c.difference:+.3f} ({c.low:+.3f} to {c.high:+.3f})" if c else _ABSENT
+                    for c in found
+                ]
+                rows.append((part, before.name, mode, reader.name, *cells))
+    labels = ("adding", "to", "mode", "reader")
+    return Sheet("What each part adds", labels, tuple(measured), tuple(rows))
+
+
+def _count_layers(results: Results, readers: Sequence[Reader]) -> Sheet:
     layers = [name for name in results.metrics if name.startswith(SHARE)]
     rows = [
-        (reader.name, way.name, *(_show(results, way.make_arm(reader, mode), m) for m in layers))
+        (mode, reader.name, way.name, *(_show(results, way.make_arm(reader, mode), m)
+        for m in layers))
+        for mode in MODES
         for reader in readers
         for way in _SHARES
-    ]
+    ]  # fmt: skip
     columns = tuple(name.removeprefix(SHARE) for name in layers)
     title = "Figure 6: share of questions that each layer answers"
-    return Sheet(title, ("reader", "triples"), columns, tuple(rows))
+    return Sheet(title, ("mode", "reader", "triples"), columns, tuple(rows))
 
 
 def _show(results: Results, arm: Arm, metric: str) -> str:
@@ -226,6 +274,7 @@ def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
         sure=SURE,
         shares=_list_shares(results),
         colours=_COLOURS,
+        bands=results.bands,
         expenses=results.expenses,
         worst=worst,
         notes=[{"number": n, "place": p, "text": _shorten(p.text)} for p, n in notes.items()],

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import isfinite, nan
+from math import fsum, isfinite, nan
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
-from kpyramid.evaluation.metrics import SET_METRICS, SetMetric
+from kpyramid.evaluation.metrics import BINS, SET_METRICS, SetMetric, band_confidence
 from kpyramid.evaluation.statistics import (
     Comparison,
     bootstrap,
@@ -82,6 +82,23 @@ class Expense:
     p95: float
 
 
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Answers of an arm that state a probability from `low` to `high`, and the share that is right.
+
+    `stated` is their mean probability; the 95 % interval is of the share `right`.
+    """
+
+    arm: str
+    low: float
+    high: float
+    answers: int
+    stated: float
+    right: float
+    right_low: float
+    right_high: float
+
+
 class Results:
     """Answers with all that is told of them; the same for the same answers."""
 
@@ -148,6 +165,21 @@ class Results:
         return tuple(found for metric in self.metrics for found in self._compare(metric))
 
     @cached_property
+    def bands(self) -> tuple[Band, ...]:
+        """What each arm states of its answers and what is right of them, by tenths."""
+        found = []
+        for arm, rows in self.rows_by_arm.items():
+            pairs = [(row.question, make_response(row.answer)) for row in rows]
+            for at, band in band_confidence(pairs).items():
+                stated, right = zip(*band, strict=True)
+                share = bootstrap(right, self.seed, SAMPLES)
+                ends = (round(at / BINS, 3), round((at + 1) / BINS, 3))
+                said = fsum(stated) / len(stated)
+                means = (said, share.mean, share.low, share.high)
+                found.append(Band(arm, *ends, len(band), *means))
+        return tuple(found)
+
+    @cached_property
     def expenses(self) -> tuple[Expense, ...]:
         """What each arm took."""
         return tuple(_add_up(arm, rows) for arm, rows in self.rows_by_arm.items() if rows)
@@ -164,16 +196,23 @@ class Results:
             return None
         return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
 
+    def compare(self, arm: str, other: str, metric: str) -> Comparison | None:
+        """An arm less another, question by question; None where no question has both scores.
+
+        An answer without a finite score is left out.
+        """
+        mine, theirs = (self._score_by_question(name, metric) for name in (arm, other))
+        both = [key for key in mine if key in theirs]
+        if not both:
+            return None
+        pairs = [mine[key] for key in both], [theirs[key] for key in both]
+        return compare_paired(*pairs, self.seed, SAMPLES)
+
     def _compare(self, metric: str) -> list[Compared]:
-        """The comparisons by one metric; an answer without a finite score is left out."""
-        theirs = self._score_by_question(self.baseline, metric)
-        found: list[tuple[str, Comparison]] = []
-        for arm in self.rows_by_arm:
-            mine = self._score_by_question(arm, metric)
-            both = [key for key in mine if key in theirs]
-            if arm != self.baseline and both:
-                pairs = [mine[key] for key in both], [theirs[key] for key in both]
-                found.append((arm, compare_paired(*pairs, self.seed, SAMPLES)))
+        """The comparisons with the baseline by one metric."""
+        arms = [arm for arm in self.rows_by_arm if arm != self.baseline]
+        compared = ((arm, self.compare(arm, self.baseline, metric)) for arm in arms)
+        found = [(arm, one) for arm, one in compared if one is not None]
         corrected = correct_holm([c.p for _, c in found])
         return [
             Compared(arm, self.baseline, metric, c.count, c.difference, c.low, c.high, c.p, holm)
@@ -233,6 +272,7 @@ class Results:
             "baseline": self.baseline,
             "metrics": [asdict(f) for f in self.figures],
             "comparisons": [asdict(c) for c in self.comparisons],
+            "bands": [asdict(b) for b in self.bands],
             "expenses": [asdict(e) for e in self.expenses],
             "failures": [
                 {"question": r.question.id, "arm": r.arm.name, "reason": r.failure}

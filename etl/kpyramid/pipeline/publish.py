@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue, hash_value
+from kpyramid.ontology.sparql import read_prefixes
+from kpyramid.ontology.validation.checks import complete_query, read_questions
 from kpyramid.ontology.validation.reasoner import find_java
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,
@@ -35,6 +37,7 @@ from kpyramid.pipeline.wiring import load_schema, locate_files
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.store import FORMAT
 from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import read_head
@@ -204,7 +207,22 @@ def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonV
         },
         "model": {s.name: describe_model_part(s.name, settings) for s in PIPELINE},
         "settings": {s.name: describe_settings(s.name, settings) for s in PIPELINE[:-1]},
+        "questions": _list_questions(locate_files(settings)),
     }
+
+
+def _list_questions(files: OntologyFiles) -> list[JsonValue]:
+    """The ontology's competency questions, each with a query that runs as it stands.
+
+    They show a reader, and a model that writes queries, how this ontology is asked.
+    """
+    if files.questions is None:
+        return []
+    prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
+    return [
+        {"text": one.text, "sparql": complete_query(one.sparql.strip(), prefixes)}
+        for one in read_questions(files.questions)
+    ]
 
 
 def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, str]:

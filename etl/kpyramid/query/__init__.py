@@ -75,7 +75,8 @@ def answer(
     started = time.monotonic()
     decisions = Chosen(backends)
     found = STRATEGIES[strategy](asked, decisions, **options)
-    found = bound_confidence(asked, found, decisions, floor)
+    literal = options.get("mode", "best") != "best"  # PolyRAG as published
+    found = bound_confidence(asked, found, decisions, floor, literal=literal)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,

@@ -120,9 +120,17 @@ class Decisions(Protocol):
 
 
 def bound_confidence(
-    asked: QuestionAnalysis, answer: Answer, decisions: Decisions, floor: float | None = None
+    asked: QuestionAnalysis,
+    answer: Answer,
+    decisions: Decisions,
+    floor: float | None = None,
+    *,
+    literal: bool = False,
 ) -> Answer:
     """The answer with at most the confidence that its citations support; none below the floor.
+
+    What follows a `literal` algorithm, which verifies and withholds nothing, is not verified, and
+    only below a floor that is given it is none.
 
     The last step of its trace says why. Of no answer only the context is left. The choice among
     candidates stays what it is, and so does what a model recalls from no context.
@@ -130,14 +138,15 @@ def bound_confidence(
     if not answer.text and not answer.choices:
         return replace(answer, evidence=(), confidence=0.0)
     last, chance, why = answer.trace[-1], answer.confidence, answer.trace[-1].reason
-    if answer.choices and answer.evidence:
+    if answer.choices and answer.evidence and not literal:
         verified = decisions.verify(asked, answer.choices, answer.evidence, answer.context)
         chance = max(chance, verified.least)
         if verified.bound < chance:
             chance = verified.bound
             why = f"{why}; but {verified.reason}, so at most {chance:.2f}"
-    least = FLOOR if floor is None else floor
-    if not asked.candidates and answer.layer != "model" and (chance < least or not chance):
+    least = floor if floor is not None else 0.0 if literal else FLOOR
+    unsure = chance < least or (not chance and not literal)
+    if not asked.candidates and answer.layer != "model" and unsure:
         why = f"{why}; “{answer.text}” has a probability of {chance:.2f}, and below {least:.2f} no "
         why += "answer is given"
         if last.layer == "graph" and not asked.linked.entities:

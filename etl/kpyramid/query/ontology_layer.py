@@ -39,11 +39,14 @@ class Finding:
     tokens: int = 0
 
 
-def ask_ontology(asked: QuestionAnalysis, decisions: Decisions, *, hints: bool = True) -> Finding:
-    """The ontology's answer, or why it has none and, with `hints`, what it says nearby.
+def ask_ontology(
+    asked: QuestionAnalysis, decisions: Decisions, *, literal: bool = False
+) -> Finding:
+    """The ontology's answer, or why it has none, and what it says nearby.
 
     Values answer when they can be shown in the documents and, of a question with candidates, when
-    they are some of them.
+    they are some of them. By the `literal` algorithm whatever the query gives is the answer, and
+    what it does not give is not looked for.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -54,8 +57,8 @@ def ask_ontology(asked: QuestionAnalysis, decisions: Decisions, *, hints: bool =
     step = replace(found.step, query=_name_ids(found.sparql, snapshot))
     finding = Finding(step, calls=found.calls, tokens=found.tokens)
     if found.outcome is Outcome.ANSWERED:
-        finding = _take_values(asked, found, step, decisions)
-    if finding.answer or not hints:
+        finding = _take_values(asked, found, step, decisions, literal=literal)
+    if finding.answer or literal:
         return finding
     items = (*finding.items, *_list_hints(asked))
     said = tuple(dict.fromkeys([*finding.step.found, *(item.text for item in items)]))
@@ -63,7 +66,7 @@ def ask_ontology(asked: QuestionAnalysis, decisions: Decisions, *, hints: bool =
 
 
 def _take_values(
-    asked: QuestionAnalysis, found: Found, step: Step, decisions: Decisions
+    asked: QuestionAnalysis, found: Found, step: Step, decisions: Decisions, *, literal: bool
 ) -> Finding:
     snapshot = asked.snapshot
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
@@ -72,11 +75,11 @@ def _take_values(
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     step = replace(step, found=shown)
     finding = Finding(step, items=items, calls=found.calls, tokens=found.tokens)
-    if not places:
+    if not places and not literal:
         reason = f"{found.reason}; no place in the documents says so, and it is not given"
         return _leave(finding, reason)
     choices = shown
-    chance = round(RIGHT * min(item.score for item in items), 4)
+    chance = round(RIGHT * min((item.score for item in items), default=1.0), 4)
     if asked.candidates:
         choices = tuple(
             dict.fromkeys(
@@ -86,6 +89,7 @@ def _take_values(
                 for c in match_candidates(spelt, asked.candidates)
             )
         )
+    if asked.candidates and not literal:
         if not choices:
             return _leave(finding, f"{found.reason}; none of them is a candidate")
         if unused := _find_unused(asked, found, items):

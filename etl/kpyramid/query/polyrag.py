@@ -1,9 +1,11 @@
 """PolyRAG: down the pyramid until a layer suffices (Algorithm 1), and better where it can be.
 
 `mode="paper"` is Algorithm 1 to the letter: SPARQL; else the 10 triples nearest by embedding, if
-they suffice; else the 5 chunks nearest by embedding. `mode="best"` looks for facts about what the
-question names, judges them by a calibrated probability, and carries what a layer found without
-answering down to the next one.
+they suffice; else the 5 chunks nearest by embedding. The first layer that has something answers,
+and what it gives is given. `mode="authors"` hands the triples to the reader of the chunks as well,
+as the authors' code does. `mode="best"` looks for facts about what the question names, judges
+them by a calibrated probability, carries what a layer found without answering down to the next
+one, unites what several layers found, and withholds what its citations do not support.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 
-Mode = Literal["best", "paper"]
+Mode = Literal["best", "authors", "paper"]
 OPTION_FLOOR = 0.2
 """Probability below which no option is chosen: a guess among eight is right by .125."""
 
@@ -80,7 +82,7 @@ def ask_polyrag(
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     if mode not in get_args(Mode):
-        raise InputError(f"mode = {mode!r}: polyrag runs as {' or '.join(get_args(Mode))}")
+        raise InputError(f"mode = {mode!r}: polyrag runs as {', '.join(get_args(Mode))}")
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
@@ -88,7 +90,7 @@ def ask_polyrag(
         way.note(members.trace[-1], 0, 0)
         return way.end(members)
     if ontology:
-        found = ask_ontology(asked, decisions, hints=mode == "best")
+        found = ask_ontology(asked, decisions, literal=mode != "best")
         way.note(found.step, found.calls, found.tokens)
         if found.answer:
             return way.end(found.answer)
@@ -138,11 +140,11 @@ def _ask_graph(
     items = tuple(state_item(fact, asked.snapshot, scores.get(fact, 0.0)) for fact in facts)
     answer = None
     if judged.enough:
-        answer = _take_facts(asked, judged, items, decisions, way)
+        answer = _take_facts(asked, judged, items, decisions, way, literal=mode != "best")
     outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
     reason = judged.reason
     unsupported = ""
-    if answer and not asked.candidates:
+    if answer and not asked.candidates and mode == "best":
         unsupported = decisions.verify(asked, answer.choices, answer.evidence, items).reason
     if unsupported:  # the text may support what the fact does not
         answer, reason = None, f"{reason}; {unsupported}"
@@ -156,7 +158,7 @@ def _ask_graph(
     if not answer:
         if judged.values and not judged.enough:
             way.partial.append(_read_values(judged, items))
-        way.carry(items if mode == "paper" else _choose_carried(judged, items))
+        way.carry(_choose_carried(judged, items) if mode == "best" else items)
     return answer
 
 
@@ -173,13 +175,19 @@ def _take_facts(
     items: tuple[Item, ...],
     decisions: Decisions,
     way: _Way,
+    *,
+    literal: bool,
 ) -> Answer | None:
-    """The answer that sufficient facts give; None when it has no words or no places."""
+    """The answer that sufficient facts give; None when it has no words or no places.
+
+    To the `literal` algorithm they are the context, whatever the reader makes of it.
+    """
     values = _read_values(judged, items)
     places = values.evidence
     reading = decisions.read(asked, items, values if judged.values else None)
     way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
-    if not (reading.text or reading.choices) or not (reading.evidence or places):
+    given = (reading.text or reading.choices) and (reading.evidence or places)
+    if not given and not literal:
         return None
     return Answer(
         reading.text,
@@ -224,14 +232,17 @@ def _unite(readings: Sequence[Reading], candidates: Sequence[str]) -> Reading:
 def _ask_text(
     asked: QuestionAnalysis, decisions: Decisions, way: _Way, mode: Mode, chunks: int
 ) -> Answer:
-    """What a reader finds in passages; in the best mode it sees what was carried down as well."""
-    if mode == "paper":
-        passages = tuple(find_passages(asked, chunks, by="vectors"))
-        items = passages
-    else:
+    """What a reader finds in passages and, but in the paper's mode, in what was carried down."""
+    if mode == "best":
         passages, _ = retrieve_passages(asked, chunks, way.carried)
-        items = (*passages, *way.carried)
+    else:
+        passages = tuple(find_passages(asked, chunks, by="vectors"))
+    items = passages if mode == "paper" else (*passages, *way.carried)
     own = decisions.read(asked, items)
+    if mode != "best":
+        step = _judge_reading(own, f"{len(passages)} passages", bool(passages), "text", 0.0)
+        way.note(step, own.calls, own.tokens)
+        return _make_answer(own, step, items, "text")
     reading = _unite([own, *way.partial], asked.candidates)
     floor = OPTION_FLOOR if asked.candidates else 0.0
     above = reading in way.partial  # the passages add nothing to what a layer above found

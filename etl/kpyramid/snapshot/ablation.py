@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue, content_id
+from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.indexing import add_index
@@ -28,9 +29,9 @@ PARTS = ("completion", "condensation")
 def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
     """The snapshot without some of `PARTS`; itself when nothing is taken away.
 
-    Without completion its ontology is the seed's, with the instances that induction found; without
-    condensation its table `condensed` holds every triple by itself. Everything else stays: the
-    condensed graph is the one that was built beside the grown ontology. It is a snapshot in a
+    Without completion its ontology is the seed's, with the instances that induction found, and no
+    fact of the condensed graph has an anchor or a standard relation that completion added. Without
+    condensation its table `condensed` holds every triple by itself. It is a snapshot in a
     folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
     removed at the end. It is made of all documents, and opened with the snapshot's scopes.
 
@@ -48,7 +49,7 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
         store = Store(snapshot.folder)
         _link_files(store, folder)
         if "completion" in parts:
-            _remove_completion(store, folder)
+            _remove_completion(store, folder, snapshot.schema)
         if "condensation" in parts:
             _remove_condensation(store, folder)
         _write_vectors(store, folder, parts)
@@ -87,14 +88,36 @@ def _require_additions(snapshot: Snapshot) -> None:
         )
 
 
-def _remove_completion(store: Store, folder: Path) -> None:
-    """The seed's schema, and of the instances those that completion did not add."""
-    _replace(folder / "ontology" / "schema.ttl", (store.folder / SEED).read_bytes())
+def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
+    """The seed's schema, the instances that completion did not add, facts without its anchors."""
+    turtle = (store.folder / SEED).read_text("utf-8")
+    _replace(folder / "ontology" / "schema.ttl", turtle.encode())
+    seed = parse_schema(turtle, source=f"seed of {store.id}").property_by_iri
+    added = [p for p in grown.properties if p.iri not in seed]
+    facts = store.table("condensed")
+    wording = map_column(store.table("relations"), "relation_id", "name")
+    own = pa.array([wording[key] for key in facts["relation_id"].to_pylist()], pa.string())
+    called = _is_in(facts["standard_relation"], [p.label for p in added])
+    anchored = _is_in(facts["anchor"], [p.iri for p in added])
+    changed = {
+        "standard_relation": pc.if_else(called, own, facts["standard_relation"]),
+        "standard_turned": pc.and_(facts["standard_turned"], pc.invert(called)),
+        "anchor": pc.if_else(anchored, None, facts["anchor"]),
+        "anchor_class": pc.if_else(anchored, None, facts["anchor_class"]),
+    }
+    for name, column in changed.items():
+        at = facts.column_names.index(name)
+        facts = facts.set_column(at, facts.schema.field(name), column)
+    _write_table(folder, "condensed", facts)
     table = _filter_instances(store)
     _write_table(folder, "instances", table)
     names = map_column(store.table("entities"), "entity_id", "name")
     statements = [state_row(row, names) for row in table.to_pylist()]
     _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
+
+
+def _is_in(column: pa.ChunkedArray, values: list[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array(values, pa.string()))
 
 
 def _filter_instances(store: Store) -> pa.Table:

@@ -83,8 +83,9 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
-    """The query with the prefixes in front; one that it declares itself comes later and wins."""
-    return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in sorted(prefixes.items())) + query
+    """The query with the prefixes that it may mean in front; one that it declares itself wins."""
+    used = sorted((name, iri) for name, iri in prefixes.items() if f"{name}:" in query)
+    return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in used) + query
 
 
 def run_checks(

@@ -7,6 +7,7 @@ Prompt, reply and parser stand here. The query is parsed, restricted and run in 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from jinja2 import Environment
 
@@ -26,7 +27,7 @@ from kpyramid.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 5_000
 """Matches of a query's patterns that are looked through for what an answer rests on."""
-MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES = 120, 200, 20
+MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES, MOST_EXAMPLES = 120, 200, 20, 4
 """What of a schema is shown; those whose words the question shares come first."""
 
 _SYSTEM = """\
@@ -73,6 +74,7 @@ def render(question: str, snapshot: Snapshot) -> Request:
     schema = snapshot.schema
     linked = link_text(question, snapshot)
     lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
+    lines += list_examples(snapshot, question)
     lines += ["Entities:"] if linked.entities else []
     lines += [
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
@@ -110,6 +112,19 @@ def describe_schema(schema: Schema, question: str) -> Iterator[str]:
             if p.is_datatype is literal:
                 ends = f"{_shorten(p.domain, schema)} -> {_shorten(p.range, schema)}"
                 yield f"- {_shorten(p.iri, schema)} {p.label}: {ends}"
+
+
+def list_examples(snapshot: Snapshot, question: str) -> list[str]:
+    """Lines with the ontology's competency questions and their queries, the nearest in words."""
+    said = set(re.findall(r"\w+", question.casefold()))
+    stored = cast("list[dict[str, str]]", snapshot.manifest.get("questions", []))
+    nearest = sorted(
+        stored, key=lambda one: -len(said & set(re.findall(r"\w+", one["text"].casefold())))
+    )
+    lines = [f"- {flatten(one['text'])} {flatten(one['sparql'])}" for one in nearest]
+    return (
+        ["Examples, with <Kind> where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
+    )
 
 
 def parse(content: str) -> str:
@@ -199,7 +214,7 @@ def _shorten(iri: str, schema: Schema) -> str:
 
 TASK = Task(
     name="query_onto",
-    version=1,
+    version=2,
     stage="query",
     reply=Answer,
     parse=parse,
