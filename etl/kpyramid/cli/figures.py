@@ -37,7 +37,9 @@ def print_figures(results: Results, sheets: Sequence[Sheet]) -> None:
 
 
 def _draw_sheet(sheet: Sheet) -> Table:
-    table = Table(*sheet.labels, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for label in sheet.labels:
+        table.add_column(escape(label), no_wrap=True)
     for column in sheet.columns:
         table.add_column(escape(column), justify="right", no_wrap=True)
     for row in sheet.rows:

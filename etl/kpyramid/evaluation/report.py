@@ -179,17 +179,18 @@ def _switch_parts(
     ways: Sequence[_Way],
     title: str,
 ) -> Sheet:
-    layers = [name for name in results.metrics if name.startswith(SHARE)]
-    measured = [*shown, *layers, *(name for name in _USE if name in results.metrics)]
+    layers = [SHARE + layer for layer in ("ontology", "graph", "text")]
+    told = ("right", *layers, *_USE)
+    measured = [*shown, *(name for name in told if name in results.metrics and name not in shown)]
     rows = [
         (way.name, mode, reader.name, *(_show(results, way.make_arm(reader, mode), m)
         for m in measured))
         for way in ways
-        for mode in MODES
+        for mode in (MODES if way.strategy == "polyrag" else (_ABSENT,))
         for reader in readers
     ]  # fmt: skip
     rows += [
-        (way.name, MODES[-1], _NOTE, *(_quote(way, m) for m in measured))
+        (way.name, _ABSENT, _NOTE, *(_quote(way, m) for m in measured))
         for way in ways
         if any(m in CHOICE for m in shown)
     ]
@@ -204,18 +205,15 @@ def _quote(way: _Way, metric: str) -> str:
 
 def _list_added(results: Results, readers: Sequence[Reader], shown: Sequence[str]) -> Sheet:
     """What a part adds, question by question, with the 95 % interval of the difference."""
-    told = ("answered", "wrong_confident", *_USE)
-    measured = [*shown[-1:], *(name for name in told if name in results.metrics)]
+    told = ("right", "wrong_confident", *_USE)
+    best = [name for name in shown if name not in told][-1:]
+    measured = [*best, *(name for name in told if name in results.metrics)]
     rows = []
     for part, before, after in _ADDED:
         for mode in MODES:
             for reader in readers:
                 names = [way.make_arm(reader, mode).name for way in (before, after)]
-                found = [results.compare(names[1], names[0], metric) for metric in measured]
-                cells = [
-                    f"{c.difference:+.3f} ({c.low:+.3f} to {c.high:+.3f})" if c else _ABSENT
-                    for c in found
-                ]
+                cells = (_show_gain(results, names[1], names[0], metric) for metric in measured)
                 rows.append((part, before.name, mode, reader.name, *cells))
     labels = ("adding", "to", "mode", "reader")
     return Sheet("What each part adds", labels, tuple(measured), tuple(rows))
@@ -237,7 +235,20 @@ def _count_layers(results: Results, readers: Sequence[Reader]) -> Sheet:
 
 def _show(results: Results, arm: Arm, metric: str) -> str:
     found = results.find(arm.name, metric)
-    return f"{found.mean:.3f}" if found else _ABSENT
+    if found is None:
+        return _ABSENT
+    return f"{found.mean:.0f}" if metric == "context_words" else f"{found.mean:.3f}"
+
+
+def _show_gain(results: Results, arm: str, other: str, metric: str) -> str:
+    found = results.compare(arm, other, metric)
+    if found is None:
+        return _ABSENT
+    if found.low == found.high == 0:
+        return "0"
+    form = "+.0f" if metric == "context_words" else "+.3f"
+    gain, low, high = (format(x, form) for x in (found.difference, found.low, found.high))
+    return f"{gain} [{low}, {high}]"
 
 
 # The page of an evaluation: one HTML file with everything in it.
