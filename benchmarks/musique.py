@@ -6,9 +6,9 @@ digits, in small letters, without articles; an argument matches a name when one 
 as a run of words; arguments of more than eight words do not count; either direction.
 `empty_relations` is the share of all triples whose relation says nothing (`sets/musique.py`).
 `recall_at_k` and `all_gold_at_5` are of the documents that the query module finds in a pyramid of
-the passages (`passages.py` says more of them); `cosine` has the same of title and text of every
-passage by the cosine of the project's embedding model. `--reproduce` scores the recorded triples
-in `openie_*.json` in place of our own.
+the passages (`passages.py` says more of them, and of `shuffled`); `cosine` has the same of title
+and text of every passage by the cosine of the project's embedding model. `--reproduce` scores the
+recorded triples in `openie_*.json` in place of our own.
 
 `answer_in_paths` is of the two-hop questions and of each strategy by rules: the share whose gold
 answer, in any of its spellings, stands as a run of words in what the strategy hands to its reader.
@@ -22,6 +22,7 @@ import json
 import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean
@@ -30,7 +31,7 @@ from typing import Any
 import numpy as np
 from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows, report
-from passages import build_pyramid, rank_by, read_passages, score_ranks
+from passages import build_pyramid, measure_shuffled, rank_by, read_passages, score_ranks
 from sets.musique import (
     HopFact,
     Triple,
@@ -157,17 +158,19 @@ def measure_cosines(
 
 
 def measure_pyramid(
-    folder: Path, limit: int | None, texts: Collection[str], kept: Path
+    folder: Path, limit: int | None, texts: Collection[str], kept: Path, seed: int
 ) -> dict[str, Any]:
     """What the query module finds in a pyramid of the passages with these texts."""
     found = read_passages(folder, limit)
-    corpus = [row for row in found.corpus if row["text"] in texts]
-    snapshot = build_pyramid(corpus, kept)
+    found = replace(found, corpus=tuple(row for row in found.corpus if row["text"] in texts))
+    snapshot = build_pyramid(found.corpus, kept)
     rank = rank_by("walk", snapshot)
-    figures = score_ranks(found.questions, [rank(q.text) for q in found.questions])
+    scored = score_ranks(found.questions, [rank(q.text) for q in found.questions])
     wanted = [*(f"recall_at_{k}" for k in RANKS), "all_gold_at_5"]
+    figures: dict[str, Any] = {name: scored[name] for name in wanted}
+    figures |= measure_shuffled(found, figures, kept, seed)
     asked = [q for q in found.questions if q.group == TWO_HOPS]
-    return {name: figures[name] for name in wanted} | measure_paths(asked, snapshot)
+    return figures | measure_paths(asked, snapshot)
 
 
 class Listening(Rules):
@@ -234,7 +237,7 @@ def names_one(texts: Iterable[str], spellings: Iterable[str]) -> bool:
 
 
 def measure(
-    folder: Path, limit: int | None, reproduce: bool, kept: Path | None = None
+    folder: Path, limit: int | None, reproduce: bool, kept: Path | None = None, seed: int = 0
 ) -> dict[str, Any]:
     """All figures of a folder; with a limit, those of its first questions and their passages."""
     with explain_faults(folder, FOLDER):
@@ -259,7 +262,7 @@ def measure(
     figures = measure_triples(hops, extract_triples(passages))
     report(f"Building a pyramid of {len(corpus)} passages")
     with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as place:
-        figures |= measure_pyramid(folder, limit, frozenset(texts), Path(place))
+        figures |= measure_pyramid(folder, limit, frozenset(texts), Path(place), seed)
     report(f"Embedding {len(corpus)} passages and {len(questions)} questions")
     cosine = measure_cosines(corpus, questions)
     return {**figures, "cosine": cosine, "passages": len(corpus)}
@@ -270,11 +273,13 @@ def main() -> None:
         __doc__,
         folder=FOLDER,
         limit="the first N questions and their passages only",
+        seed="of the other order of the passages",
         flags={"--reproduce": "score the recorded triples"},
         values={"--kept": "a folder for the pyramid, which a next run finds built"},
     )
     kept = options.kept and Path(options.kept)
-    print_figures(measure(options.data, options.limit, options.reproduce, kept), options.json)
+    figures = measure(options.data, options.limit, options.reproduce, kept, options.seed)
+    print_figures(figures, options.json)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,22 @@ Recall, nDCG (Järvelin and Kekäläinen, TOIS 2002, binary gains) and MRR of do
 counts once, at its best passage (`evaluation/metrics.py`). A pyramid is built from the
 corpus, and `retrieve` asked: the figures are those of `walk`, the way that it goes, `ways` has
 those of the others beside it, and `halves` those of `walk` on two halves of the questions, by a
-hash of their ids. `--reproduce` scores two baselines on whole documents without a pyramid: BM25 (k1
-1.5, b .75, words of two letters or more, nothing stemmed) and the cosine of the project's embedding
-model on title and text.
+hash of their ids. In files like these the passages of a question stand beside each other and are
+numbered so: `shuffled` has the figures of a second pyramid, of the same passages in another order
+under other ids, and `shuffled_difference` the largest difference, which is to be 0; what a text is
+read as is computed once for both. `--reproduce` scores two baselines on whole documents without a
+pyramid: BM25 (k1 1.5, b .75, words of two letters or more, nothing stemmed) and the cosine of the
+project's embedding model on title and text.
 """
 
 import json
+import random
 import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -64,12 +69,29 @@ def read_passages(folder: Path, limit: int | None) -> QuestionSet:
     return QuestionSet(found.name, found.corpus, asked, found.licence)
 
 
-def build_pyramid(corpus: Sequence[Mapping[str, str]], place: Path) -> Snapshot:
+def shuffle_passages(found: QuestionSet, seed: int) -> QuestionSet:
+    """The set with its passages in another order and under ids that say nothing else."""
+    corpus = random.Random(seed).sample(found.corpus, len(found.corpus))  # noqa: S311
+    names = {row["id"]: f"s{at:06}" for at, row in enumerate(corpus)}
+    return replace(
+        found,
+        corpus=tuple({**row, "id": names[row["id"]]} for row in corpus),
+        questions=tuple(
+            replace(q, gold_documents=tuple(names.get(gold, gold) for gold in q.gold_documents))
+            for q in found.questions
+        ),
+    )
+
+
+def build_pyramid(
+    corpus: Sequence[Mapping[str, str]], place: Path, name: str = "corpus"
+) -> Snapshot:
     """The pyramid of passages; what its warehouse has computed already is not computed again.
 
-    A gate that keeps it from being published does not matter here.
+    `name` is that of the corpus among those of the warehouse. A gate that keeps it from being
+    published does not matter here.
     """
-    source = place / "corpus"
+    source = place / name
     source.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in corpus)
     (source / "corpus.jsonl").write_text("".join(lines), "utf-8")
@@ -106,6 +128,17 @@ def rank_by(way: Any, snapshot: Snapshot) -> Callable[[str], list[str]]:
         return [place.source for item in items for place in item.evidence]
 
     return rank
+
+
+def measure_shuffled(found: QuestionSet, figures: Mapping[str, Any], place: Path, seed: int) -> Any:
+    """The figures of `walk` on shuffled passages, and how far they are from the given ones."""
+    shuffled = shuffle_passages(found, seed)
+    report(f"Building a pyramid of the same {len(shuffled.corpus)} passages in another order")
+    rank = rank_by("walk", build_pyramid(shuffled.corpus, place, "shuffled"))
+    again = score_ranks(shuffled.questions, [rank(q.text) for q in shuffled.questions])
+    again = {name: value for name, value in again.items() if name in figures}
+    far = max(abs(value - figures[name]) for name, value in again.items())
+    return {"shuffled": again, "shuffled_difference": round(far, 3)}
 
 
 def measure_ways(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict[str, Any]:
@@ -169,7 +202,9 @@ def measure(options: Any) -> dict[str, Any]:
     with kept or tempfile.TemporaryDirectory() as place:
         report(f"Building a pyramid of {len(found.corpus)} passages")
         snapshot = build_pyramid(found.corpus, Path(place))
-        return {**measure_ways(found.questions, snapshot), **counts}
+        figures = measure_ways(found.questions, snapshot)
+        figures |= measure_shuffled(found, figures, Path(place), options.seed)
+        return {**figures, **counts}
 
 
 def main() -> None:
@@ -177,6 +212,7 @@ def main() -> None:
         __doc__,
         folder=FOLDER,
         limit="the first N questions only; the corpus stays whole",
+        seed="of the other order of the passages",
         flags={"--reproduce": "score BM25 and vectors of whole documents, without a pyramid"},
         values={"--keep": "a folder for the pyramid, which is then not built twice"},
     )

@@ -74,8 +74,8 @@ def test_a_prompt_numbers_facts_and_passages_and_says_what_connects_them() -> No
 
 
 def test_a_connection_starts_at_a_passage_or_at_the_fact_that_led_on() -> None:
-    passage = Path(Start("chunk-1", "text", (), 1.0), "oslo", ())
-    fact = Path(Start(None, "A is in Oslo", (), 1.0), "oslo", ())
+    passage = Path(Start("chunk-1", "text", (), 1.0), "oslo", (), 0.5)
+    fact = Path(Start(None, "A is in Oslo", (), 1.0), "oslo", (), 0.5)
     assert _connect("chunk-2", passage, {}) == Connection("chunk-1", "oslo", "chunk-2")
     assert _connect("chunk-2", fact, {"A is in Oslo": "f"}) == Connection("f", "oslo", "chunk-2")
 

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kpyramid.settings import ChunkSettings
+if TYPE_CHECKING:
+    from kpyramid.settings import ChunkSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Piece:
     tokens: int
 
 
-def split_text(text: str, settings: ChunkSettings) -> list[Piece]:
+def split_text(text: str, settings: "ChunkSettings") -> list[Piece]:
     """The chunks in order. Each is at most `max_tokens` long and ends where a sentence ends.
 
     A sentence beyond the budget is cut between words. Each chunk after the first begins with
@@ -140,7 +142,7 @@ def split_text(text: str, settings: ChunkSettings) -> list[Piece]:
     return pieces
 
 
-def _fit(text: str, span: Span, settings: ChunkSettings) -> Iterator[Piece]:
+def _fit(text: str, span: Span, settings: "ChunkSettings") -> Iterator[Piece]:
     """The sentence, or its parts when it is longer than a chunk may be."""
     start, end, tokens = span.start, span.start, 0
     for match in _TOKEN.finditer(text, span.start, span.end):

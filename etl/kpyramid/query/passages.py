@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -110,15 +111,19 @@ _NO_NAMES = frozenset(
 _ASKING = frozenset("who when where how".split())
 """Words that say what is asked for: they stay in what is looked for and count for no content."""
 
-STARTS = 5
-"""Passages, and statements, from which multi-hop retrieval goes on."""
+STARTS = 3
+"""The first passages, from which multi-hop retrieval goes on where they say what is named."""
+LOOKED, TITLED = 10, 2
+"""From how many it goes on where a question says their whole title, and how many more that are."""
+CARRIED = 5
+"""Statements from which it goes on."""
 NAMES = 8
 """Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
 ONWARD = 20
 """Passages looked at for each name."""
 
 ANCHORS = 20
-"""Words written as names that are looked up; a question of more is a text, not a question."""
+"""Words, and of them words written as names, that are looked up; what has more is a text."""
 COMMON = 30
 """Passages with a word from which on it is no name of one thing."""
 
@@ -132,7 +137,11 @@ TITLE_PART = 0.12
 """What is gained by being titled as the name is; half of it where the title only holds it."""
 RARE_PART = 0.1
 """What is gained where the name stands in no other passage."""
-TOLL = 0.14
+ASKED_PART = 0.25
+"""What is gained where the sentence with the name says the whole question."""
+USUAL = 0.25
+"""What it says as a rule, and what a statement counts as, which the question found."""
+TOLL = 0.2
 """What a step costs, so that a passage reached is comparable with one found directly."""
 SOFTNESS = 0.05
 """Of the soft maximum over the names that lead to a passage: two equally good ones gain .035."""
@@ -152,11 +161,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A step by a name, and what to look for: the rest of the question that the start left."""
+    """A step by a name, and what to look for: the rest of the question that the start left.
+
+    `asked` is the share of the question that the passage's sentence with the name says.
+    """
 
     start: Start
     name: str
     rest: tuple[str, ...]
+    asked: float
 
     @property
     def wording(self) -> str:
@@ -181,7 +194,8 @@ def hop_by_names(
         *start_from_facts(snapshot, scores, facts),
     ]
     steps = _Steps(snapshot, scores)
-    steps.go([path for start in starts for path in list_paths(question, start)])
+    weights = weigh_words(question, snapshot) if any(start.key for start in starts) else {}
+    steps.go([path for start in starts for path in list_paths(question, start, weights)])
     found, paths = steps.settle()
     begun = {start.key for start in starts}
     best = sorted(found, key=lambda key: (-found[key], key))[:REACHED]
@@ -189,7 +203,7 @@ def hop_by_names(
     names = list_names(snapshot, onward)
     for key, text in zip(onward, snapshot.texts_of(onward, "chunks"), strict=True):
         start = Start(key, text, names[key], found[key])
-        steps.go(list_paths(question, start, said=paths[key].start.text))
+        steps.go(list_paths(question, start, weights, paths[key].start.text))
     return steps.settle() if onward else (found, paths)
 
 
@@ -216,6 +230,7 @@ class _Steps:
                     + self._word_part * points[key]
                     + TITLE_PART * titled
                     + RARE_PART * rare
+                    + ASKED_PART * path.asked
                     - TOLL
                 )
                 known = self._reached.setdefault(key, {})
@@ -237,22 +252,27 @@ class _Steps:
 def start_from_passages(
     question: str, snapshot: Snapshot, scores: Mapping[str, float]
 ) -> list[Start]:
-    """The best passages as starts, of those that say a name of the question.
+    """The first passages as starts, of those that say a name of the question, and titled ones.
 
-    A question of several steps begins at something that it names. One that names nothing is
-    answered by a passage of its own, and going on from there only leads away.
+    A question of several steps begins at something that it names, in small letters too: what has
+    the name as its title. One that names nothing is answered by a passage of its own, and going on
+    from there only leads away.
     """
-    named = find_anchors(question, snapshot)
-    if not named:
-        return []
-    first = sorted(scores, key=lambda key: (-scores[key], key))[:STARTS]
-    texts = {
-        key: text
-        for key, text in zip(first, snapshot.texts_of(first, "chunks"), strict=True)
-        if not named.isdisjoint(read_stems(text))
-    }
+    named, said = find_anchors(question, snapshot), read_stems(question)
+    order = sorted(scores, key=lambda key: (-scores[key], key))[:LOOKED]
+    texts: dict[str, str] = {}
+    for at, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
+        titled = len(texts) < STARTS + TITLED and names_title(said, text)
+        if titled or (at < STARTS and not named.isdisjoint(read_stems(text))):
+            texts[key] = text
     names = list_names(snapshot, list(texts))
     return [Start(key, text, names[key], scores[key]) for key, text in texts.items()]
+
+
+def names_title(said: frozenset[str], text: str) -> bool:
+    """Whether stems hold all that say something in a text's title."""
+    words = [word for word in read_title(text).split() if word not in _ASIDE]
+    return bool(words) and said.issuperset(stem_words(words))
 
 
 def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
@@ -292,20 +312,37 @@ def start_from_facts(
     best = max(scores.values(), default=0.0)
     return [
         Start(None, fact, tuple(map(join_name, link_text(fact, snapshot).names)), best)
-        for fact in facts[:STARTS]
+        for fact in facts[:CARRIED]
     ]
 
 
-def list_paths(question: str, start: Start, said: str = "") -> list[Path]:
+def list_paths(
+    question: str, start: Start, weights: Mapping[str, float], said: str = ""
+) -> list[Path]:
     """The ways on from a start: by the names in it that are new to the question.
 
     `said` is the text that led to the start: what of the question it says is not looked for again.
     """
-    asked = frozenset(WORD.findall(question.casefold()))
+    words = frozenset(WORD.findall(question.casefold()))
     title = read_title(start.text) if start.key else ""
     rest = find_rest(question, f"{start.text} {said}" if said else start.text)
-    new = [name for name in start.names if name != title and not asked.issuperset(name.split())]
-    return [Path(start, name, rest) for name in new[:NAMES]]
+    new = [name for name in start.names if name != title and not words.issuperset(name.split())]
+    rows = dict[str, float]()
+    for span in split_sentences(start.text) if start.key else ():
+        stems = read_stems(sentence := start.text[span.start : span.end])
+        rows[read_row(sentence)[0]] = sum(weights[stem] for stem in weights if stem in stems)
+    asked = {name: [rows[row] for row in rows if f" {name} " in row] for name in new[:NAMES]}
+    usual = 0.0 if start.key else USUAL
+    return [Path(start, name, rest, max(asked[name], default=usual)) for name in asked]
+
+
+def weigh_words(question: str, snapshot: Snapshot) -> dict[str, float]:
+    """The shares of a question's words in it, by stem: what BM25 gives a passage for each."""
+    words = {stem_word(word): word for word in WORD.findall(question.casefold())}
+    looked = [stem for stem in words if words[stem] not in _ASIDE][:ANCHORS]
+    found = {stem: snapshot.words(words[stem], 1, "chunks") for stem in looked}
+    best = {stem: points for stem in looked for _, points in found[stem]}
+    return {stem: points / sum(best.values()) for stem, points in best.items()}
 
 
 def find_rest(question: str, text: str) -> tuple[str, ...]:
