@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
-from kpyramid.condensation.graph import Column, Graph, Statement, read_value
+from kpyramid.condensation.graph import Column, Graph, Statement, read_value, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -63,7 +63,7 @@ def run(
         InputError: the embedding of a wording is not finite.
     """
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
-    graph = read_graph(entities, relations, triples)
+    graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)
     comparer.prepare(list_compared(graph))
