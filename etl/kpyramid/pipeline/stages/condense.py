@@ -30,6 +30,7 @@ from kpyramid.documents.qualifiers import list_values, unite_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
+from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.keys import content_id
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
@@ -187,7 +188,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         literals=codes.astype(np.int64),
         texts=literals.dictionary.to_pylist(),
         names=entities["name"].to_pylist(),
-        types=entities["type"].to_pylist(),
+        types=list(map(find_kind, entities["name"].to_pylist(), entities["type"].to_pylist())),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
