@@ -148,12 +148,12 @@ def list_stated(
                 own = raw["head"].casefold(), raw["relation"], raw["tail"].casefold()
                 back = turned != (triple["head_id"] != head)
                 rules = head, wording[fact["relation_id"]], tail
-                standard = head, fact["standard_relation"], tail
-                flipped = fact["standard_turned"]
+                ends = fact["standard_head_id"], fact["standard_tail_id"] or fact["literal"]
+                standard = ends[0], fact["standard_relation"], ends[1]
                 ways = (
                     (own, turned),
                     (rules, back),
-                    (standard[:: -1 if flipped else 1], back ^ flipped),
+                    (standard, back ^ fact["standard_turned"]),
                 )
                 labels = {
                     row: Label(*said, way, " ".join(names.get(word, word) for word in said))

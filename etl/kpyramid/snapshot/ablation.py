@@ -116,6 +116,8 @@ def _remove_condensation(store: Store, folder: Path) -> None:
             **columns,
             "standard_relation": [wording[key] for key in triples["relation_id"].to_pylist()],
             "standard_turned": [False] * triples.num_rows,
+            "standard_head_id": columns["head_id"],
+            "standard_tail_id": columns["tail_id"],
             "anchor": nothing,
             "anchor_class": nothing,
             "derived_from": [[key] for key in triples["triple_id"].to_pylist()],

@@ -38,7 +38,7 @@ _YEAR = re.compile(r"[12]\d{3} [a-z].*")
 
 
 def find_kind(name: str, kind: str) -> str:
-    """The type of an end where recognisers know none: a number, or what WordNet says of its noun."""
+    """The type of an end: where recognisers know none a number, or what WordNet calls its noun."""
     noun = name.casefold()
     if kind not in _OPEN and noun != name:
         return kind

@@ -81,7 +81,7 @@ def run(
         ]
     found = find_contradictions(graph, made, stated, schema)
     standards = name_relations(graph, linked, stated, schema, comparer)
-    keys, condensed = _build_condensed(triples, made, linked, standards)
+    keys, condensed = _build_condensed(triples, entities, graph, made, linked, standards)
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
     del graph, linked, made
@@ -120,7 +120,12 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
 
 
 def _build_condensed(
-    triples: pa.Table, made: Condensation, linked: Linked, standards: Sequence[Standard]
+    triples: pa.Table,
+    entities: pa.Table,
+    graph: Graph,
+    made: Condensation,
+    linked: Linked,
+    standards: Sequence[Standard],
 ) -> tuple[dict[int, str], pa.Table]:
     """The table, and the key of each row of `triples` that stands for itself and others."""
     order = np.lexsort((np.arange(len(made.stands)), made.stands))
@@ -132,6 +137,11 @@ def _build_condensed(
         for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
     ]
     named = [standards[row] for row in rows.tolist()]
+    turned = np.array([standard.turned for standard in named], dtype=np.bool_)
+    heads, tails = graph.heads[rows], graph.tails[rows]
+    turned &= tails >= 0  # a value is no subject
+    subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
+    held = entities["entity_id"].combine_chunks()
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
@@ -139,7 +149,9 @@ def _build_condensed(
         "condensed_id": pa.array(keys, pa.string()),
         "qualifiers": _unite_qualifiers(triples, made, rows),
         "standard_relation": pa.array([standard.name for standard in named], pa.string()),
-        "standard_turned": pa.array([standard.turned for standard in named], pa.bool_()),
+        "standard_turned": pa.array(turned),
+        "standard_head_id": held.take(pa.array(subjects)),
+        "standard_tail_id": held.take(pa.array(objects, mask=objects < 0)),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
