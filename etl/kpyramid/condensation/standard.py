@@ -222,6 +222,8 @@ def _choose_names(
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
+    A full date is called by a property of days, though a property of years fits it too.
+
     Without a property it is called as most others of its relation that have values too, or things.
     """
     weight: Counter[str] = Counter()
@@ -234,7 +236,8 @@ def _choose_names(
         group = key, phrase.has_value
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
-            iri, way = min(pairs, key=lambda pair: (-weight[pair[0]], pair))
+            dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
+            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
             name = schema.property_by_iri[iri].label, way != turned
             own.append(name)
             named[group][name] += phrase.count

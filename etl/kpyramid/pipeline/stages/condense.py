@@ -79,8 +79,8 @@ def run(
         rejects = [
             make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
         ]
-    found = find_contradictions(graph, made, stated, schema)
     standards = name_relations(graph, linked, stated, schema, comparer)
+    found = find_contradictions(graph, made, stated, standards, schema)
     keys, condensed = _build_condensed(triples, entities, graph, made, linked, standards)
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
