@@ -102,6 +102,7 @@ def test_having_something_is_not_receiving_it() -> None:
         (ADA, "was daughter of", BELA, "parent", False),
         (ADA, "has wife", BELA, "spouse", False),
         (LIND, "is owned by", ORME, "owner", False),
+        (("Blue Harbour", "WORK_OF_ART"), "’s directed by", ADA, "director", False),
         (("Ghent", "GPE"), "has inhabitants", ("260,000", "LITERAL"), "population", False),
         (ADA, "was born on", ("10 December 1815", "LITERAL"), "birth date", False),
     ],
@@ -126,6 +127,7 @@ def test_a_composer_is_no_member_and_a_number_of_members_neither() -> None:
 
 def test_the_kind_of_a_noun_tells_a_genre_from_an_instrument() -> None:
     said = [say(ADA, "plays", (noun, "NOUN")) for noun in ("reggae", "violin")]
+    assert find_kind("Blues music", "ORG") == "GENRE"
     comparer = Comparer(MemoEmbedder())
     ends = [("PERSON", find_kind(tail, kind)) for *_, tail, kind in said]
     assert ends == [("PERSON", "GENRE"), ("PERSON", "INSTRUMENT")]

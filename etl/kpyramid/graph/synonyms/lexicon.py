@@ -39,13 +39,13 @@ _YEAR = re.compile(r"[12]\d{3} [a-z].*")
 
 def find_kind(name: str, kind: str) -> str:
     """The type of an end: where recognisers know none a number, or what WordNet calls its noun."""
+    if name.endswith(" music"):
+        return "GENRE"
     noun = name.casefold()
     if kind not in _OPEN and noun != name:
         return kind
     if kind in _OPEN and _AMOUNT.fullmatch(name) and not _YEAR.fullmatch(name):
         return "CARDINAL"
-    if noun.endswith(" music"):
-        return "GENRE"
     return load_wordnet().ends.get(noun, kind)
 
 
