@@ -133,6 +133,8 @@ def _add_tables(folder: Path) -> None:
         **{name: triples[name] for name in ("head_id", "relation_id")},
         "standard_relation": pa.array([""] * count, pa.string()),
         "standard_turned": pa.array([False] * count, pa.bool_()),
+        "standard_head_id": triples["head_id"],
+        "standard_tail_id": triples["tail_id"],
         **{name: triples[name] for name in ("tail_id", "literal", "qualifiers")},
         "anchor": pa.nulls(count, pa.string()),
         "anchor_class": pa.nulls(count, pa.string()),

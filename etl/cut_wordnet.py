@@ -15,6 +15,7 @@ their offsets:
     o  LEMMA  LEMMAS           antonyms, verbs and adjectives
     d  NOUN   VERB KIND RANKS  the noun is derived from the verb; KIND is WordNet's file of the noun
                                (person, act, ...), RANKS are the senses' places, the first is 0
+    t  LEMMA  KIND             a noun that is mostly used for a kind of one of `ENDS`
 """
 
 import gzip
@@ -30,6 +31,8 @@ KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 NAMED = KINDS.keys() | {6, 15, 17}
 """Those of nouns for kinds of things that have names: artifacts, places and objects too."""
+ENDS = {"music_genre": "GENRE", "musical_instrument": "INSTRUMENT", "discipline": "FIELD"}
+"""Nouns whose kinds tell a relation's meaning: `plays jazz` and `plays the harp`."""
 SENSES = 6
 """Rarer senses of a word are left out."""
 
@@ -97,6 +100,18 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
         person = nouns[offsets[0]].field == 18 and uses[lemma, "1"]
         if "_" not in lemma and (lemma in kept or person):
             yield ("n", lemma, list_synsets(noun_senses, lemma), str(uses[lemma, "1"]))
+    for name, end in ENDS.items():
+        below, open_ = set[str](), {noun_senses[name][0]}
+        while open_:
+            below |= open_
+            open_ = {
+                offset
+                for offset, synset in nouns.items()
+                if any(p[0] == "@" and p[1] in open_ for p in synset.pointers)
+            } - below
+        for lemma, offsets in noun_senses.items():
+            if not below.isdisjoint(offsets[:2]):
+                yield ("t", lemma, end)
     alike: dict[str, list[str]] = defaultdict(list)
     for lemma, offsets in noun_senses.items():
         synset = nouns[offsets[0]]

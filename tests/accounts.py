@@ -148,6 +148,8 @@ def _condense(triples: list[dict[str, object]], said: Mapping[str, str]) -> dict
                 "qualifiers": [("time", "1950")] if len(group) > 1 else [],
                 "standard_relation": said[str(kept["triple_id"])],
                 "standard_turned": False,
+                "standard_head_id": kept["head_id"],
+                "standard_tail_id": kept["tail_id"],
                 "anchor": GENERAL + "employer" if len(group) > 1 else None,
                 "anchor_class": GENERAL + "Person" if len(group) > 1 else None,
                 "derived_from": keys,

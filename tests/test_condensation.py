@@ -207,6 +207,8 @@ def test_a_town_and_its_country_do_not_contradict() -> None:
 def test_a_year_and_its_day_do_not_contradict() -> None:
     dates = [say(ADA, "was born on", (text, "LITERAL")) for text in ("5 May 1950", "6 May 1950")]
     assert [kind for kind, _ in condense_statements(dates).contradictions] == ["functional"]
+    others = [say(ADA, "came into the world on", (text, "LITERAL")) for text in ("5 May 1950",)]
+    assert len(condense_statements([*dates[1:], *others]).contradictions) == 1
     years = [say(ADA, "was born in", (text, "LITERAL")) for text in ("1950", "May 1950")]
     assert condense_statements(years).contradictions == []
 

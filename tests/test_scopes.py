@@ -323,6 +323,9 @@ SURFACE: dict[str, Read] = {
         for other in (EVERYTHING, has("board"))
         for name in FILTERED
     ],
+    "standardise_condensed": lambda s, w: try_keys(
+        s.standardise_condensed, keys_of(w, "condensed")
+    ),
     "qualify_condensed": lambda s, w: try_keys(s.qualify_condensed, keys_of(w, "condensed")),
     "scopes": lambda s, w: s.scopes,
     "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),

@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 
 from kpyramid.graph.synonyms.comparison import Comparer
+from kpyramid.graph.synonyms.lexicon import find_kind
 from tests.planted import MemoEmbedder, Statement, condense_statements
 
 ADA, BELA = ("Ada Byron", "PERSON"), ("Bela Kiss", "PERSON")
@@ -93,3 +94,68 @@ def test_having_something_is_not_receiving_it() -> None:
     comparer = Comparer(MemoEmbedder())
     for ends in (("", ""), ("PERSON", "NOUN"), ("PERSON", "ORG")):
         assert comparer.compare("has", "received", ends).likeness == "different"
+
+
+@pytest.mark.parametrize(
+    ("head", "wording", "tail", "name", "turned"),
+    [
+        (ADA, "was daughter of", BELA, "parent", False),
+        (ADA, "has wife", BELA, "spouse", False),
+        (LIND, "is owned by", ORME, "owner", False),
+        (("Blue Harbour", "WORK_OF_ART"), "’s directed by", ADA, "director", False),
+        (("Ghent", "GPE"), "has inhabitants", ("260,000", "LITERAL"), "population", False),
+        (ADA, "was born on", ("10 December 1815", "LITERAL"), "birth date", False),
+    ],
+)
+def test_what_says_a_property_in_other_words_or_more_of_it_has_its_name(
+    head: tuple[str, str], wording: str, tail: tuple[str, str], name: str, turned: bool
+) -> None:
+    assert list(name_relations([say(head, wording, tail)]).values()) == [(name, turned)]
+
+
+@pytest.mark.parametrize("wording", ["crosses", "lies on", "flows into"])
+def test_a_way_to_be_near_water_is_called_as_it_is(wording: str) -> None:
+    found = name_relations([say(("Old Bridge", "FAC"), wording, ("Leie", "LOC"))])
+    assert list(found.values()) == [(wording, False)]
+
+
+def test_a_composer_is_no_member_and_a_number_of_members_neither() -> None:
+    work, many = ("Blue Harbour", "WORK_OF_ART"), ("5000 members", "NOUN")
+    found = name_relations([say(work, "was composed by", ADA), say(LIND, "has members", many)])
+    assert {name for name, _ in found.values()} == {"was composed by", "has members"}
+
+
+def test_the_kind_of_a_noun_tells_a_genre_from_an_instrument() -> None:
+    said = [say(ADA, "plays", (noun, "NOUN")) for noun in ("reggae", "violin")]
+    assert find_kind("Blues music", "ORG") == "GENRE"
+    comparer = Comparer(MemoEmbedder())
+    ends = [("PERSON", find_kind(tail, kind)) for *_, tail, kind in said]
+    assert ends == [("PERSON", "GENRE"), ("PERSON", "INSTRUMENT")]
+    assert len({comparer.read("plays", end).meaning for end in ends}) == 2
+
+
+def test_what_is_named_by_a_noun_is_one_fact_with_its_relation() -> None:
+    noun = ("manager of Lind Institute", "NOUN")
+    made = condense_statements(
+        [say(ADA, "is the", noun), say(ADA, "is manager of", LIND), say(BELA, "is the", noun)]
+    )
+    entity = {r["entity_id"]: r["name"] for r in made.tables["entities"].to_pylist()}
+    found = {
+        (entity[r["head_id"]], entity[r["tail_id"]]): (
+            *(entity[r[f"standard_{end}_id"]] for end in ("head", "tail")),
+            len(r["derived_from"]),
+        )
+        for r in made.rows
+    }
+    assert found == {
+        ("Ada Byron", "Lind Institute"): ("Ada Byron", "Lind Institute", 2),
+        ("Bela Kiss", "manager of Lind Institute"): ("Bela Kiss", "Lind Institute", 1),
+    }
+
+
+def test_what_something_has_is_told_of_it_but_not_its_kind() -> None:
+    manager = ("Lind Institute's manager", "NOUN")
+    said = [say(manager, "is", ADA), say(LIND, "has manager", ADA)]
+    assert len(condense_statements(said).rows) == 1
+    kind = [say(manager, "is a", ("person", "NOUN")), say(LIND, "has", ("manager", "NOUN"))]
+    assert len(condense_statements(kind).rows) == 2

@@ -116,6 +116,8 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "qualifiers": [("time", "1628")],
             "standard_relation": "place",
             "standard_turned": False,
+            "standard_head_id": "entity-vasa",
+            "standard_tail_id": "entity-stockholm",
             "anchor": f"{NAMESPACE}place",
             "anchor_class": None,
             "derived_from": ["triple-1", "triple-2"],
@@ -172,7 +174,8 @@ def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]
 
 def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
-    said = "Vasa", "sank near", "Stockholm", "place", False, {"time": "1628"}
+    standard = "Vasa", "place", "Stockholm", False
+    said = "Vasa", "sank near", "Stockholm", *standard, {"time": "1628"}
     assert rows == [(*said, 0.75, f"{NAMESPACE}place", 2)]
 
 

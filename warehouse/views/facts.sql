@@ -11,7 +11,9 @@ SELECT
     heads.name AS head,
     relations.name AS relation,
     coalesce(tails.name, condensed.literal) AS tail,
+    standard_heads.name AS standard_head,
     condensed.standard_relation,
+    coalesce(standard_tails.name, condensed.literal) AS standard_tail,
     condensed.standard_turned,
     condensed.qualifiers,
     weights.confidence,
@@ -22,4 +24,6 @@ JOIN weights USING (condensed_id)
 JOIN entities AS heads ON heads.entity_id = condensed.head_id
 JOIN relations USING (relation_id)
 LEFT JOIN entities AS tails ON tails.entity_id = condensed.tail_id
+JOIN entities AS standard_heads ON standard_heads.entity_id = condensed.standard_head_id
+LEFT JOIN entities AS standard_tails ON standard_tails.entity_id = condensed.standard_tail_id
 ORDER BY condensed.condensed_id;

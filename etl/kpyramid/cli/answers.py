@@ -116,7 +116,7 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         for item in paths[:_MOST_SHOWN]:
             lines += _show_path(item, ())
         for item in _sort_nearest(answer) if not paths else ():
-            lines.append(_indent(Text(shorten(item.text))))
+            lines.append(_indent(Text(shorten(item.told))))
             for place in item.evidence[:1] if item.layer != "text" else ():
                 lines.append(_indent(_mark(place, ()), 4))
     else:

@@ -221,7 +221,7 @@ def print_answer(answer: "Answer") -> None:
 def _quote(item: "Item") -> str:
     """A statement with the sentence that says it; a passage as it is."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
-    return f"{shorten(item.text)}: {shorten(says)}" if says else shorten(item.text)
+    return f"{shorten(item.told)}: {shorten(says)}" if says else shorten(item.told)
 
 
 def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:

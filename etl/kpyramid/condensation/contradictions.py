@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal, TypeAlias
@@ -18,6 +18,7 @@ from kpyramid.condensation.graph import (
     read_value,
 )
 from kpyramid.condensation.merging import Condensation, Stated
+from kpyramid.condensation.standard import Standard
 from kpyramid.documents.words import normalise_relation
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -52,7 +53,11 @@ class Contradiction:
 
 
 def find_contradictions(
-    graph: Graph, made: Condensation, stated: Stated, schema: Schema
+    graph: Graph,
+    made: Condensation,
+    stated: Stated,
+    standards: Sequence[Standard],
+    schema: Schema,
 ) -> list[Contradiction]:
     """The contradictions among the condensed facts; what holds at different times is none."""
     times = _unite_times(graph, made)
@@ -67,7 +72,7 @@ def find_contradictions(
             contrary.append(Contradiction("contrary", None, rows, found.reason))
     return [
         *contrary,
-        *_find_second_values(graph, made, stated, schema, times),
+        *_find_second_values(graph, made, stated, standards, schema, times),
         *_find_second_amounts(graph, made),
     ]
 
@@ -82,22 +87,33 @@ def _unite_times(graph: Graph, made: Condensation) -> Times:
 
 
 def _find_second_values(
-    graph: Graph, made: Condensation, stated: Stated, schema: Schema, times: Times
+    graph: Graph,
+    made: Condensation,
+    stated: Stated,
+    standards: Sequence[Standard],
+    schema: Schema,
+    times: Times,
 ) -> Iterator[Contradiction]:
     """Subjects to which facts give several values of a property that has one.
 
-    Only facts count that state the property in words of the ontology and fit its domain and range.
+    Only facts count that state the property in words of the ontology, or that have its name as
+    standard relation, and fit its domain and range.
     Two places or things may both hold where a fact joins them, as a town and its country.
     """
     entailed = {
         wording: [pair for iri in sorted(iris) for pair in schema.find_entailed(iri)]
         for wording, iris in stated.items()
     }
-    telling = [at for at, wording in enumerate(graph.wordings) if wording in entailed]
+    named = {p.label: schema.find_entailed(p.iri) for p in schema.properties}
+    telling = np.isin(graph.relations, [at for at, w in enumerate(graph.wordings) if w in entailed])
+    telling |= np.fromiter((standard.name in named for standard in standards), np.bool_, len(graph))
     standing = made.stands == np.arange(len(graph))
     values: dict[tuple[str, int], list[_Value]] = defaultdict(list)
-    for row in np.flatnonzero(standing & np.isin(graph.relations, telling)).tolist():
-        for iri, swapped in entailed[graph.wordings[graph.relations[row]]]:
+    for row in np.flatnonzero(standing & telling).tolist():
+        pairs = set(entailed.get(graph.wordings[graph.relations[row]], ()))
+        name, turned = standards[row].name, standards[row].turned
+        pairs |= {(iri, swapped != turned) for iri, swapped in named.get(name, ())}
+        for iri, swapped in sorted(pairs):
             found = _read_fact(row, swapped, schema.property_by_iri.get(iri), graph, schema)
             if found is not None:
                 values[iri, found.subject].append(found)

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
+from kpyramid.graph.synonyms.meaning import Frame, read_frame
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 
@@ -117,6 +119,81 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.heads)
+
+
+_COPULAS = frozenset({"be", "be a"})
+_POSSESSIVE = re.compile(r"(?P<owner>.+)['’]s? (?P<noun>[^'’]+)")
+
+
+def unfold_nouns(graph: Graph) -> Graph:
+    """The graph with facts whose end names a relation put as that relation.
+
+    `Ida | is the | manager of Lund` says `Ida | is the manager of | Lund`, and
+    `Lund's manager | is | Ida` says `Lund | has manager | Ida`. The things must be of the graph.
+    """
+    copulas = {
+        at: frame
+        for at, wording in enumerate(graph.wordings)
+        if (frame := read_frame(wording)).key in _COPULAS
+    }
+    named: dict[str, int] = {}
+    for at, name in enumerate(map(normalise_name, graph.names)):
+        named[name] = -1 if name in named else at
+    heads, relations, tails = graph.heads.copy(), graph.relations.copy(), graph.tails.copy()
+    places: dict[str, int] = {}
+    for row in np.flatnonzero(np.isin(graph.relations, list(copulas))).tolist():
+        relation, head, tail = (int(c[row]) for c in (relations, heads, tails))
+        frame, wording = copulas[relation], graph.wordings[relation]
+        noun, thing = _split_noun(graph.names[tail]) if tail >= 0 else ("", "")
+        found = named.get(thing, -1)
+        if found >= 0 and found != head:
+            said, tails[row] = f"{wording} {noun}", found
+        else:
+            noun, thing = _split_owner(graph.names[head])
+            found = named.get(thing, -1)
+            if found in (-1, tail) or not _is_name(graph, row, frame):
+                continue
+            said, heads[row] = f"has {noun}", found
+        relations[row] = places.setdefault(said, len(graph.wordings) + len(places))
+    if not places:
+        return graph
+    return replace(
+        graph,
+        heads=heads,
+        relations=relations,
+        tails=tails,
+        wordings=[*graph.wordings, *places],
+        support=[*graph.support, *(0 for _ in places)],
+    )
+
+
+def _split_noun(name: str) -> tuple[str, str]:
+    """A noun with its preposition, and the thing after it: `manager of`, `lund`; else nothing."""
+    words = name.split()
+    words = words[1:] if words and words[0].casefold() in ARTICLES else words
+    for at, word in enumerate(words):
+        if word in PREPOSITIONS and 0 < at < len(words) - 1:
+            return " ".join(words[: at + 1]), normalise_name(" ".join(words[at + 1 :]))
+        if not word.replace("-", "").isalpha() or not word.islower():
+            break
+    return "", ""
+
+
+def _split_owner(name: str) -> tuple[str, str]:
+    """What something has, and the thing: of `Lund's manager`, `manager of Lund`; else nothing."""
+    found = _POSSESSIVE.fullmatch(name)
+    if found:
+        noun = found["noun"]
+        return (noun, normalise_name(found["owner"])) if noun.islower() else ("", "")
+    noun, thing = _split_noun(name)
+    return (noun.removesuffix(" of"), thing) if noun.endswith(" of") else ("", "")
+
+
+def _is_name(graph: Graph, row: int, frame: Frame) -> bool:
+    """Whether a fact says which one its head is, not of what kind: a value or a name is given."""
+    tail = int(graph.tails[row])
+    plain = not (frame.negated or frame.qualities)
+    return plain and (tail < 0 or not graph.names[tail].islower())
 
 
 def read_values(graph: Graph) -> tuple[Value, ...]:

@@ -10,7 +10,9 @@ import numpy as np
 
 from kpyramid.condensation.graph import Graph, Value, read_values
 from kpyramid.condensation.merging import LITERAL, Ends, Linked, Said, Stated, can_join
+from kpyramid.documents.words import PREPOSITIONS
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
+from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
@@ -23,6 +25,8 @@ _Name: TypeAlias = tuple[str, bool]
 _United: TypeAlias = Mapping[_Key, _Read]
 _MOST = 64
 """Relations near an anchor that a further one is compared with."""
+_NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
+"""Types of tails that no object property of an ontology has, though no class says so."""
 _NUMBER = re.compile(r"text [-+~$€£¥]?\d")
 
 
@@ -46,8 +50,8 @@ class _Phrase:
 
     @property
     def has_value(self) -> bool:
-        """Whether its tail is a literal."""
-        return (self.said[2] or "").startswith(LITERAL)
+        """Whether its tail is a value, not a thing."""
+        return self.ends[1] == "CARDINAL" or (self.said[2] or "").startswith(LITERAL)
 
 
 def name_relations(
@@ -95,8 +99,25 @@ def _find_type(value: Value) -> str:
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     reading: Reading = comparer.read(wording, ends)
-    key = f"[{reading.meaning}]" if reading.meaning else reading.key
-    return (key, reading.negated, reading.qualities), reading.turned
+    key, turned = reading.key, reading.turned
+    if reading.meaning:
+        key = f"[{reading.meaning}]"
+    else:
+        verb, *noun = key.split() or [""]
+        last = noun.pop() if noun else ""
+        if verb == "be" and noun and last in {"of", "for"} and PREPOSITIONS.isdisjoint(noun):
+            key, turned = f"have {' '.join(noun)}", not turned
+        elif verb == "have" and noun and last == "of":
+            key = f"have {' '.join(noun)}"
+    return (key, reading.negated, reading.qualities), turned
+
+
+def _broaden(read: _Read) -> Iterator[_Read]:
+    """The same relation by the more general meanings of the lexicon."""
+    (key, negated, qualities), turned = read
+    if key.startswith("["):
+        for name, flipped in load_lexicon().find_above(key[1:-1]).items():
+            yield (f"[{name}]", negated, qualities), turned != flipped
 
 
 def _order_read(read: _Read) -> tuple[object, ...]:
@@ -164,10 +185,12 @@ def _list_properties(
         for prop in properties:
             for turned in (False, True):
                 own, other = (tail, head) if turned else (head, tail)
-                if can_join(own, other, prop, schema):
+                if (prop.is_datatype or ends[1] not in _NO_THINGS) and can_join(
+                    own, other, prop, schema
+                ):
                     reads = Counter(
                         _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
-                        for name in (f"has {prop.label}", *prop.alt_labels)
+                        for name in (prop.label, prop.label, *prop.alt_labels)
                     )
                     key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
                     found[key, way != turned].add((prop.iri, turned))
@@ -177,7 +200,10 @@ def _list_properties(
         wording, head, tail = phrase.said
         if (phrase.ends, head, tail) not in known:
             read_names(phrase.ends, head, tail)
-        found = set(known[phrase.ends, head, tail].get(read, ()))
+        fitting = known[phrase.ends, head, tail]
+        found = set(fitting.get(read, ()))
+        for broad in () if found else _broaden(read):
+            found |= fitting.get(broad, set())
         own = stated.get(wording, frozenset())
         found |= {
             (p.iri, False)
@@ -196,6 +222,8 @@ def _choose_names(
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
+    A full date is called by a property of days, though a property of years fits it too.
+
     Without a property it is called as most others of its relation that have values too, or things.
     """
     weight: Counter[str] = Counter()
@@ -208,7 +236,8 @@ def _choose_names(
         group = key, phrase.has_value
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
-            iri, way = min(pairs, key=lambda pair: (-weight[pair[0]], pair))
+            dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
+            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
             name = schema.property_by_iri[iri].label, way != turned
             own.append(name)
             named[group][name] += phrase.count

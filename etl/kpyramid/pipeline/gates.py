@@ -91,6 +91,7 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
 def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     """What the graph says the condensed graph says too; found out anew from both tables."""
     # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
+    from kpyramid.condensation.graph import unfold_nouns
     from kpyramid.condensation.keeping import list_lost
     from kpyramid.condensation.merging import guard_comparer
     from kpyramid.graph.synonyms.comparison import Comparer
@@ -102,7 +103,9 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     entities, relations, triples, condensed = (
         read_result(tables[name], load_contracts()[name]) for name in names
     )
-    said, standing = (read_graph(entities, relations, table) for table in (triples, condensed))
+    said, standing = (
+        unfold_nouns(read_graph(entities, relations, table)) for table in (triples, condensed)
+    )
     stands, how = read_derivations(triples, condensed)
     by_model = run.settings.condense.mode == "llm"
     with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:

@@ -141,7 +141,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=5,
+        version=6,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser"),

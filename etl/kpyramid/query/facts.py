@@ -140,7 +140,8 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
         places = (*snapshot.evidence(fact.through.condensed_id), *places)
     sure = min(fact.confidence, fact.through.confidence if fact.through else 1.0)
     own = fact.condensed_id, fact.statement, "graph", score, tuple(dict.fromkeys(places))
-    return Item(*own, sure, fact.qualifiers)
+    standard = snapshot.standardise_condensed(fact.condensed_id)
+    return Item(*own, sure, fact.qualifiers, standard)
 
 
 # Which end of a relation a question asks for, where its grammar says so.

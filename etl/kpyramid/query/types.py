@@ -64,7 +64,8 @@ class Item:
 
     `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
     `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
-    where and how it holds, as `time: 2019`.
+    where and how it holds, as `time: 2019`; `standard` is the fact by its standard relation,
+    where that is not in its words.
     """
 
     key: str
@@ -74,6 +75,12 @@ class Item:
     evidence: tuple[Evidence, ...]
     confidence: float | None = None
     qualifiers: tuple[str, ...] = ()
+    standard: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its words, and what they are by the standard relation."""
+        return f"{self.text} [{self.standard}]" if self.standard else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,8 @@ def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
     changed = {
         "standard_relation": pc.if_else(called, own, facts["standard_relation"]),
         "standard_turned": pc.and_(facts["standard_turned"], pc.invert(called)),
+        "standard_head_id": pc.if_else(called, facts["head_id"], facts["standard_head_id"]),
+        "standard_tail_id": pc.if_else(called, facts["tail_id"], facts["standard_tail_id"]),
         "anchor": pc.if_else(anchored, None, facts["anchor"]),
         "anchor_class": pc.if_else(anchored, None, facts["anchor_class"]),
     }
@@ -139,6 +141,8 @@ def _remove_condensation(store: Store, folder: Path) -> None:
             **columns,
             "standard_relation": [wording[key] for key in triples["relation_id"].to_pylist()],
             "standard_turned": [False] * triples.num_rows,
+            "standard_head_id": columns["head_id"],
+            "standard_tail_id": columns["tail_id"],
             "anchor": nothing,
             "anchor_class": nothing,
             "derived_from": [[key] for key in triples["triple_id"].to_pylist()],

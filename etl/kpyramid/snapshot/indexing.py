@@ -202,6 +202,9 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         "relation": find_places(facts["relation_id"], relations).astype(np.int32),
         "tail": find_places(facts["tail_id"], entities).astype(np.int32),
         "literal": combine(facts["literal"]),
+        "standard": combine(facts["standard_relation"]),
+        "standard_head": find_places(facts["standard_head_id"], entities).astype(np.int32),
+        "standard_tail": find_places(facts["standard_tail_id"], entities).astype(np.int32),
         "qualifiers": pa.array(
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),
@@ -465,7 +468,7 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 6
+VERSION = 7
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),

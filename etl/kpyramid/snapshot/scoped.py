@@ -239,11 +239,19 @@ class ScopedView(View):
 
     @cached_property
     def _entities(self) -> Mask:
-        """The entities of which something seen says something, whatever their class."""
+        """The entities of which something seen says something, whatever their class.
+
+        An entity of which no condensed fact is, as its facts were merged, is seen with its name.
+        """
         rows, instances = self.rows("condensed"), self.rows("instances")
         found = np.full(len(self.rows("entities")), not self._divides)
-        found[rows.numbers("head")[self._stated]] = True
-        tails = rows.numbers("tail")[self._stated]
+        heads, tails = rows.numbers("head"), rows.numbers("tail")
+        if self._divides:
+            found |= self._entity_forms.owners
+            found[heads] = False
+            found[tails[tails >= 0]] = False
+        found[heads[self._stated]] = True
+        tails = tails[self._stated]
         found[tails[tails >= 0]] = True
         for name in ("subject_id", "object_id"):
             found[self._locate(instances.column(name).filter(pa.array(self._held)))] = True
@@ -497,6 +505,19 @@ class ScopedView(View):
         """The standard relations that may be seen: properties, and wordings of texts."""
         return frozenset(p.label for p in self.schema.properties) | {*self._wordings.values()}
 
+    def _shows_standard(self, row: int) -> bool:
+        """Whether the standard relation of a fact and its ends may be seen."""
+        facts, seen = self.rows("condensed"), self.mask("entities")
+        ends = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
+        named = all(at < 0 or (seen[at] and self.name_of(at)) for at in ends)
+        return named and facts.value("standard", row) in self._standards
+
+    def standardise_fact(self, row: int) -> str:
+        """See `View`."""
+        if self._divides and not self._shows_standard(row):
+            return ""
+        return super().standardise_fact(row)
+
     def _filter_relations(self, whole: pa.Table) -> pa.Table:
         forms = self._relation_forms
         rows = whole.filter(pa.array(forms.owners)).to_pylist()
@@ -515,9 +536,10 @@ class ScopedView(View):
         kept = [pair for pair in pairs if pair[0] in self._triples.seen]
         hidden = {row["anchor"], row["anchor_class"]} & self._hidden_terms
         same = (key for key, how in kept if how != "broader")
-        if row["standard_relation"] not in self._standards:
-            own = self._wordings[row["relation_id"]]
-            row |= {"standard_relation": own, "standard_turned": False}
+        if not self._shows_standard(self.rows("condensed").find(row["condensed_id"]) or 0):
+            own = {name: row[name.removeprefix("standard_")] for name in _STANDARD_ENDS}
+            said = self._wordings[row["relation_id"]]
+            row |= {"standard_relation": said, "standard_turned": False, **own}
         return row | {
             "qualifiers": unite_qualifiers(pair for key in same for pair in self._said[key]),
             "derived_from": [key for key, _ in kept],
@@ -713,6 +735,7 @@ class ScopedView(View):
         )
 
 
+_STANDARD_ENDS = ("standard_head_id", "standard_tail_id")
 _FILTERS: Mapping[str, Callable[[ScopedView, pa.Table], pa.Table]] = {
     "documents": ScopedView._keep_seen,
     "chunks": ScopedView._keep_seen,

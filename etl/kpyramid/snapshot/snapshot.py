@@ -304,6 +304,14 @@ class Snapshot:
         """
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
+    def standardise_condensed(self, condensed_id: str) -> str:
+        """A fact by its standard relation; empty where that is its own wording.
+
+        Raises:
+            KeyError: the id is unknown.
+        """
+        return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
+
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
         """For each of some facts how well it is supported.
 

@@ -147,6 +147,15 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
+    def standardise_fact(self, row: int) -> str:
+        """A condensed fact by its standard relation; empty where that is its own wording."""
+        facts = self.rows("condensed")
+        head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
+        value = self.name_of(tail) if tail >= 0 else facts.value("literal", row)
+        said = self.name_of(head), facts.value("standard", row), value
+        _, name, _, relation, _, own, _ = self.state_fact(row)
+        return "" if said == (name, relation, own) else " ".join(said)
+
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """What qualifies a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))

@@ -4,12 +4,14 @@ The declarations lie in `lexicon/*.toml`, a table per meaning; `lexicon/README.m
 `lexicon/lexicon.tsv` is what `etl/compile_lexicon.py` makes of them.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from kpyramid.graph.synonyms.meaning import Frame
+from kpyramid.graph.synonyms.words import load_wordnet
 
 TABLE = Path(__file__).parent / "lexicon" / "lexicon.tsv"
 KINDS = {
@@ -23,11 +25,28 @@ KINDS = {
     "work": frozenset({"WORK_OF_ART", "PRODUCT", "LAW", "TITLE"}),
     "event": frozenset({"EVENT"}),
     "group": frozenset({"NORP", "LANGUAGE"}),
+    "genre": frozenset({"GENRE"}),
+    "instrument": frozenset({"INSTRUMENT"}),
+    "field": frozenset({"FIELD"}),
     "thing": frozenset({"PRODUCT", "WORK_OF_ART", "FAC", "ORG", "EVENT", "LAW", "LOC", "GPE"}),
 }
-"""The kinds of ends that declarations name, as recognisers call them."""
+"""The kinds of ends that declarations name, as recognisers or `find_kind` call them."""
 _OPEN = frozenset({"", "NOUN", "LITERAL", "NAME", "TITLE", "PART", "CODE"})
 """Types that say nothing of what an end is."""
+_AMOUNT = re.compile(r"[-+~$€£¥]?\d[\d.,]*(?: [a-z]+){0,2}")
+_YEAR = re.compile(r"[12]\d{3} [a-z].*")
+
+
+def find_kind(name: str, kind: str) -> str:
+    """The type of an end: where recognisers know none a number, or what WordNet calls its noun."""
+    if name.endswith(" music"):
+        return "GENRE"
+    noun = name.casefold()
+    if kind not in _OPEN and noun != name:
+        return kind
+    if kind in _OPEN and _AMOUNT.fullmatch(name) and not _YEAR.fullmatch(name):
+        return "CARDINAL"
+    return load_wordnet().ends.get(noun, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,8 @@ def sift_tokens(tokens: list[str]) -> Draft:
             marked = True
             draft.indefinite |= word in {"a", "an"}
             continue
+        if word == "'s" and not draft.tokens and tokens[-1] == "by":
+            word = "is"  # `'s directed by` is no possessive
         if word in {"'s", "whose"} and not draft.tokens:
             draft.possessive = True
             continue

@@ -99,7 +99,8 @@ class WordNet:
     """The extract of `wordnet/README.md`, by lemma and by part of speech (`v`, `n`, `a`).
 
     Senses are in WordNet's order, the most frequent first. `alike`: the first of the nouns that
-    name the same kind of thing in their most frequent sense (`film` of `movie`).
+    name the same kind of thing in their most frequent sense (`film` of `movie`). `ends`: of nouns
+    the kind of end that they name, as the lexicon's declarations do (`jazz` is a `GENRE`).
     """
 
     senses: dict[str, dict[str, tuple[str, ...]]] = field(
@@ -107,6 +108,7 @@ class WordNet:
     )
     uses: dict[str, dict[str, int]] = field(default_factory=lambda: {"v": {}, "n": {}, "a": {}})
     alike: dict[str, str] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
     irregular: dict[str, str] = field(default_factory=dict)
     above: dict[str, tuple[str, ...]] = field(default_factory=dict)
     opposites: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -146,6 +148,8 @@ def load_wordnet() -> WordNet:
         elif mark == "k":
             words = [word, *(other.replace("_", " ") for other in rest[0].split())]
             net.alike |= dict.fromkeys(words, word)
+        elif mark == "t":
+            net.ends.setdefault(word, rest[0])
         elif mark == "x":
             net.irregular.setdefault(word, rest[0])
         elif mark == "h":

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
-from kpyramid.condensation.graph import Column, Graph, Statement, read_value
+from kpyramid.condensation.graph import Column, Graph, Statement, read_value, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -30,6 +30,7 @@ from kpyramid.documents.qualifiers import list_values, unite_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
+from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.keys import content_id
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
@@ -63,7 +64,7 @@ def run(
         InputError: the embedding of a wording is not finite.
     """
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
-    graph = read_graph(entities, relations, triples)
+    graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)
     comparer.prepare(list_compared(graph))
@@ -78,9 +79,9 @@ def run(
         rejects = [
             make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
         ]
-    found = find_contradictions(graph, made, stated, schema)
     standards = name_relations(graph, linked, stated, schema, comparer)
-    keys, condensed = _build_condensed(triples, made, linked, standards)
+    found = find_contradictions(graph, made, stated, standards, schema)
+    keys, condensed = _build_condensed(triples, entities, graph, made, linked, standards)
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
     del graph, linked, made
@@ -119,7 +120,12 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
 
 
 def _build_condensed(
-    triples: pa.Table, made: Condensation, linked: Linked, standards: Sequence[Standard]
+    triples: pa.Table,
+    entities: pa.Table,
+    graph: Graph,
+    made: Condensation,
+    linked: Linked,
+    standards: Sequence[Standard],
 ) -> tuple[dict[int, str], pa.Table]:
     """The table, and the key of each row of `triples` that stands for itself and others."""
     order = np.lexsort((np.arange(len(made.stands)), made.stands))
@@ -131,6 +137,11 @@ def _build_condensed(
         for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
     ]
     named = [standards[row] for row in rows.tolist()]
+    turned = np.array([standard.turned for standard in named], dtype=np.bool_)
+    heads, tails = graph.heads[rows], graph.tails[rows]
+    turned &= tails >= 0  # a value is no subject
+    subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
+    held = entities["entity_id"].combine_chunks()
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
@@ -138,7 +149,9 @@ def _build_condensed(
         "condensed_id": pa.array(keys, pa.string()),
         "qualifiers": _unite_qualifiers(triples, made, rows),
         "standard_relation": pa.array([standard.name for standard in named], pa.string()),
-        "standard_turned": pa.array([standard.turned for standard in named], pa.bool_()),
+        "standard_turned": pa.array(turned),
+        "standard_head_id": held.take(pa.array(subjects)),
+        "standard_tail_id": held.take(pa.array(objects, mask=objects < 0)),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
@@ -187,7 +200,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         literals=codes.astype(np.int64),
         texts=literals.dictionary.to_pylist(),
         names=entities["name"].to_pylist(),
-        types=entities["type"].to_pylist(),
+        types=list(map(find_kind, entities["name"].to_pylist(), entities["type"].to_pylist())),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},

@@ -170,7 +170,7 @@ def _ask(
 
 
 def _show_items(items: Sequence[Item], most: int) -> list[str]:
-    return show_numbered([item.text for item in items], most)
+    return show_numbered([item.told for item in items], most)
 
 
 def _is_too_long(value: _Said | Failure) -> bool:
