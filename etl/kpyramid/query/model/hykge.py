@@ -72,7 +72,7 @@ HYPOTHESIS = Task(
 )
 ANSWER = Task(
     name="hykge_answer",
-    version=1,
+    version=2,
     stage="query",
     reply=Read,
     parse=parse_answer,

@@ -161,7 +161,7 @@ FILTER = Task(
 )
 ANSWER = Task(
     name="rok_answer",
-    version=1,
+    version=2,
     stage="query",
     reply=Read,
     parse=parse_answer,
