@@ -30,16 +30,8 @@ MOST_CHUNKS, MOST_FACTS, MOST_ENDS = 400, 4_000, 10_000
 _LONGEST = 9
 """Words of a member's name."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "holder": {
-        "bias": -2.97, "instance": 1.34, "says": 1.71, "joined": 0.97, "word": 0.01, "topic": 2.84,
-        "owner": 1.9, "fits": 0.16, "unfit": -0.48, "known": 0.65, "called": 0.67, "close": 1.0,
-        "near": -0.66, "peer": -0.52, "typed": -0.13, "within": -0.54, "again": -0.69,
-    },
-    "value": {
-        "bias": -1.44, "instance": 0.9, "says": 2.51, "joined": 0.2, "word": -0.1,
-        "topic": -0.5, "owner": -0.01, "fits": 0.63, "unfit": 0.15, "known": 0.25, "called": 0.91,
-        "close": 1.63, "near": 0.22, "peer": 0.96, "typed": 0.45, "within": 0.12, "again": -0.2,
-    },
+    "holder": {"bias": -3.44, "instance": 1.21, "says": 1.87, "joined": 0.83, "word": 0.15, "topic": 3.19, "owner": 2.24, "fits": -0.05, "unfit": -0.34, "known": 0.7, "called": 0.82, "close": 1.0, "near": -0.72, "peer": -0.38, "typed": -0.34, "within": -0.55, "again": -0.79, "other": 0.1, "copula": 1.11},
+    "value": {"bias": -1.3, "instance": 1.1, "says": 2.52, "joined": 0.15, "word": -0.36, "topic": -0.54, "owner": 0.04, "fits": 0.75, "unfit": 0.3, "known": -0.1, "called": 0.62, "close": 1.66, "near": 0.47, "peer": 1.27, "typed": 0.41, "within": 0.35, "again": 0.01, "other": -0.87, "copula": 0.52},
 }  # fmt: skip
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
@@ -49,6 +41,8 @@ _RUN = re.compile(
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
 )
 """A name at the beginning of a sentence, as it is written."""
+_COPULA = re.compile(r"[^.,;]{0,30} (?:is|was|are|were) (?:an?|the) (?:(?! by )[^.;]){0,60}")
+"""What stands between a thing and what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +137,30 @@ class Relation:
         return [
             match.span()
             for match in WORD.finditer(sentence)
-            if (lemma := lemmatise(match.group().casefold()))
-            and any(word == lemma or share_stem(word, lemma) for word in self._words)
+            if match.group().islower() and self.is_said_by_word(match.group())
         ]
+
+    def is_said_by_word(self, word: str) -> bool:
+        """Whether one word says it: "author" and "written" say who wrote something."""
+        key = f"{word} "
+        if key not in self._known:
+            lemma = lemmatise(word)
+            said = any(own == lemma or share_stem(own, lemma) for own in self._words)
+            if not said and self._role and word not in FUNCTION:
+                means = read_words((lemma,)) | read_wording(f"was {word} by")
+                said = not {name for name, _ in means}.isdisjoint(n for n, _ in self._role)
+            self._known[key] = said
+        return self._known[key]
+
+    @cached_property
+    def others(self) -> tuple["Relation", ...]:
+        """The other properties of the ontology."""
+        labels = {p.label for p in self._snapshot.schema.properties if p.iri not in self.properties}
+        split = (tuple(map(lemmatise, list_plain_words(label))) for label in sorted(labels))
+        return tuple(
+            Relation(tuple(w for w in words if w not in FUNCTION), self._snapshot)
+            for words in split
+        )
 
 
 def find_related(
@@ -245,6 +260,7 @@ class _Gathered:
         text = sentence.text
         names = list(_list_names(sentence, mentions, own))
         said = self._relation.find_words(text)
+        against = not said and any(other.find_words(text) for other in self._relation.others)
         first = min((start for start, _, _ in names), default=len(text))
         is_owner = own[0][0] <= min(first, 4)
         index = self._snapshot.entities_by_name()
@@ -255,6 +271,8 @@ class _Gathered:
             fit = fits(kind, self._asked) if self._asked else 0.0
             measures = {
                 "word": float(bool(said)),
+                "other": float(against),
+                "copula": float(any(_COPULA.fullmatch(text[end:a]) is not None for a, _ in own)),
                 "close": float(any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)),
                 "near": 1 / (1 + _count_between((start, end), own, names)),
                 "topic": float(start == first and not is_owner),
@@ -349,7 +367,9 @@ class _Gathered:
         return {member.key: member for member in _merge(ordered)}
 
 
-def find_value(anchor: str, words: tuple[str, ...], dated: bool, snapshot: Snapshot) -> Stated | None:
+def find_value(
+    anchor: str, words: tuple[str, ...], dated: bool, snapshot: Snapshot
+) -> Stated | None:
     """The date or number that most says of something that it is its `words`; None where none is.
 
     Its chance is that of what says it, taken as independent.

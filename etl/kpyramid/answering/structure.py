@@ -39,7 +39,9 @@ _SINGULAR = ("ss", "us", "is")
 _VERBS = "have|has|had|do|does|did|are|is|were|was|can|could|will"
 _PARTS = re.compile(r"\s*(?:,\s*)?\b(?:and also|but also|as well as|and|also)\b\s*")
 _MASK = re.compile(r"⟦(\d+)⟧")
-_COUNT = re.compile(r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I)
+_COUNT = re.compile(
+    r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I
+)
 _LIST = re.compile(
     r"^(?:(?:please )?(?:list|name|give me|show me|tell me|enumerate)(?: all| every)?(?: the| of the)?"
     r"|(?:what|who|which) (?:are|were)(?: all)?(?: the)?|which of the|(?:which|what)(?: other)?"

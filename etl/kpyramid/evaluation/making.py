@@ -193,7 +193,7 @@ _LASTING = frozenset("located based situated affiliated licensed known named wri
 """Participles of what holds now: "is located in", but "was educated at"."""
 _WITH_NOUN = re.compile(r"(.*\b(?:in|to|at|by|on|from|with|member of))\s+(?:the\s+)?(.+)")
 _PASTS = {"wrote": "write", "led": "lead", "won": "win", "built": "build", "made": "make",
-          "sang": "sing", "founded": "found", "bore": "bear"}  # fmt: skip
+          "sang": "sing", "founded": "found", "bore": "bear", "developed": "develop"}  # fmt: skip
 _UNCOUNTED = frozenset("software music food data equipment people staff information".split())
 EVENTS = {
     "birth": ("was", "born"), "death": ("did", "die"), "publication": ("was", "published"),
@@ -383,7 +383,7 @@ def word_for_subject(
             )
         if words[-1] in _AGENTS and find_asked(value_kind) in ("who", "what"):
             verb = _AGENTS[words[-1]]
-            plain = verb[:-1] if verb.endswith("s") else lemmatise(verb)
+            plain = verb[:-1] if verb.endswith("s") else _PASTS.get(verb, lemmatise(verb))
             found.append(f"{which} did {value} {plain}?")
         return found
     if phrasing.shape == "verb":

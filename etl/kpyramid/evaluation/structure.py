@@ -40,7 +40,7 @@ from kpyramid.evaluation.questions import EvalQuestion, Kind
 LEAST_DOCUMENTS, LEAST_MEMBERS = 5, 3
 _LEAD = 2
 """By how many members what has the most leads: one that the text says otherwise is one too few."""
-_MOST_PAIRS = 12
+_MOST_PAIRS = 6
 """Pairs of one property that are compared or joined."""
 _HIGHER = {"date": ("later", "latest", "last"), "number": ("higher", "highest", "")}
 _LOWER = {"date": ("earlier", "earliest", "first"), "number": ("lower", "lowest", "")}
@@ -109,7 +109,7 @@ def _make_all(groups: Sequence[Group], facts: Sequence[Fact], seed: int) -> Iter
     for relation, stated in sorted(values.items()):
         rng = Random(f"{seed} extreme {relation}")  # noqa: S311
         yield from _ask_extremes(relation, stated, rng, seed)
-    yield from _ask_both([g for g in wide if g.side == "subject"], seed)
+    yield from _ask_both([g for g in groups if g.side == "subject"], seed)
 
 
 def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]:
@@ -118,6 +118,8 @@ def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]
     if any(thing.form for thing in group.right):
         return
     worded = _word_several(group)
+    if not worded:
+        return
     yield _state("list", group.relation, rng.choice(worded), members, group.facts, seed)
     counted = [f"How many {text.removeprefix('Which ')}" for text in worded if _has_noun(text)]
     phrasing = read_relation(group.relation)
@@ -129,7 +131,10 @@ def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]
 
 
 def _word_several(group: Group) -> list[str]:
+    """Questions for the members; none where the label does not make one that is English."""
     name, kind = group.asked.name, group.find_kind(group.side)
+    if read_relation(group.relation).shape == "done":  # "position held": by which people was ...
+        return []
     if group.side == "object":
         return word_for_value(group.relation, name, kind, several=True)
     value_kind = group.find_kind("object")
@@ -228,7 +233,7 @@ def _ask_extremes(
                         f"Was {names[0]} {event[1]} {_order(words)} {names[1]}?",
                     )
                 )
-            elif rng.random() < 0.5:  # noqa: PLR2004
+            elif rng.random() < 0.5:
                 text = f"Does {names[0]} have a {than} {core} than {names[1]}?"
             value = right.subject.name
             if text.startswith(("Was ", "Does ")):
@@ -259,6 +264,8 @@ def _ask_both(groups: Sequence[Group], seed: int) -> Iterator[EvalQuestion]:
             continue
         shared = {t.key for t in one.right} & {t.key for t in other.right}
         if not shared or len(shared) == min(len(one.right), len(other.right)):
+            continue
+        if not _is_wide((*one.facts, *other.facts)):
             continue
         facts = [f for g in (one, other) for f in g.facts if f.subject.key in shared]
         if len(shared) > 1 or not set.intersection(*({*f.documents} for f in facts)):
