@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
-from kpyramid.answering.meanings import Meaning, read_words, read_wording, says_role
+from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import Date, find_values
 from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
@@ -27,11 +27,11 @@ from kpyramid.snapshot.view import LITERAL
 
 MOST_CHUNKS, MOST_FACTS, MOST_ENDS = 400, 4_000, 10_000
 """Chunks and facts about what is named that are looked through."""
-_LONGEST = 9
-"""Words of a member's name."""
+_LONGEST, _PLAIN = 9, 3
+"""Words of a member's name, and of one that is a common noun."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "holder": {"bias": -3.44, "instance": 1.21, "says": 1.87, "joined": 0.83, "word": 0.15, "topic": 3.19, "owner": 2.24, "fits": -0.05, "unfit": -0.34, "known": 0.7, "called": 0.82, "close": 1.0, "near": -0.72, "peer": -0.38, "typed": -0.34, "within": -0.55, "again": -0.79, "other": 0.1, "copula": 1.11},
-    "value": {"bias": -1.3, "instance": 1.1, "says": 2.52, "joined": 0.15, "word": -0.36, "topic": -0.54, "owner": 0.04, "fits": 0.75, "unfit": 0.3, "known": -0.1, "called": 0.62, "close": 1.66, "near": 0.47, "peer": 1.27, "typed": 0.41, "within": 0.35, "again": 0.01, "other": -0.87, "copula": 0.52},
+    "holder": {"bias": -3.49, "instance": 1.15, "says": 1.74, "joined": 0.94, "word": 0.1, "topic": 2.9, "owner": 1.47, "fits": 0.51, "unfit": -0.5, "known": 0.79, "called": 0.97, "close": 0.65, "near": -0.36, "peer": -0.68, "typed": 0.14, "again": -0.65, "other": -0.34, "plain": -0.97},
+    "value": {"bias": -1.76, "instance": 1.14, "says": 2.36, "joined": 0.41, "word": -0.19, "topic": -0.28, "owner": 0.22, "fits": 0.84, "unfit": 0.24, "known": -0.13, "called": 0.59, "close": 1.2, "near": 0.77, "peer": 1.2, "typed": 0.53, "again": -0.12, "other": -0.59, "plain": -1.1},
 }  # fmt: skip
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
@@ -41,8 +41,7 @@ _RUN = re.compile(
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
 )
 """A name at the beginning of a sentence, as it is written."""
-_COPULA = re.compile(r"[^.,;]{0,30} (?:is|was|are|were) (?:an?|the) (?:(?! by )[^.;]){0,60}")
-"""What stands between a thing and what it is."""
+_OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ class _Gathered:
         self._anchor, self._kind = anchor, kind
         self._relation, self._snapshot = relation, snapshot
         linked = link_text(anchor, snapshot)
-        whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4  # noqa: PLR2004
+        whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
         self._entities = linked.entities if whole else ()
         forms = snapshot.surface_forms(self._entities)
         names = {anchor, *(f for listed in forms.values() for f in listed if f[:1].isupper())}
@@ -258,7 +257,7 @@ class _Gathered:
         self, sentence: Evidence, own: list[tuple[int, int]], mentions: list[tuple[int, int, str]]
     ) -> None:
         text = sentence.text
-        names = list(_list_names(sentence, mentions, own))
+        names = list(_list_names(sentence, mentions, own, plain=self._side == "value"))
         said = self._relation.find_words(text)
         against = not said and any(other.find_words(text) for other in self._relation.others)
         first = min((start for start, _, _ in names), default=len(text))
@@ -272,14 +271,13 @@ class _Gathered:
             measures = {
                 "word": float(bool(said)),
                 "other": float(against),
-                "copula": float(any(_COPULA.fullmatch(text[end:a]) is not None for a, _ in own)),
+                "plain": -0.5,
                 "close": float(any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)),
                 "near": 1 / (1 + _count_between((start, end), own, names)),
                 "topic": float(start == first and not is_owner),
                 "owner": float(is_owner),
                 "fits": max(fit, 0.0),
                 "unfit": max(-fit, 0.0),
-                "within": float(all(_is_within(text, *place) for place in own)),
                 "called": float(_is_called(text, end, self._kind)),
             }
             self._note(ids[0] if ids else "", name, measures, item)
@@ -302,7 +300,7 @@ class _Gathered:
             values = [v for v in find_values(sentence.text) if isinstance(v.value, fitting)]
             apart = [v for v in values if not any(a < v.end and v.start < b for a, b in own)]
             item = Item(sentence.chunk_id, sentence.text, "text", 0.0, (sentence,))
-            first = own[0][0] < 8  # noqa: PLR2004
+            first = own[0][0] < 8
             for value in apart[:1] if not said else apart:
                 near = min((max(a - value.end, value.start - b) for a, b in said), default=99)
                 nearest = said and near == min(
@@ -317,8 +315,12 @@ class _Gathered:
             if self._snapshot.types[entity] in NUMERIC | {LITERAL}:
                 return
             name = self._snapshot.names[entity]
-        if entity in self._entities or not name or not _is_name(name):
+        is_named = name and _is_name(name)
+        if entity in self._entities or not (
+            is_named or (self._side == "value" and _is_plain(name))
+        ):
             return
+        measures["plain"] = float(not is_named)
         key = " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
         worth = sum(WEIGHTS[self._side][k] * v for k, v in measures.items())
         found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
@@ -342,14 +344,7 @@ class _Gathered:
         """The individuals of the classes that have the kind's name."""
         classes = self._snapshot.schema.classes
         named = [c.iri for c in classes if self._kind and _says_kind(c.label, self._kind)]
-        query = "SELECT DISTINCT ?x WHERE {{ ?x <{}>/<{}>* <{}> }}"
-        return frozenset(
-            shorten(row["x"])
-            for iri in named
-            for row in self._snapshot.ontology.select_trusted(
-                query.format(n.RDF_TYPE, n.SUBCLASS, iri), limit=MOST_ENDS
-            )
-        )
+        return frozenset(list_individuals(named, self._snapshot))
 
     def weigh(self) -> dict[str, Member]:
         """The members by their keys, surest first."""
@@ -387,14 +382,38 @@ def find_value(
     return Stated(value, round(1 - against, 4), tuple(items))
 
 
+def list_individuals(classes: Iterable[str], snapshot: Snapshot) -> list[str]:
+    """The ids of the individuals of some classes and of those below them, each once."""
+    query = "SELECT DISTINCT ?x WHERE {{ ?x <{}>/<{}>* <{}> }}"
+    rows = [
+        row["x"]
+        for iri in classes
+        for row in snapshot.ontology.select_trusted(
+            query.format(n.RDF_TYPE, n.SUBCLASS, iri), limit=MOST_ENDS
+        )
+    ]
+    return [shorten(iri) for iri in dict.fromkeys(rows) if iri.startswith(n.ENTITY)]
+
+
 def _list_names(
-    sentence: Evidence, mentions: Iterable[tuple[int, int, str]], own: list[tuple[int, int]]
+    sentence: Evidence,
+    mentions: Iterable[tuple[int, int, str]],
+    own: list[tuple[int, int]],
+    *,
+    plain: bool,
 ) -> Iterator[tuple[int, int, str]]:
-    """The names in a sentence beside what is named, longest first where they overlap, in order."""
+    """The names in a sentence beside what is named, the longest where they overlap, in order.
+
+    With `plain` also short nouns that are no names, such as "olive oil".
+    """
     text, spans = sentence.text, set()
     for start, end, kind in mentions:
         at, to = start - sentence.start, end - sentence.start
-        if 0 <= at and to <= len(text) and kind not in NUMERIC and _is_name(text[at:to]):
+        if at < 0 or to > len(text) or kind in NUMERIC:
+            continue
+        if owned := _OWNED.match(text[at:to]):  # "Ada's genre" speaks of Ada
+            to = at + owned.end(1)
+        if _is_name(text[at:to]) or (plain and _is_plain(text[at:to])):
             spans.add((at, to, kind))
     if (match := _RUN.match(text)) and match[1].split()[0].casefold() not in FUNCTION:
         spans.add((*match.span(1), ""))
@@ -406,11 +425,6 @@ def _list_names(
     yield from sorted(taken)
 
 
-def _is_within(text: str, start: int, end: int) -> bool:
-    """Whether a name is part of a longer one: Microsoft of "Microsoft Windows"."""
-    return bool(re.match(r"[ -][A-Z]", text[end:]) or re.search(r"[A-Z][\w.]*[ -]$", text[:start]))
-
-
 def _says_kind(label: str, kind: tuple[str, ...]) -> bool:
     return tuple(map(lemmatise, list_plain_words(label))) == kind
 
@@ -419,15 +433,26 @@ def _merge(members: Iterable[Member]) -> list[Member]:
     """Members without those of one document whose name is part of a surer one's, or holds it."""
     kept: list[Member] = []
     for member in members:
-        own = {place.document_id for place in member.item.evidence}
+        own = _list_documents(member)
         if not any(
-            f" {short} " in f" {long} "
+            (f" {short} " in f" {long} " and own & _list_documents(other))
+            or _is_short_for(short, long)
             for other in kept
             for short, long in (sorted((member.key, other.key), key=len),)
-            if own & {place.document_id for place in other.item.evidence}
         ):
             kept.append(member)
     return kept
+
+
+def _list_documents(member: Member) -> set[str]:
+    return {place.document_id for place in member.item.evidence}
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    """Whether a name ends in the initials of what the other ends in: "Clyde FC", of a club."""
+    first, last = short.rpartition(" ")[::2]
+    rest = long.removeprefix(f"{first} ").split()
+    return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
 
 
 def _count_between(
@@ -443,6 +468,12 @@ def _count_between(
 def _is_name(text: str) -> bool:
     words = text.split()
     return 0 < len(words) <= _LONGEST and (text[0].isupper() or text[0].isdigit())
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a short noun, such as a dish or a genre."""
+    words = text.split()
+    return len(words) <= _PLAIN and text.islower() and words[0] not in FUNCTION and len(text) > 2
 
 
 def _is_called(text: str, end: int, kind: tuple[str, ...]) -> bool:

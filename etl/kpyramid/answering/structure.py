@@ -13,23 +13,32 @@ from decimal import Decimal
 from typing import Literal
 
 from kpyramid.answering.lexicon import ADJECTIVES, LIGHT, LOWER, UPPER
-from kpyramid.answering.related import Condition, Member, Relation, find_related, find_value
-from kpyramid.documents.values import Date, find_values
+from kpyramid.answering.related import (
+    Condition,
+    Member,
+    Relation,
+    find_related,
+    find_value,
+    list_individuals,
+)
+from kpyramid.documents.values import Date
 from kpyramid.documents.words import FUNCTION, lemmatise, list_plain_words
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import state_facts, state_item
-from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.query.members import KindQuestion, find_members
+from kpyramid.query.types import Answer, Outcome, Step
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
 Act = Literal["list", "count", "most", "extreme"]
 
-SURE = 0.4
+SURE = 0.3
 """Chance from which something is listed as a member."""
-UNLIKELY = 0.3
+_SHIFTS = (-0.8, 0.0, 0.8)
+"""Log-odds by which all chances of one question are too high, right, or too low."""
+_LEAD = 0.5
+"""Members by which what has most leads at least: a smaller lead says nothing."""
+UNLIKELY = 0.12
 """Chance below which something counts for nothing where numbers are compared."""
-LEAST = 0.8
-"""Probability with which a count is the least."""
 MOST_OWNERS = 60
 """Things whose members are counted to find which has the most; those with the most facts."""
 
@@ -172,9 +181,9 @@ def _read_conditions(
     """What is said of the members, name by name; none where a part says something else."""
     parts: list[str] = []
     for part in _PARTS.split(rest):
-        if parts and not (_MASK.search(part) or _find_name(part, kind, snapshot)):
-            parts[-1] += f" {part}"
-        elif parts and not (_MASK.search(parts[-1]) or _find_name(parts[-1], kind, snapshot)):
+        if (parts and not (_MASK.search(part) or _find_name(part, kind, snapshot))) or (
+            parts and not (_MASK.search(parts[-1]) or _find_name(parts[-1], kind, snapshot))
+        ):
             parts[-1] += f" {part}"
         elif part:
             parts.append(part)
@@ -229,7 +238,7 @@ def _read_comparison(text: str, names: Sequence[str], snapshot: Snapshot) -> Set
         return None
     lead = match["lead"] + (match.groupdict().get("rest") or "")
     both = re.split(r"\s+(?:or|and)\s+", _unmask(match["both"], names))
-    if len(both) != 2:  # noqa: PLR2004
+    if len(both) != 2:
         cuts = [(" or ".join(both[:at]), " or ".join(both[at:])) for at in range(1, len(both))]
         index = snapshot.entities_by_name()
         known = [cut for cut in cuts if all(index.get(join_words(end)) for end in cut)]
@@ -311,14 +320,14 @@ def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     sizes = range(1, 1 + sum(chance >= SURE for chance in chances))
     if not sizes:
         return None
-    sure, size = max((rate_list(chances[:size], chances[size:]), size) for size in sizes)
+    sure, size = max((rate_list(chances, size), size) for size in sizes)
     listed = found[:size]
     if question.act == "list":
         names = tuple(member.name for member in listed)
         reason = f"{size} are said to be of it, the text may name more"
         return _give("; ".join(names), names, listed, reason, sure)
-    least = max(count_least(chances), 1)
-    reason = f"{size} are likely to be of it, the text may name more"
+    least, sure = count_least(chances)
+    reason = f"{len(found)} may be of it, {size} of them are shown; the text may name more"
     return _give(f"at least {least}", (), listed, reason, sure)
 
 
@@ -342,25 +351,37 @@ def find_all(
     return sorted(found, key=lambda m: (-m.chance, m.key))
 
 
-def count_least(chances: Sequence[float]) -> int:
-    """The largest number of which there are as many with a probability of `LEAST`.
+def count_least(chances: Sequence[float]) -> tuple[int, float]:
+    """How many things there are at least, and the probability that this is near.
 
-    The number of those that are meant is a sum of independent draws.
+    Near is what is off by half of their number at most.
     """
-    above = 0.0
-    for number, share in reversed(list(enumerate(_spread(chances)))):
-        above += share
-        if above >= LEAST:
-            return number
-    return 0
+    spreads = [_spread(shifted) for shifted in _shift(chances)]
+    own = spreads[len(spreads) // 2]
+
+    def rate(spread: Sequence[float], number: int) -> float:
+        return sum(spread[-(-2 * number // 3) : 2 * number + 1])
+
+    least = max(range(1, len(own)), key=lambda number: (rate(own, number), -number))
+    return least, sum(rate(spread, least) for spread in spreads) / len(spreads)
 
 
-def rate_list(listed: Sequence[float], missed: Sequence[float]) -> float:
-    """The probability that half of a list at least is right, and half of what is right in it."""
-    right, beside = _spread(listed), _spread(missed)
-    below = [sum(beside[: number + 1]) for number in range(len(right))]
-    half = (len(listed) + 1) // 2
-    return sum(share * below[at] for at, share in enumerate(right) if at >= half)
+def rate_list(chances: Sequence[float], size: int) -> float:
+    """The probability that half of the first things at least are right, and half of all in them."""
+    rates = []
+    for shifted in _shift(chances):
+        right, beside = _spread(shifted[:size]), _spread(shifted[size:])
+        half = (size + 1) // 2
+        rates.append(sum(right[at] * sum(beside[: at + 1]) for at in range(half, size + 1)))
+    return sum(rates) / len(rates)
+
+
+def _shift(chances: Sequence[float]) -> list[list[float]]:
+    """Chances that are all too high, as they are, and all too low: one question's err together."""
+    odds = [
+        math.log(chance / (1 - chance)) for chance in (min(max(c, 1e-6), 1 - 1e-6) for c in chances)
+    ]
+    return [[1 / (1 + math.exp(-(one + shift))) for one in odds] for shift in _SHIFTS]
 
 
 def _spread(chances: Sequence[float]) -> list[float]:
@@ -397,11 +418,14 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         likely = [m for m in found.values() if m.chance >= UNLIKELY]
         sized.append((sum(m.chance for m in likely), rival, likely))
     sized.sort(key=lambda t: (-question.sign * t[0], t[1]))
-    if len(sized) < 2 or not sized[0][2]:  # noqa: PLR2004
+    if len(sized) < 2 or not sized[0][2]:
         return None
-    (most, best, _), (second, *_), *_ = sized
-    variance = sum(m.chance * (1 - m.chance) for *_, found in sized[:2] for m in found)
-    chance = _normal(abs(most - second) / math.sqrt(variance + 1))
+    most, best, members = sized[0]
+    chance = 1.0
+    for other, _, theirs in sized[1:]:
+        variance = sum(m.chance * (1 - m.chance) for m in (*members, *theirs))
+        chance *= _normal((abs(most - other) - _LEAD) / math.sqrt(variance + 1))
+    second = sized[1][0]
     listed = [m for *_, found in sized[: len(question.rivals) or 1] for m in found]
     text = best
     if question.holds:
@@ -435,6 +459,11 @@ def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
     for row in snapshot.table("instances").to_pylist():
         if row["property_iri"] in relation.properties:
             count(row["subject_id"], row["object_id"], False)
+    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
+    if not has_values:
+        classes += [p.range for p in snapshot.schema.properties if p.iri in relation.properties]
+    for member in list_individuals(classes, snapshot):
+        counts.setdefault(member, len(snapshot.facts_about([member], most=MOST_OWNERS)))
     ordered = sorted(counts, key=lambda e: (-counts[e], snapshot.names[e]))[:MOST_OWNERS]
     return list(dict.fromkeys(snapshot.names[entity] for entity in ordered))
 
@@ -443,25 +472,37 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """Which of two has the higher value; where a value is wrong the answer is a coin's."""
     words = question.words or (lemmatise(question.verb),)
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(words)
-    stated = [find_value(rival, words, dated, snapshot) for rival in question.rivals]
-    found = [(one, rival) for one, rival in zip(stated, question.rivals, strict=True) if one]
-    if len(found) < 2:  # noqa: PLR2004
+    rivals = question.rivals or _list_kind(question, snapshot)
+    stated = [(find_value(rival, words, dated, snapshot), rival) for rival in rivals]
+    found = [(one, rival) for one, rival in stated if one]
+    if len(found) < 2 or (question.rivals and len(found) < len(rivals)):
         return None
-    (one, first), (other, second) = found
+    found.sort(key=lambda pair: (-question.sign * _order(pair[0].value), pair[1]))
+    (one, first), (other, second), *_ = found
     if _order(one.value) == _order(other.value):
         return None
-    ahead = (_order(one.value) > _order(other.value)) == (question.sign > 0)
-    text = first if ahead else second
+    text = first
     if question.holds:
-        text = "yes" if ahead else "no"
+        text = "yes" if first == question.rivals[0] else "no"
     known = one.chance * other.chance
+    chance = round(known + (1 - known) / 2, 4)
+    if not question.rivals:
+        chance = round(one.chance * len(found) / len(rivals), 4)
     items = (*one.items, *other.items)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    chance = round(known + (1 - known) / 2, 4)
     reason = f"{first}: {one.value}; {second}: {other.value}"
     layer = "ontology" if any(item.layer == "ontology" for item in items) else "text"
     step = Step(layer, Outcome.ANSWERED, reason, tuple(item.text for item in items), chance)
     return Answer(text, (), items, layer, places, (step,), confidence=chance)
+
+
+def _list_kind(question: SetQuestion, snapshot: Snapshot) -> list[str]:
+    """The names of the things of a kind that either layer knows, at most `MOST_OWNERS`."""
+    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
+    known = dict.fromkeys(list_individuals(classes, snapshot))
+    if question.owner:
+        known |= dict.fromkeys(find_members(KindQuestion("list", question.owner), snapshot))
+    return list(dict.fromkeys(snapshot.names[entity] for entity in known))[:MOST_OWNERS]
 
 
 def _order(value: Date | Decimal) -> float:
