@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 
 from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.values import Date, find_values
+from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
@@ -41,6 +42,7 @@ _RUN = re.compile(
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
 )
 """A name at the beginning of a sentence, as it is written."""
+_SPELT = {*NUMBER_WORDS[1:], *"dozen twenty thirty forty fifty sixty seventy eighty ninety".split()}
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 
@@ -230,10 +232,10 @@ class _Gathered:
 
     def read_sentences(self) -> None:
         """Names in the sentences that name it."""
-        for sentence, own, mentions in self._list_sentences():
+        for sentence, own, mentions in self.list_sentences():
             self._read_sentence(sentence, own, mentions)
 
-    def _list_sentences(
+    def list_sentences(
         self,
     ) -> Iterator[tuple[Evidence, list[tuple[int, int]], list[tuple[int, int, str]]]]:
         """The sentences that name it, where they do, and the mentions of their chunks."""
@@ -295,7 +297,7 @@ class _Gathered:
                         if isinstance(found.value, fitting):
                             item = state_instance(row, self._snapshot)
                             yield found.value, STATED["instance"], item
-        for sentence, own, _ in self._list_sentences():
+        for sentence, own, _ in self.list_sentences():
             said = self._relation.find_words(sentence.text)
             values = [v for v in find_values(sentence.text) if isinstance(v.value, fitting)]
             apart = [v for v in values if not any(a < v.end and v.start < b for a, b in own)]
@@ -360,6 +362,19 @@ class _Gathered:
                 members.append(Member(key, found.name, chance, item, measures))
         ordered = sorted(members, key=lambda m: (-m.chance, m.key))
         return {member.key: member for member in _merge(ordered)}
+
+
+def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) -> bool:
+    """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
+    gathered = _Gathered(condition.anchor, (), Relation((), snapshot), snapshot)
+    for sentence, _, _ in gathered.list_sentences():
+        words = [word.casefold() for word in re.findall(r"[\w,.-]+", sentence.text)]
+        for before, word in pairwise(words):
+            number = re.fullmatch(r"\d[\d,.]*", before)
+            spelt = before.partition("-")[0] in _SPELT
+            if (number or spelt) and lemmatise(word.strip(".,")) == kind[-1]:
+                return True
+    return False
 
 
 def find_value(

@@ -19,6 +19,7 @@ from kpyramid.answering.related import (
     Relation,
     find_related,
     find_value,
+    is_counted,
     list_individuals,
 )
 from kpyramid.documents.values import Date
@@ -326,6 +327,8 @@ def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         names = tuple(member.name for member in listed)
         reason = f"{size} are said to be of it, the text may name more"
         return _give("; ".join(names), names, listed, reason, sure)
+    if is_counted(question.conditions[0], question.kind, snapshot):
+        return None  # a number that is stated is the better answer
     least, sure = count_least(chances)
     reason = f"{len(found)} may be of it, {size} of them are shown; the text may name more"
     return _give(f"at least {least}", (), listed, reason, sure)
