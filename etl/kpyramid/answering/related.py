@@ -31,9 +31,21 @@ MOST_CHUNKS, MOST_FACTS, MOST_ENDS = 400, 4_000, 10_000
 _LONGEST, _PLAIN = 9, 3
 """Words of a member's name, and of one that is a common noun."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
-    "holder": {"bias": -3.49, "instance": 1.15, "says": 1.74, "joined": 0.94, "word": 0.1, "topic": 2.9, "owner": 1.47, "fits": 0.51, "unfit": -0.5, "known": 0.79, "called": 0.97, "close": 0.65, "near": -0.36, "peer": -0.68, "typed": 0.14, "again": -0.65, "other": -0.34, "plain": -0.97},
-    "value": {"bias": -1.76, "instance": 1.14, "says": 2.36, "joined": 0.41, "word": -0.19, "topic": -0.28, "owner": 0.22, "fits": 0.84, "unfit": 0.24, "known": -0.13, "called": 0.59, "close": 1.2, "near": 0.77, "peer": 1.2, "typed": 0.53, "again": -0.12, "other": -0.59, "plain": -1.1},
+    "holder": {
+        "bias": -3.49, "instance": 1.15, "says": 1.74, "joined": 0.94, "word": 0.1, "topic": 2.9,
+        "owner": 1.47, "fits": 0.51, "unfit": -0.5, "known": 0.79, "called": 0.97, "close": 0.65,
+        "near": -0.36, "peer": -0.68, "typed": 0.14, "again": -0.65, "other": -0.34,
+        "plain": -0.97,
+    },
+    "value": {
+        "bias": -1.76, "instance": 1.14, "says": 2.36, "joined": 0.41, "word": -0.19,
+        "topic": -0.28, "owner": 0.22, "fits": 0.84, "unfit": 0.24, "known": -0.13,
+        "called": 0.59, "close": 1.2, "near": 0.77, "peer": 1.2, "typed": 0.53, "again": -0.12,
+        "other": -0.59, "plain": -1.1,
+    },
 }  # fmt: skip
+"""Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
+the name has (`value`). Logistic models fitted on the read half of `benchmarks/structure.py`."""
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
 about what is named, and of the only date of such a sentence."""
@@ -101,6 +113,15 @@ class Relation:
             for p in self._snapshot.schema.properties
             if any(self.is_said_by(label) for label in (p.label, *p.alt_labels))
         }
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a property has one of its words for a label."""
+        return any(self._find(label) for label in self.properties.values())
+
+    def _find(self, label: str) -> bool:
+        lemmas = [lemmatise(word) for word in list_plain_words(label)]
+        return any(share_stem(word, lemma) for word in self._words for lemma in lemmas)
 
     @cached_property
     def ends(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -349,8 +370,12 @@ class _Gathered:
         return frozenset(list_individuals(named, self._snapshot))
 
     def weigh(self) -> dict[str, Member]:
-        """The members by their keys, surest first."""
+        """The members by their keys, surest first; none where nothing says the relation."""
         members = []
+        said = any(m.measures.get(how) for m in self._found.values() for how in ("says", "word"))
+        another = all(m.measures.get("other") for m in self._found.values())
+        if not (said or self._is_known or (self._relation.is_named and not another)):
+            return {}
         for key, found in self._found.items():
             measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}
             measures["again"] = math.log2(min(len({p.document_id for p in found.places}), 4))
@@ -368,11 +393,11 @@ def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) 
     """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
     gathered = _Gathered(condition.anchor, (), Relation((), snapshot), snapshot)
     for sentence, _, _ in gathered.list_sentences():
-        words = [word.casefold() for word in re.findall(r"[\w,.-]+", sentence.text)]
+        words = [word.casefold() for word in re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)]
         for before, word in pairwise(words):
             number = re.fullmatch(r"\d[\d,.]*", before)
             spelt = before.partition("-")[0] in _SPELT
-            if (number or spelt) and lemmatise(word.strip(".,")) == kind[-1]:
+            if (number or spelt) and lemmatise(word) == kind[-1]:
                 return True
     return False
 
@@ -434,8 +459,8 @@ def _list_names(
         spans.add((*match.span(1), ""))
     taken: list[tuple[int, int, str]] = []
     for span in sorted(spans, key=lambda s: (s[0] - s[1], s)):
-        apart = all(span[1] <= a or b <= span[0] for a, b, *_ in (*taken, *own))
-        if apart:
+        places = [*own, *((a, b) for a, b, _ in taken)]
+        if all(span[1] <= a or b <= span[0] for a, b in places):
             taken.append(span)
     yield from sorted(taken)
 

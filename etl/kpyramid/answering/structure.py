@@ -53,7 +53,8 @@ _COUNT = re.compile(
     r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I
 )
 _LIST = re.compile(
-    r"^(?:(?:please )?(?:list|name|give me|show me|tell me|enumerate)(?: all| every)?(?: the| of the)?"
+    r"^(?:(?:please )?(?:list|name|give me|show me|tell me|enumerate)(?: all| every)?"
+    r"(?: the| of the)?"
     r"|(?:what|who|which) (?:are|were)(?: all)?(?: the)?|which of the|(?:which|what)(?: other)?"
     r"|all(?: the)?) (?P<rest>.+)",
     re.I,
@@ -61,13 +62,22 @@ _LIST = re.compile(
 _WHO = re.compile(r"^who else (?P<rest>.+)", re.I)
 _MANY = re.compile(r"\b(?P<sign>(?:the )?most|more|(?:the )?fewest|fewer) (?P<rest>.+)", re.I)
 _RIVALS = re.compile(r"^(?P<lead>.+?)[,:]\s*(?P<both>.+ or .+)$", re.I)
-_THAN = re.compile(r"^(?:is|are|was|were|does|do|did|has|have) (?P<one>⟦\d+⟧) (?P<said>.+?) "
-                   r"(?:than|before|after) (?:that of )?(?P<other>⟦\d+⟧)(?: (?:does|did|is|was|has))?$", re.I)  # fmt: skip
+_THAN = re.compile(
+    r"^(?:is|are|was|were|does|do|did|has|have) (?:the )?(?P<one>⟦\d+⟧) (?P<said>.+?) "
+    r"(?:than|before|after) (?:that of )?(?:the )?(?P<other>⟦\d+⟧)(?: (?:does|did|is|was|has))?$",
+    re.I,
+)
+_OF_BOTH = re.compile(
+    r"^(?P<lead>which|who)(?: one)? of (?P<both>⟦\d+⟧ and ⟦\d+⟧)(?P<rest> .+)$", re.I
+)
+_BY_WHICH = re.compile(r"^(?:(?:by|in|at|on|for|to|from|with) )?(?:which|what|whom?)\b", re.I)
 _AT = {"first": -1, "earliest": -1, "earlier": -1, "before": -1, "last": 1, "latest": 1,
        "later": 1, "after": 1, "recently": 1, "older": -1, "oldest": -1, "newest": 1,
        "newer": 1, "younger": 1, "youngest": 1}  # fmt: skip
 """Words that order events in time, and the end that they stand for."""
-_AGED = {"old": "founded", "new": "founded", "young": "founded"}
+_AGED = frozenset("old new young".split())
+_BEGUN = "founded born built established opened released"
+"""The verbs of which one says how old something is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ def read_set(asked: QuestionAnalysis) -> SetQuestion | None:
 
 def _mask(asked: QuestionAnalysis) -> tuple[str, tuple[str, ...]]:
     """A question with its names as ⟦0⟧, ⟦1⟧, and the names."""
-    text = " ".join(asked.text.split()).rstrip("?!. ")
+    text = " ".join(re.sub("[⟦⟧]", " ", asked.text).split()).rstrip("?!. ")
     index = asked.snapshot.entities_by_name()
     names: list[str] = []
     masked, at = "", 0
@@ -159,7 +169,7 @@ def _cut_kind(text: str) -> tuple[tuple[str, ...], str]:
     words = text.split()
     for at, word in enumerate(words[:5]):
         plain = word.casefold().strip(",")
-        if plain in FUNCTION or "⟦" in plain:
+        if not plain or plain in FUNCTION or "⟦" in plain:
             return (), text
         after = words[at + 1].casefold() if at + 1 < len(words) else ""
         if _is_plural(plain) and (after in FUNCTION or after in _MASS or not _is_plural(after)):
@@ -196,6 +206,8 @@ def _read_conditions(
         if len(masked) != 1:
             return ()
         words = read_content(_MASK.sub(" ", part))
+        if not words and re.search(r"\b(?:in|at|near|within) (?:the )?$", _MASK.split(part)[0]):
+            return ()  # a place narrows a kind: see `members`
         if not words:
             words = found[-1].words if found else (kind[-1:] if kind else ())
         found.append(Condition(masked[0], words))
@@ -234,7 +246,7 @@ def _read_comparison(text: str, names: Sequence[str], snapshot: Snapshot) -> Set
         many = _MANY.search(said)
         read = _read_most(said, names, rivals) if many else _read_extreme(said, names, rivals)
         return replace(read, holds=True) if read else None
-    match = _RIVALS.match(text) or re.match(r"^(?P<lead>which|who)(?: one)? of (?P<both>⟦\d+⟧ and ⟦\d+⟧)(?P<rest> .+)$", text, re.I)  # fmt: skip
+    match = _RIVALS.match(text) or _OF_BOTH.match(text)
     if match is None:
         return None
     lead = match["lead"] + (match.groupdict().get("rest") or "")
@@ -258,7 +270,7 @@ def _read_most(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQ
     kind, after = _cut_kind(match["rest"])
     if not kind:
         return None
-    before = re.sub(r"^(?:(?:by|in|at|on|for|to|from|with) )?(?:which|what|whom?)\b", " ", text[: match.start()], flags=re.I)  # fmt: skip
+    before = _BY_WHICH.sub(" ", text[: match.start()])
     first = re.split(rf"\b(?:{_VERBS})\b", before)[0]
     words, owner = read_content(f"{before} {after}"), read_content(first)
     if re.search(r"\b(?:has|have|had)\s*$", before):  # "Which X has more Ys"
@@ -270,8 +282,7 @@ def _read_most(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQ
 
 def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQuestion | None:
     """What is first, longest, or has the highest value of something."""
-    words = text.split()
-    plain = [word.casefold().strip(",") for word in words]
+    plain = list_plain_words(text)
     lemmas = [lemmatise(word) for word in plain]
     yes_no = plain[:1] and re.match(r"(?:which|what|who|⟦)", plain[0]) is None
     if yes_no and not rivals:
@@ -290,10 +301,11 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
         if word in _AT:
             verbs = [v for v in plain[:at] if v.endswith(("ed", "n", "t")) and v not in FUNCTION]
             verbs = [v for v in verbs if lemmatise(v) not in owner]
-            verb = verbs[-1] if verbs else _AGED.get(lemma, "")
+            verb = verbs[-1] if verbs else _BEGUN if lemma in _AGED else ""
             after = noun if not verb else ()
             if verb or after:
-                return SetQuestion("extreme", (), (), after, _AT[word], rivals, owner=owner, verb=verb)  # fmt: skip
+                sign = _AT[word]
+                return SetQuestion("extreme", (), (), after, sign, rivals, owner=owner, verb=verb)
         if lemma in ADJECTIVES and not noun:
             nouns, sign = ADJECTIVES[lemma]
             return SetQuestion("extreme", (), (), nouns[:1], sign, rivals, owner=owner)
@@ -365,7 +377,8 @@ def count_least(chances: Sequence[float]) -> tuple[int, float]:
     def rate(spread: Sequence[float], number: int) -> float:
         return sum(spread[-(-2 * number // 3) : 2 * number + 1])
 
-    least = max(range(1, len(own)), key=lambda number: (rate(own, number), -number))
+    middle = sum(chances)
+    least = max(range(1, len(own)), key=lambda n: (round(rate(own, n), 2), -abs(n - middle)))
     return least, sum(rate(spread, least) for spread in spreads) / len(spreads)
 
 
@@ -473,7 +486,7 @@ def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
 
 def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """Which of two has the higher value; where a value is wrong the answer is a coin's."""
-    words = question.words or (lemmatise(question.verb),)
+    words = question.words or tuple(map(lemmatise, question.verb.split()))
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(words)
     rivals = question.rivals or _list_kind(question, snapshot)
     stated = [(find_value(rival, words, dated, snapshot), rival) for rival in rivals]

@@ -292,8 +292,7 @@ def _ask_both(groups: Sequence[Group], seed: int) -> Iterator[EvalQuestion]:
                     f"Which of the {lead.removeprefix('Which ')} that {rests[0]} also {rests[1]}?",
                 )
             )
-            shared = {f.subject.key: f.subject for f in facts}
-            members = _list_names(tuple(shared.values()))
+            members = _list_names(tuple({f.subject.key: f.subject for f in facts}.values()))
             stated = (*one.facts, *other.facts)
             yield _state("conjunction", f"{first} + {second}", text, members, stated, seed)
 
