@@ -45,7 +45,7 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 """Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
-the name has (`value`). Logistic models fitted on the read half of `benchmarks/structure.py`."""
+the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structure.py`."""
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
 about what is named, and of the only date of such a sentence."""
