@@ -68,7 +68,8 @@ def read_text2kgbench(data: Path, part: str, limit: int | None, seed: int) -> It
     """A corpus per ontology: its test sentences, taught by the train sentences.
 
     Of part `train` the corpus is half of the train sentences, taught by the other half; no test
-    sentence is read. The halves have no subject in common; the seed draws them.
+    sentence is read. The halves have no subject in common; the seed draws them. Of part `whole`
+    it is the test sentences with those of validation, else with such a half of the train sentences.
     """
     files = [p for p in data.rglob("*.json") if p.parent.name == "ontologies"]
     for path in sorted(files, key=lambda p: (p.parent.parent.name, int(find_number(p.name)))):
@@ -81,6 +82,13 @@ def read_text2kgbench(data: Path, part: str, limit: int | None, seed: int) -> It
         else:
             asked = [row for row in train if _draw(row, seed)]
             taught = [row for row in train if not _draw(row, seed)]
+        if part == "whole":
+            beside = [_name_fields(row) for row in read_lines(base / "validation", number)]
+            taught = train if beside else taught
+            tested = [_name_fields(row) for row in read_lines(base / "ground_truth", number)]
+            asked = tested + (beside or asked)
+            texts = {row["text"] for row in asked}
+            taught = [row for row in taught if row["text"] not in texts]
         group = base.name.rpartition("_")[2]
         name = f"{group}-{json.loads(text)['id'].removeprefix('ont_').partition('_')[2]}"
         asked = _join_sentences(asked)[:limit]

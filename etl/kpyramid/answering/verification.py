@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from kpyramid.answering.meanings import read_wording, read_words, says_role
+from kpyramid.answering.structure import SetQuestion, read_set
 from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, agree, find_values, read_value
@@ -272,6 +273,9 @@ def verify_places(
     is_list = kind is not None and kind.act == "list"
     if kind and is_list and all(_says_kind(c, kind.kind, citations) for c in choices):
         return SUPPORTED
+    members = read_set(asked) if len(choices) > 1 and not asked.candidates else None
+    if members and all(_names_both(choice, members, citations) for choice in choices):
+        return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
     verified = [
         verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
@@ -287,6 +291,13 @@ def _says_kind(value: str, kind: Sequence[str], citations: Sequence[Citation]) -
     """Whether what is cited for a value says its kind."""
     said = (g for g in citations if find_name(read_name(value), split_words(g.text), ()))
     return any(kind[-1] in {lemmatise(word.plain) for word in split_words(g.text)} for g in said)
+
+
+def _names_both(value: str, asked: SetQuestion, citations: Sequence[Citation]) -> bool:
+    """Whether what is cited for a member names it and all that it is asked by."""
+    names = [read_name(condition.anchor) for condition in asked.conditions]
+    words = [word for g in citations if value in g.text for word in split_words(g.text)]
+    return bool(words) and all(find_name(name, words, ()) for name in names)
 
 
 def verify_value(

@@ -286,6 +286,10 @@ def make(
     confidence: Annotated[
         float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
     ] = _CONFIDENCE,
+    structure: Annotated[
+        bool,
+        typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
+    ] = False,
     access: AccessOption = None,
     everything: EverythingOption = False,
 ) -> None:
@@ -299,22 +303,25 @@ def make(
     the reason. Facts of documents with labels are asked about, and are options, with --access or
     --everything only.
 
+    With --structure they are questions that no passage answers and that have no options: lists,
+    counts, superlatives, comparisons, and what meets two conditions, each over facts of five
+    documents or more, a comparison of two values over two.
+
     Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
     """
     from kpyramid.errors import InputError
     from kpyramid.evaluation.facts import list_instance_facts
     from kpyramid.evaluation.making import make_questions
     from kpyramid.evaluation.questions import write_questions
+    from kpyramid.evaluation.structure import make_structure_questions
     from kpyramid.snapshot.snapshot import open_snapshot
 
     snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
-    made = make_questions(
-        list_instance_facts(snapshot),
-        count=count,
-        seed=seed,
-        options=options,
-        least=confidence,
-    )
+    facts = list_instance_facts(snapshot)
+    if structure:
+        made = make_structure_questions(facts, count=count, seed=seed, least=confidence)
+    else:
+        made = make_questions(facts, count=count, seed=seed, options=options, least=confidence)
     if not made.questions:
         reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
         raise InputError(
@@ -338,7 +345,7 @@ def make(
     lines = [
         *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
         f"{count_things(len(made.questions), 'question')} in {out}, "
-        f"{several} with several right options.",
+        f"{several} with several right {'answers' if structure else 'options'}.",
         *(f"{number} left out: {why}." for why, number in left_out),
         f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
     ]

@@ -193,9 +193,9 @@ _LASTING = frozenset("located based situated affiliated licensed known named wri
 """Participles of what holds now: "is located in", but "was educated at"."""
 _WITH_NOUN = re.compile(r"(.*\b(?:in|to|at|by|on|from|with|member of))\s+(?:the\s+)?(.+)")
 _PASTS = {"wrote": "write", "led": "lead", "won": "win", "built": "build", "made": "make",
-          "sang": "sing", "founded": "found", "bore": "bear"}  # fmt: skip
+          "sang": "sing", "founded": "found", "bore": "bear", "developed": "develop"}  # fmt: skip
 _UNCOUNTED = frozenset("software music food data equipment people staff information".split())
-_EVENTS = {
+EVENTS = {
     "birth": ("was", "born"), "death": ("did", "die"), "publication": ("was", "published"),
     "release": ("was", "released"), "founding": ("was", "founded"),
     "foundation": ("was", "founded"), "formation": ("was", "formed"),
@@ -295,7 +295,7 @@ def word_for_value(
     core, words = phrasing.core, phrasing.words
     kind = phrasing.noun or kind
     asked = find_asked(kind or (words[-1] if phrasing.shape == "noun" else ""), form)
-    which = _name_which(kind, asked, several=several)
+    which = name_which(kind, asked, several=several)
     if phrasing.shape == "noun":
         return _ask_noun(phrasing, subject, asked, which, several=several)
     if phrasing.shape == "verb":
@@ -340,10 +340,10 @@ def _ask_noun(
         many = make_plural(core)
         lead = "Who" if asked == "who" else "What"
         return [f"{lead} are the {many} of {subject}?", f"{which} are {owner} {many}?"]
-    event = next((word for word in words if word in _EVENTS), None)
+    event = next((word for word in words if word in EVENTS), None)
     found = []
     if event and (asked in ("when", "where") or {"date", "year", "place"} & set(words)):
-        helper, verb = _EVENTS[event]
+        helper, verb = EVENTS[event]
         time = asked == "when" or "date" in words or "year" in words
         found.append(f"{'When' if time else 'Where'} {helper} {subject} {verb}?")
         if "year" in words:
@@ -368,14 +368,14 @@ def word_for_subject(
 ) -> list[str]:
     """Questions for what has a property with some value; `kind` is the subject's in words."""
     phrasing = read_relation(label)
-    which = _name_which(kind, find_asked(kind), several=several)
+    which = name_which(kind, find_asked(kind), several=several)
     core, words = phrasing.core, phrasing.words
     be, have, was = ("are", "have", "were") if several else ("is", "has", "was")
     if phrasing.shape == "noun":
         found = [f"{which} {have} {value} as {core}?", f"{which} {have} the {core} {value}?"]
-        event = next((word for word in words if word in _EVENTS), None)
+        event = next((word for word in words if word in EVENTS), None)
         if event and find_asked(value_kind) == "where":
-            verb = _EVENTS[event][1]
+            verb = EVENTS[event][1]
             found.append(
                 f"{which} died in {value}?"
                 if verb == "die"
@@ -383,7 +383,7 @@ def word_for_subject(
             )
         if words[-1] in _AGENTS and find_asked(value_kind) in ("who", "what"):
             verb = _AGENTS[words[-1]]
-            plain = verb[:-1] if verb.endswith("s") else lemmatise(verb)
+            plain = verb[:-1] if verb.endswith("s") else _PASTS.get(verb, lemmatise(verb))
             found.append(f"{which} did {value} {plain}?")
         return found
     if phrasing.shape == "verb":
@@ -405,7 +405,7 @@ def word_for_subject(
     return [f"{which} {be} {article}{core} {value}?"]
 
 
-def _name_which(kind: str, asked: Asked, *, several: bool) -> str:
+def name_which(kind: str, asked: Asked, *, several: bool) -> str:
     """The beginning of a question for things of a kind: `Who`, `Which film`, `What`."""
     words = split_label(kind).lower()
     if asked == "who" and words in _PEOPLE:
@@ -458,7 +458,7 @@ def _find_article(core: str) -> str:
 OPTIONS = 8
 MOST_RIGHT = 3
 """Right options of one question; of more right values so many are drawn."""
-_MOST_WORDS = 12
+MOST_WORDS = 12
 """An option of more words is a sentence, not a name."""
 
 
@@ -471,7 +471,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """The facts that answer one question: all of a subject and property, or property and value."""
 
     side: str
@@ -530,7 +530,7 @@ def make_questions(
     if options < 3 or (count is not None and count < 1):
         raise InputError("a choice question has three options or more, and one is made at least")
     left_out: Counter[str] = Counter()
-    ordered = sorted(_join_facts(facts), key=_order_making)
+    ordered = sorted(join_facts(facts), key=_order_making)
     knowledge = Knowledge(tuple(ordered), tuple(known))
     pool = Pool(knowledge, others)
     asked = []
@@ -541,9 +541,9 @@ def make_questions(
             left_out["the evidence does not name both ends"] += 1
         else:
             asked.append(fact)
-    complete = _group_facts(ordered, sides)
+    complete = group_facts(ordered, sides)
     made: list[EvalQuestion] = []
-    groups = _group_facts(asked, sides).values()
+    groups = group_facts(asked, sides).values()
     for group in _deal(groups, seed):
         if count is not None and len(made) == count:
             break
@@ -557,7 +557,7 @@ def make_questions(
     return Made(tuple(made), dict(sorted(left_out.items())))
 
 
-def _join_facts(facts: Iterable[Fact]) -> list[Fact]:
+def join_facts(facts: Iterable[Fact]) -> list[Fact]:
     """Each fact once, with all its documents and evidence."""
     found: dict[tuple[str, str, str], Fact] = {}
     for fact in facts:
@@ -578,43 +578,43 @@ def _order_making(fact: Fact) -> tuple[str, str, str]:
     return fact.relation, fact.subject.key, fact.object.key
 
 
-def _group_facts(facts: Iterable[Fact], sides: Sequence[str]) -> dict[str, _Group]:
+def group_facts(facts: Iterable[Fact], sides: Sequence[str]) -> dict[str, Group]:
     found: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
         if "object" in sides:
             found["object", fact.relation, fact.subject.key].append(fact)
         if "subject" in sides and not fact.object.form:
             found["subject", fact.relation, fact.object.key].append(fact)
-    groups = [_Group(side, tuple(listed)) for (side, _, _), listed in found.items()]
+    groups = [Group(side, tuple(listed)) for (side, _, _), listed in found.items()]
     return {group.key: group for group in groups}
 
 
-def _deal(groups: Iterable[_Group], seed: int) -> list[_Group]:
+def _deal(groups: Iterable[Group], seed: int) -> list[Group]:
     """The groups in an order of chance, a property's turn after the other's."""
-    by_property: dict[tuple[str, str], list[_Group]] = defaultdict(list)
-    for group in sorted(groups, key=lambda g: _hash(g.key, seed)):
+    by_property: dict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in sorted(groups, key=lambda g: hash_draw(g.key, seed)):
         by_property[group.side, group.relation].append(group)
     turns = [
-        (turn, _hash(f"{side} {relation}", seed), group)
+        (turn, hash_draw(f"{side} {relation}", seed), group)
         for (side, relation), listed in sorted(by_property.items())
         for turn, group in enumerate(listed)
     ]
     return [group for _, _, group in sorted(turns, key=lambda t: t[:2])]
 
 
-def _hash(text: str, seed: int) -> str:
+def hash_draw(text: str, seed: int) -> str:
     return sha256(f"{seed} {text}".encode()).hexdigest()
 
 
 def _make_one(
-    group: _Group, complete: _Group, knowledge: Knowledge, pool: Pool, options: int, seed: int
+    group: Group, complete: Group, knowledge: Knowledge, pool: Pool, options: int, seed: int
 ) -> EvalQuestion | str:
     """The question, or why there is none. `complete` is the group with what cannot be asked."""
     rng = Random(f"{seed} {group.key}")  # noqa: S311
     asked, all_right = group.asked, complete.right
     if knowledge.is_ambiguous(asked):
         return "several things have the name of what is asked about"
-    if any(len(fold_words(thing.name)) > _MOST_WORDS for thing in (asked, *group.right)):
+    if any(len(fold_words(thing.name)) > MOST_WORDS for thing in (asked, *group.right)):
         return "a name is as long as a sentence"
     if not all(any(c.isalnum() for c in thing.name) for thing in (asked, *group.right)):
         return "a name has no letter"
@@ -652,12 +652,12 @@ def _make_one(
 
 
 def _state_question(
-    group: _Group, drawn: Sequence[Thing], candidates: tuple[str, ...], text: str, seed: int
+    group: Group, drawn: Sequence[Thing], candidates: tuple[str, ...], text: str, seed: int
 ) -> EvalQuestion:
     documents, evidence = _list_evidence(group, drawn)
     kind: Kind = "choice" if candidates else "open" if len(drawn) == 1 else "values"
     return EvalQuestion(
-        id=f"{kind}-{_hash(group.key, seed)[:12]}",
+        id=f"{kind}-{hash_draw(group.key, seed)[:12]}",
         text=text,
         kind=kind,
         answers=tuple((t.name, *(n for n in t.names if n != t.name)) for t in drawn),
@@ -669,7 +669,7 @@ def _state_question(
     )
 
 
-def _word(group: _Group, asked: Thing, *, several: bool, form: str) -> list[str]:
+def _word(group: Group, asked: Thing, *, several: bool, form: str) -> list[str]:
     if group.side == "object":
         kind = group.find_kind("object")
         return word_for_value(group.relation, asked.name, kind, form, several=several)
@@ -687,7 +687,7 @@ def _drop_alike(things: Sequence[Thing]) -> list[Thing]:
     return list(kept.values())
 
 
-def _list_evidence(group: _Group, drawn: Sequence[Thing]) -> tuple[tuple[str, ...], ...]:
+def _list_evidence(group: Group, drawn: Sequence[Thing]) -> tuple[tuple[str, ...], ...]:
     """The documents and the sentences that state what was drawn."""
     keys = {thing.key for thing in drawn}
     facts = [

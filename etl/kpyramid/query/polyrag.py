@@ -10,6 +10,7 @@ one, unites what several layers found, and withholds what its citations do not s
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
@@ -86,6 +87,9 @@ def ask_polyrag(
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
+    if mode == "best" and ontology and graph and text and (whole := _ask_structure(asked)):
+        way.note(whole.trace[-1], 0, 0)
+        return way.end(whole)
     if mode == "best" and ontology and graph and (members := ask_members(asked)):
         way.note(members.trace[-1], 0, 0)
         return way.end(members)
@@ -108,6 +112,14 @@ def ask_polyrag(
         return way.end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
     return way.end(_read_carried(asked, decisions, way))
+
+
+def _ask_structure(asked: QuestionAnalysis) -> Answer | None:
+    """The answer to a question about sets, by rules."""
+    # Rules live in a room that imports this one: by name, so that no import runs both ways.
+    structure = import_module("kpyramid.answering.structure")
+    found: Answer | None = structure.ask_structure(asked)
+    return found
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:

@@ -1,0 +1,523 @@
+"""Members of a set: what stands in a relation to something that a question names.
+
+All layers say so: values of the ontology, facts by their own and their standard relations, and the
+sentences that name it. Each member has the chance that it is one, and the statement it rests on.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import pairwise
+
+from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
+from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
+from kpyramid.ontology import names as n
+from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
+from kpyramid.query.facts import list_lemmas, state_facts, state_item
+from kpyramid.query.ontology_layer import shorten, state_instance
+from kpyramid.query.types import Item, Question
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.search import join_words
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
+
+MOST_CHUNKS, MOST_FACTS, MOST_ENDS = 400, 4_000, 10_000
+"""Chunks and facts about what is named that are looked through."""
+_LONGEST, _PLAIN = 9, 3
+"""Words of a member's name, and of one that is a common noun."""
+WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "holder": {
+        "bias": -3.49, "instance": 1.15, "says": 1.74, "joined": 0.94, "word": 0.1, "topic": 2.9,
+        "owner": 1.47, "fits": 0.51, "unfit": -0.5, "known": 0.79, "called": 0.97, "close": 0.65,
+        "near": -0.36, "peer": -0.68, "typed": 0.14, "again": -0.65, "other": -0.34,
+        "plain": -0.97,
+    },
+    "value": {
+        "bias": -1.76, "instance": 1.14, "says": 2.36, "joined": 0.41, "word": -0.19,
+        "topic": -0.28, "owner": 0.22, "fits": 0.84, "unfit": 0.24, "known": -0.13,
+        "called": 0.59, "close": 1.2, "near": 0.77, "peer": 1.2, "typed": 0.53, "again": -0.12,
+        "other": -0.59, "plain": -1.1,
+    },
+}  # fmt: skip
+"""Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
+the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structure.py`."""
+STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
+"""The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
+about what is named, and of the only date of such a sentence."""
+_RUN = re.compile(
+    r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
+    r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
+)
+"""A name at the beginning of a sentence, as it is written."""
+_SPELT = {*NUMBER_WORDS[1:], *"dozen twenty thirty forty fifty sixty seventy eighty ninety".split()}
+_OWNED = re.compile(r"(.+?)['’]s [a-z]")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What is asked of the members of a set: `words`, lemmas, of what has the name `anchor`."""
+
+    anchor: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One of a set: its key is its entity's id, else its name in small letters."""
+
+    key: str
+    name: str
+    chance: float
+    item: Item
+    measures: Mapping[str, float]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What speaks for a member so far, and the statement that says most."""
+
+    name: str
+    measures: dict[str, float]
+    item: Item
+    worth: float
+    places: set[Evidence] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A value, the chance that it is meant, and the statements that give it."""
+
+    value: Date | Decimal
+    chance: float
+    items: tuple[Item, ...]
+
+
+class Relation:
+    """A relation as a question words it: which wordings, properties and sentences say it."""
+
+    def __init__(self, words: tuple[str, ...], snapshot: Snapshot) -> None:
+        self._words, self._snapshot = words, snapshot
+        self._role: frozenset[Meaning] = read_words(words)
+        self._known: dict[str, bool] = {}
+
+    @cached_property
+    def properties(self) -> Mapping[str, str]:
+        """The properties with a label that says it, and their labels."""
+        return {
+            p.iri: p.label
+            for p in self._snapshot.schema.properties
+            if any(self.is_said_by(label) for label in (p.label, *p.alt_labels))
+        }
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a property has one of its words for a label."""
+        return any(self._find(label) for label in self.properties.values())
+
+    def _find(self, label: str) -> bool:
+        lemmas = [lemmatise(word) for word in list_plain_words(label)]
+        return any(share_stem(word, lemma) for word in self._words for lemma in lemmas)
+
+    @cached_property
+    def ends(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The entities that have such a property, and those that are its values."""
+        pairs = set()
+        for iri in self.properties:
+            query = f"SELECT DISTINCT ?x ?y WHERE {{ ?x <{iri}> ?y }}"
+            rows = self._snapshot.ontology.select_trusted(query, limit=MOST_ENDS)
+            pairs |= {(shorten(row["x"]), shorten(row["y"])) for row in rows}
+        return frozenset(x for x, _ in pairs), frozenset(y for _, y in pairs)
+
+    @cached_property
+    def _standard(self) -> Mapping[str, str]:
+        table = self._snapshot.table("condensed").select(["condensed_id", "standard_relation"])
+        return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def is_said_by(self, wording: str) -> bool:
+        """Whether a wording says it: all its words, or one of the same meaning."""
+        if wording not in self._known:
+            lemmas = list_lemmas(wording) or frozenset(map(lemmatise, list_plain_words(wording)))
+            said = bool(self._words) and all(
+                any(word == lemma or share_stem(word, lemma) for lemma in lemmas)
+                for word in self._words
+            )
+            means = self._role and says_role(self._role, read_wording(wording))
+            self._known[wording] = bool(said or means)
+        return self._known[wording]
+
+    def is_said_by_fact(self, key: str, wording: str) -> bool:
+        """Whether a fact's own or its standard relation says it."""
+        return self.is_said_by(wording) or self.is_said_by(self._standard[key])
+
+    def find_words(self, sentence: str) -> list[tuple[int, int]]:
+        """Where a sentence has a word of it."""
+        return [
+            match.span()
+            for match in WORD.finditer(sentence)
+            if match.group().islower() and self.is_said_by_word(match.group())
+        ]
+
+    def is_said_by_word(self, word: str) -> bool:
+        """Whether one word says it: "author" and "written" say who wrote something."""
+        key = f"{word} "
+        if key not in self._known:
+            lemma = lemmatise(word)
+            said = any(own == lemma or share_stem(own, lemma) for own in self._words)
+            if not said and self._role and word not in FUNCTION:
+                means = read_words((lemma,)) | read_wording(f"was {word} by")
+                said = not {name for name, _ in means}.isdisjoint(n for n, _ in self._role)
+            self._known[key] = said
+        return self._known[key]
+
+    @cached_property
+    def others(self) -> tuple["Relation", ...]:
+        """The other properties of the ontology."""
+        labels = {p.label for p in self._snapshot.schema.properties if p.iri not in self.properties}
+        split = (tuple(map(lemmatise, list_plain_words(label))) for label in sorted(labels))
+        return tuple(
+            Relation(tuple(w for w in words if w not in FUNCTION), self._snapshot)
+            for words in split
+        )
+
+
+def find_related(
+    condition: Condition, kind: tuple[str, ...], snapshot: Snapshot
+) -> dict[str, Member]:
+    """The members by their keys, surest first."""
+    relation = Relation(condition.words, snapshot)
+    gathered = _Gathered(condition.anchor, kind, relation, snapshot)
+    gathered.read_ontology()
+    gathered.read_facts()
+    gathered.read_sentences()
+    return gathered.weigh()
+
+
+class _Gathered:
+    """What the layers say of members, gathered one after the other."""
+
+    def __init__(
+        self, anchor: str, kind: tuple[str, ...], relation: Relation, snapshot: Snapshot
+    ) -> None:
+        self._anchor, self._kind = anchor, kind
+        self._relation, self._snapshot = relation, snapshot
+        linked = link_text(anchor, snapshot)
+        whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
+        self._entities = linked.entities if whole else ()
+        forms = snapshot.surface_forms(self._entities)
+        names = {anchor, *(f for listed in forms.values() for f in listed if f[:1].isupper())}
+        listed = "|".join(re.escape(name) for name in sorted(names, key=lambda x: (-len(x), x)))
+        self._named = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
+        self._found: dict[str, _Found] = {}
+        self._is_known = 0.0
+        own = any(relation.is_said_by(" ".join(kind[at:])) for at in range(len(kind)))
+        self._side = "value" if own or Relation(kind[-1:], snapshot).properties else "holder"
+        asked = QuestionAnalysis(Question(f"Which {' '.join(kind)} is it?"), snapshot)
+        self._asked = asked if kind else None
+
+    def read_ontology(self) -> None:
+        """Values of the properties that say the relation, either way."""
+        for entity in self._entities:
+            for iri in self._relation.properties:
+                for query, turned in (
+                    (f"SELECT DISTINCT ?x WHERE {{ ?x <{iri}> <{n.ENTITY}{entity}> }}", False),
+                    (f"SELECT DISTINCT ?x WHERE {{ <{n.ENTITY}{entity}> <{iri}> ?x }}", True),
+                ):
+                    rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
+                    ends = [shorten(row["x"]) for row in rows]
+                    self._is_known = 1.0 if ends else self._is_known
+                    facts = [(entity, iri, x) if turned else (x, iri, entity) for x in ends]
+                    for row in self._snapshot.find_instances(facts):
+                        end = row["object_id"] if turned else row["subject_id"]
+                        if end:
+                            item = state_instance(row, self._snapshot)
+                            self._note(end, "", {"instance": 1.0}, item)
+
+    def read_facts(self) -> None:
+        """Facts that join something with what is named."""
+        keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
+        weights = self._snapshot.weigh_condensed(keys)
+        sound = [key for key, row in zip(keys, weights, strict=True) if not (row[2] or row[3])]
+        for fact in state_facts(dict.fromkeys(sound, 0.0), self._snapshot):
+            end = fact.tail_id if fact.head_id in self._entities else fact.head_id
+            if end is None or end in self._entities or fact.relation == "is a":
+                continue
+            says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+            measures = {"says": 1.0} if says else {"joined": 1.0}
+            item = state_item(fact, self._snapshot, fact.confidence)
+            self._note(end, "", measures, item)
+
+    def read_sentences(self) -> None:
+        """Names in the sentences that name it."""
+        for sentence, own, mentions in self.list_sentences():
+            self._read_sentence(sentence, own, mentions)
+
+    def list_sentences(
+        self,
+    ) -> Iterator[tuple[Evidence, list[tuple[int, int]], list[tuple[int, int, str]]]]:
+        """The sentences that name it, where they do, and the mentions of their chunks."""
+        chunks = [key for key, _ in self._snapshot.words(self._anchor, MOST_CHUNKS, "chunks")]
+        texts = self._snapshot.texts_of(chunks, "chunks")
+        kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(text)]
+        mentions: dict[str, list[tuple[int, int, str]]] = {}
+        for row in self._snapshot.mentions_in(kept):
+            spans = mentions.setdefault(row["chunk_id"], [])
+            spans.append((row["start"], row["end"], row["type"]))
+        for chunk in kept:
+            for place in self._snapshot.evidence(chunk):
+                for span in split_sentences(place.text):
+                    text = place.text[span.start : span.end]
+                    start = place.start + span.start
+                    if own := [match.span() for match in self._named.finditer(text)]:
+                        sentence = replace(place, start=start, end=start + len(text), text=text)
+                        yield sentence, own, mentions.get(chunk, [])
+
+    def _read_sentence(
+        self, sentence: Evidence, own: list[tuple[int, int]], mentions: list[tuple[int, int, str]]
+    ) -> None:
+        text = sentence.text
+        names = list(_list_names(sentence, mentions, own, plain=self._side == "value"))
+        said = self._relation.find_words(text)
+        against = not said and any(other.find_words(text) for other in self._relation.others)
+        first = min((start for start, _, _ in names), default=len(text))
+        is_owner = own[0][0] <= min(first, 4)
+        index = self._snapshot.entities_by_name()
+        item = Item(sentence.chunk_id, text, "text", 0.0, (sentence,))
+        for start, end, kind in names:
+            name = text[start:end]
+            ids = index.get(join_words(name), ())
+            fit = fits(kind, self._asked) if self._asked else 0.0
+            measures = {
+                "word": float(bool(said)),
+                "other": float(against),
+                "plain": -0.5,
+                "close": float(any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)),
+                "near": 1 / (1 + _count_between((start, end), own, names)),
+                "topic": float(start == first and not is_owner),
+                "owner": float(is_owner),
+                "fits": max(fit, 0.0),
+                "unfit": max(-fit, 0.0),
+                "called": float(_is_called(text, end, self._kind)),
+            }
+            self._note(ids[0] if ids else "", name, measures, item)
+
+    def list_values(self, dated: bool) -> Iterator[tuple[Date | Decimal, float, Item]]:
+        """The dates or numbers that say the relation of what is named, with a chance each."""
+        fitting = Date if dated else Decimal
+        for entity in self._entities:
+            for iri in self._relation.properties:
+                query = f"SELECT DISTINCT ?x WHERE {{ <{n.ENTITY}{entity}> <{iri}> ?x }}"
+                rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
+                facts = [(entity, iri, shorten(row["x"])) for row in rows]
+                for row in self._snapshot.find_instances(facts):
+                    for found in find_values(row["literal"] or ""):
+                        if isinstance(found.value, fitting):
+                            item = state_instance(row, self._snapshot)
+                            yield found.value, STATED["instance"], item
+        for sentence, own, _ in self.list_sentences():
+            said = self._relation.find_words(sentence.text)
+            values = [v for v in find_values(sentence.text) if isinstance(v.value, fitting)]
+            apart = [v for v in values if not any(a < v.end and v.start < b for a, b in own)]
+            item = Item(sentence.chunk_id, sentence.text, "text", 0.0, (sentence,))
+            first = own[0][0] < 8
+            for value in apart[:1] if not said else apart:
+                near = min((max(a - value.end, value.start - b) for a, b in said), default=99)
+                nearest = said and near == min(
+                    max(a - v.end, v.start - b) for a, b in said for v in apart
+                )
+                how = "near" if nearest else "only" if len(apart) == 1 and first and dated else ""
+                if how:
+                    yield value.value, STATED[how], item
+
+    def _note(self, entity: str, name: str, measures: dict[str, float], item: Item) -> None:
+        if entity:
+            if self._snapshot.types[entity] in NUMERIC | {LITERAL}:
+                return
+            name = self._snapshot.names[entity]
+        is_named = name and _is_name(name)
+        if entity in self._entities or not (
+            is_named or (self._side == "value" and _is_plain(name))
+        ):
+            return
+        measures["plain"] = float(not is_named)
+        key = " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
+        worth = sum(WEIGHTS[self._side][k] * v for k, v in measures.items())
+        found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
+        found.places.update(item.evidence)
+        for measure, value in measures.items():
+            found.measures[measure] = max(value, found.measures.get(measure, 0.0))
+        if worth > found.worth and item.evidence:
+            found.item, found.worth = item, worth
+
+    def _compare(self, name: str) -> dict[str, float]:
+        """Whether a name is that of something like the members that the ontology knows."""
+        ids = set(self._snapshot.entities_by_name().get(join_words(name), ()))
+        having, values = self._relation.ends
+        own = set(self._entities)
+        peers = having if own & values else values if own & having else having | values
+        typed = ids & self._members
+        return {"peer": float(bool(ids & peers)), "typed": float(bool(typed))}
+
+    @cached_property
+    def _members(self) -> frozenset[str]:
+        """The individuals of the classes that have the kind's name."""
+        classes = self._snapshot.schema.classes
+        named = [c.iri for c in classes if self._kind and _says_kind(c.label, self._kind)]
+        return frozenset(list_individuals(named, self._snapshot))
+
+    def weigh(self) -> dict[str, Member]:
+        """The members by their keys, surest first; none where nothing says the relation."""
+        members = []
+        said = any(m.measures.get(how) for m in self._found.values() for how in ("says", "word"))
+        another = all(m.measures.get("other") for m in self._found.values())
+        if not (said or self._is_known or (self._relation.is_named and not another)):
+            return {}
+        for key, found in self._found.items():
+            measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}
+            measures["again"] = math.log2(min(len({p.document_id for p in found.places}), 4))
+            weights = WEIGHTS[self._side]
+            odds = weights["bias"] + sum(weights[k] * v for k, v in measures.items())
+            chance = round(1 / (1 + math.exp(-odds)), 4)
+            item = replace(found.item, score=chance, confidence=chance)
+            if item.evidence:
+                members.append(Member(key, found.name, chance, item, measures))
+        ordered = sorted(members, key=lambda m: (-m.chance, m.key))
+        return {member.key: member for member in _merge(ordered)}
+
+
+def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) -> bool:
+    """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
+    gathered = _Gathered(condition.anchor, (), Relation((), snapshot), snapshot)
+    for sentence, _, _ in gathered.list_sentences():
+        words = [word.casefold() for word in re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)]
+        for before, word in pairwise(words):
+            number = re.fullmatch(r"\d[\d,.]*", before)
+            spelt = before.partition("-")[0] in _SPELT
+            if (number or spelt) and lemmatise(word) == kind[-1]:
+                return True
+    return False
+
+
+def find_value(
+    anchor: str, words: tuple[str, ...], dated: bool, snapshot: Snapshot
+) -> Stated | None:
+    """The date or number that most says of something that it is its `words`; None where none is.
+
+    Its chance is that of what says it, taken as independent.
+    """
+    relation = Relation(words, snapshot)
+    gathered = _Gathered(anchor, (), relation, snapshot)
+    votes: dict[Date | Decimal, tuple[float, list[Item]]] = {}
+    for value, chance, item in gathered.list_values(dated):
+        against, items = votes.get(value, (1.0, []))
+        votes[value] = against * (1 - chance), [*items, item]
+    if not votes:
+        return None
+    value = min(votes, key=lambda v: (votes[v][0], str(v)))
+    against, items = votes[value]
+    return Stated(value, round(1 - against, 4), tuple(items))
+
+
+def list_individuals(classes: Iterable[str], snapshot: Snapshot) -> list[str]:
+    """The ids of the individuals of some classes and of those below them, each once."""
+    query = "SELECT DISTINCT ?x WHERE {{ ?x <{}>/<{}>* <{}> }}"
+    rows = [
+        row["x"]
+        for iri in classes
+        for row in snapshot.ontology.select_trusted(
+            query.format(n.RDF_TYPE, n.SUBCLASS, iri), limit=MOST_ENDS
+        )
+    ]
+    return [shorten(iri) for iri in dict.fromkeys(rows) if iri.startswith(n.ENTITY)]
+
+
+def _list_names(
+    sentence: Evidence,
+    mentions: Iterable[tuple[int, int, str]],
+    own: list[tuple[int, int]],
+    *,
+    plain: bool,
+) -> Iterator[tuple[int, int, str]]:
+    """The names in a sentence beside what is named, the longest where they overlap, in order.
+
+    With `plain` also short nouns that are no names, such as "olive oil".
+    """
+    text, spans = sentence.text, set()
+    for start, end, kind in mentions:
+        at, to = start - sentence.start, end - sentence.start
+        if at < 0 or to > len(text) or kind in NUMERIC:
+            continue
+        if owned := _OWNED.match(text[at:to]):  # "Ada's genre" speaks of Ada
+            to = at + owned.end(1)
+        if _is_name(text[at:to]) or (plain and _is_plain(text[at:to])):
+            spans.add((at, to, kind))
+    if (match := _RUN.match(text)) and match[1].split()[0].casefold() not in FUNCTION:
+        spans.add((*match.span(1), ""))
+    taken: list[tuple[int, int, str]] = []
+    for span in sorted(spans, key=lambda s: (s[0] - s[1], s)):
+        places = [*own, *((a, b) for a, b, _ in taken)]
+        if all(span[1] <= a or b <= span[0] for a, b in places):
+            taken.append(span)
+    yield from sorted(taken)
+
+
+def _says_kind(label: str, kind: tuple[str, ...]) -> bool:
+    return tuple(map(lemmatise, list_plain_words(label))) == kind
+
+
+def _merge(members: Iterable[Member]) -> list[Member]:
+    """Members without those of one document whose name is part of a surer one's, or holds it."""
+    kept: list[Member] = []
+    for member in members:
+        own = _list_documents(member)
+        if not any(
+            (f" {short} " in f" {long} " and own & _list_documents(other))
+            or _is_short_for(short, long)
+            for other in kept
+            for short, long in (sorted((member.key, other.key), key=len),)
+        ):
+            kept.append(member)
+    return kept
+
+
+def _list_documents(member: Member) -> set[str]:
+    return {place.document_id for place in member.item.evidence}
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    """Whether a name ends in the initials of what the other ends in: "Clyde FC", of a club."""
+    first, last = short.rpartition(" ")[::2]
+    rest = long.removeprefix(f"{first} ").split()
+    return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
+
+
+def _count_between(
+    span: tuple[int, int], own: list[tuple[int, int]], names: list[tuple[int, int, str]]
+) -> int:
+    """The other names between a name and the nearest place of what is named."""
+    return min(
+        sum(min(span[1], b) <= start and end <= max(span[0], a) for start, end, _ in names)
+        for a, b in own
+    )
+
+
+def _is_name(text: str) -> bool:
+    words = text.split()
+    return 0 < len(words) <= _LONGEST and (text[0].isupper() or text[0].isdigit())
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is a short noun, such as a dish or a genre."""
+    words = text.split()
+    return len(words) <= _PLAIN and text.islower() and words[0] not in FUNCTION and len(text) > 2
+
+
+def _is_called(text: str, end: int, kind: tuple[str, ...]) -> bool:
+    """Whether the words behind a name call it a thing of the kind."""
+    match = re.match(r"[^.]{0,40}?\b(?:is|was|are|were|,)\b (?:an? |the )?(.{0,80})", text[end:])
+    said = {lemmatise(word) for word in list_plain_words(match[1])} if match else set()
+    return bool(kind) and kind[-1] in said

@@ -1,0 +1,525 @@
+"""Questions about sets, which no passage answers: lists, counts, superlatives and comparisons.
+
+What is asked is read from the words; what is in the sets is gathered by `related`. What is
+compared by a value is asked for by itself: "Which was founded first, A or B?" is "When was A
+founded?" and the same of B.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Literal
+
+from kpyramid.answering.lexicon import ADJECTIVES, LIGHT, LOWER, UPPER
+from kpyramid.answering.related import (
+    Condition,
+    Member,
+    Relation,
+    find_related,
+    find_value,
+    is_counted,
+    list_individuals,
+)
+from kpyramid.documents.values import Date
+from kpyramid.documents.words import FUNCTION, lemmatise, list_plain_words
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.members import KindQuestion, find_members
+from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.snapshot.search import join_words
+from kpyramid.snapshot.snapshot import Snapshot
+
+Act = Literal["list", "count", "most", "extreme"]
+
+SURE = 0.3
+"""Chance from which something is listed as a member."""
+_SHIFTS = (-0.8, 0.0, 0.8)
+"""Log-odds by which all chances of one question are too high, right, or too low."""
+_LEAD = 0.5
+"""Members by which what has most leads at least: a smaller lead says nothing."""
+UNLIKELY = 0.12
+"""Chance below which something counts for nothing where numbers are compared."""
+MOST_OWNERS = 60
+"""Things whose members are counted to find which has the most; those with the most facts."""
+
+_PLURALS = frozenset("people means men women children media data".split())
+_MASS = frozenset("software music food equipment staff literature".split())
+_SINGULAR = ("ss", "us", "is")
+_VERBS = "have|has|had|do|does|did|are|is|were|was|can|could|will"
+_PARTS = re.compile(r"\s*(?:,\s*)?\b(?:and also|but also|as well as|and|also)\b\s*")
+_MASK = re.compile(r"⟦(\d+)⟧")
+_COUNT = re.compile(
+    r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I
+)
+_LIST = re.compile(
+    r"^(?:(?:please )?(?:list|name|give me|show me|tell me|enumerate)(?: all| every)?"
+    r"(?: the| of the)?"
+    r"|(?:what|who|which) (?:are|were)(?: all)?(?: the)?|which of the|(?:which|what)(?: other)?"
+    r"|all(?: the)?) (?P<rest>.+)",
+    re.I,
+)  # fmt: skip
+_WHO = re.compile(r"^who else (?P<rest>.+)", re.I)
+_MANY = re.compile(r"\b(?P<sign>(?:the )?most|more|(?:the )?fewest|fewer) (?P<rest>.+)", re.I)
+_RIVALS = re.compile(r"^(?P<lead>.+?)[,:]\s*(?P<both>.+ or .+)$", re.I)
+_THAN = re.compile(
+    r"^(?:is|are|was|were|does|do|did|has|have) (?:the )?(?P<one>⟦\d+⟧) (?P<said>.+?) "
+    r"(?:than|before|after) (?:that of )?(?:the )?(?P<other>⟦\d+⟧)(?: (?:does|did|is|was|has))?$",
+    re.I,
+)
+_OF_BOTH = re.compile(
+    r"^(?P<lead>which|who)(?: one)? of (?P<both>⟦\d+⟧ and ⟦\d+⟧)(?P<rest> .+)$", re.I
+)
+_BY_WHICH = re.compile(r"^(?:(?:by|in|at|on|for|to|from|with) )?(?:which|what|whom?)\b", re.I)
+_AT = {"first": -1, "earliest": -1, "earlier": -1, "before": -1, "last": 1, "latest": 1,
+       "later": 1, "after": 1, "recently": 1, "older": -1, "oldest": -1, "newest": 1,
+       "newer": 1, "younger": 1, "youngest": 1}  # fmt: skip
+"""Words that order events in time, and the end that they stand for."""
+_AGED = frozenset("old new young".split())
+_BEGUN = "founded born built established opened released"
+"""The verbs of which one says how old something is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetQuestion:
+    """What is asked of sets.
+
+    `list` and `count` want the members of all `conditions`. `most` wants what has most members
+    of the `kind` that stand to it in the relation `words` (`sign` -1: fewest), `extreme` what has
+    the highest (1) or lowest (-1) value of `words`; both among `rivals` where some are named.
+    `holds`: whether that is the first of them is asked, yes or no. `owner`: lemmas of the noun
+    of what is asked for.
+    """
+
+    act: Act
+    kind: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    words: tuple[str, ...] = ()
+    sign: int = 1
+    rivals: tuple[str, ...] = ()
+    holds: bool = False
+    owner: tuple[str, ...] = ()
+    verb: str = ""
+
+
+# Reading the question.
+
+
+def read_set(asked: QuestionAnalysis) -> SetQuestion | None:
+    """What a question asks of sets; None where it asks for one thing, yes or no, or a reason."""
+    text, names = _mask(asked)
+    compared = _read_comparison(text, names, asked.snapshot)
+    if compared or _MANY.search(text):
+        return compared or _read_most(text, names, ())
+    if extreme := _read_extreme(text, names, ()):
+        return extreme
+    if match := _COUNT.match(text):
+        return _read_members("count", match["rest"], names, asked.snapshot)
+    if match := _WHO.match(text):
+        conditions = _read_conditions(match["rest"], names, (), asked.snapshot)
+        return SetQuestion("list", ("person",), conditions) if conditions else None
+    if match := _LIST.match(text):
+        return _read_members("list", match["rest"], names, asked.snapshot)
+    return None
+
+
+def _mask(asked: QuestionAnalysis) -> tuple[str, tuple[str, ...]]:
+    """A question with its names as ⟦0⟧, ⟦1⟧, and the names."""
+    text = " ".join(re.sub("[⟦⟧]", " ", asked.text).split()).rstrip("?!. ")
+    index = asked.snapshot.entities_by_name()
+    names: list[str] = []
+    masked, at = "", 0
+    runs = [re.sub(r"['’]s?$", "", name.text) for name in asked.names]
+    for run in runs:
+        start = text.find(run, at)
+        if start < 0:
+            continue
+        parts = [run]
+        if " and " in run and not index.get(join_words(run)):
+            both = run.split(" and ")
+            parts = both if all(index.get(join_words(part)) for part in both) else parts
+        masked += text[at:start] + " and ".join(f"⟦{len(names) + i}⟧" for i in range(len(parts)))
+        names += parts
+        at = start + len(run)
+    return masked + text[at:], tuple(names)
+
+
+def _unmask(text: str, names: Sequence[str]) -> str:
+    return _MASK.sub(lambda match: names[int(match[1])], text)
+
+
+def _read_members(
+    act: Act, rest: str, names: Sequence[str], snapshot: Snapshot
+) -> SetQuestion | None:
+    """A list or a count: a noun in the plural, then what is said of its things."""
+    rest = re.sub(r"\b(?:are|is|were|was) there\b|\bthere\b|\bin (?:total|all)\b", " ", rest)
+    kind, rest = _cut_kind(rest)
+    owned = re.match(r"⟦(\d+)⟧(?:['’]s?)? (.+)", rest) if not kind else None
+    if owned:  # "What are X's clubs?"
+        kind, after = _cut_kind(owned[2])
+        rest = f"⟦{owned[1]}⟧ {after}"
+    if not kind:
+        return None
+    conditions = _read_conditions(rest, names, kind, snapshot)
+    return SetQuestion(act, kind, conditions) if conditions else None
+
+
+def _cut_kind(text: str) -> tuple[tuple[str, ...], str]:
+    """The lemmas of the plural noun that a text begins with, and what follows; none without."""
+    words = text.split()
+    for at, word in enumerate(words[:5]):
+        plain = word.casefold().strip(",")
+        if not plain or plain in FUNCTION or "⟦" in plain:
+            return (), text
+        after = words[at + 1].casefold() if at + 1 < len(words) else ""
+        if _is_plural(plain) and (after in FUNCTION or after in _MASS or not _is_plural(after)):
+            kind = (*(w.casefold() for w in words[:at]), lemmatise(plain))
+            beyond = words[at + 2] if at + 2 < len(words) else ""
+            of = after == "of" and beyond.islower() and beyond not in FUNCTION
+            return kind, " ".join(words[at + (3 if of else 1) :])  # "means of transport"
+    return (), text
+
+
+def _is_plural(word: str) -> bool:
+    if word in _PLURALS | _MASS:
+        return True
+    return word.endswith("s") and not word.endswith(_SINGULAR) and lemmatise(word) != word
+
+
+def _read_conditions(
+    rest: str, names: Sequence[str], kind: tuple[str, ...], snapshot: Snapshot
+) -> tuple[Condition, ...]:
+    """What is said of the members, name by name; none where a part says something else."""
+    parts: list[str] = []
+    for part in _PARTS.split(rest):
+        if (parts and not (_MASK.search(part) or _find_name(part, kind, snapshot))) or (
+            parts and not (_MASK.search(parts[-1]) or _find_name(parts[-1], kind, snapshot))
+        ):
+            parts[-1] += f" {part}"
+        elif part:
+            parts.append(part)
+    found: list[Condition] = []
+    for part in parts:
+        masked = [names[int(at)] for at in _MASK.findall(part)]
+        if not masked and (name := _find_name(part, kind, snapshot)):
+            part, masked = re.sub(rf"\b{re.escape(name)}\b", " ", part), [name]
+        if len(masked) != 1:
+            return ()
+        words = read_content(_MASK.sub(" ", part))
+        if not words and re.search(r"\b(?:in|at|near|within) (?:the )?$", _MASK.split(part)[0]):
+            return ()  # a place narrows a kind: see `members`
+        if not words:
+            words = found[-1].words if found else (kind[-1:] if kind else ())
+        found.append(Condition(masked[0], words))
+    return tuple(found)
+
+
+def _find_name(text: str, kind: tuple[str, ...], snapshot: Snapshot) -> str:
+    """The longest name of an entity in small letters at the end of a text."""
+    index = snapshot.entities_by_name()
+    words = text.split()
+    for size in range(min(5, len(words)), 0, -1):
+        for at in range(len(words) - size, -1, -1):
+            run = words[at : at + size]
+            if run[0].casefold() in FUNCTION or run[-1].casefold() in FUNCTION or at == 0:
+                continue
+            if index.get(join_words(" ".join(run))) and lemmatise(run[-1]) not in kind:
+                return " ".join(run)
+    return ""
+
+
+def read_content(text: str) -> tuple[str, ...]:
+    """The lemmas of what a text says beside function words and verbs of asking and having."""
+    words = [w for w in list_plain_words(text) if w not in FUNCTION and w != "s"]
+    lemmas = [lemmatise(word) for word in words]
+    empty = LIGHT | {"else", "other", "together", "total", "both", "same", "as"}
+    kept = [lemma for lemma in lemmas if lemma not in empty]
+    return tuple(dict.fromkeys(kept))
+
+
+def _read_comparison(text: str, names: Sequence[str], snapshot: Snapshot) -> SetQuestion | None:
+    """A question that compares two named things."""
+    if match := _THAN.match(text):
+        rivals = tuple(_unmask(match[end], names) for end in ("one", "other"))
+        order = "before" if " before " in text else "after" if " after " in text else ""
+        said = f"{match['said']} {order}".strip()
+        many = _MANY.search(said)
+        read = _read_most(said, names, rivals) if many else _read_extreme(said, names, rivals)
+        return replace(read, holds=True) if read else None
+    match = _RIVALS.match(text) or _OF_BOTH.match(text)
+    if match is None:
+        return None
+    lead = match["lead"] + (match.groupdict().get("rest") or "")
+    both = re.split(r"\s+(?:or|and)\s+", _unmask(match["both"], names))
+    if len(both) != 2:
+        cuts = [(" or ".join(both[:at]), " or ".join(both[at:])) for at in range(1, len(both))]
+        index = snapshot.entities_by_name()
+        known = [cut for cut in cuts if all(index.get(join_words(end)) for end in cut)]
+        both = list((known or cuts)[0])
+    rivals = tuple(re.sub(r"^the ", "", end, flags=re.I) for end in both)
+    if _MANY.search(lead):
+        return _read_most(lead, names, rivals)
+    return _read_extreme(lead, names, rivals)
+
+
+def _read_most(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQuestion | None:
+    """What has the most of a kind: before it what it is, around it what joins them."""
+    match = _MANY.search(text)
+    if match is None or (_MASK.search(text) and not rivals):
+        return None
+    kind, after = _cut_kind(match["rest"])
+    if not kind:
+        return None
+    before = _BY_WHICH.sub(" ", text[: match.start()])
+    first = re.split(rf"\b(?:{_VERBS})\b", before)[0]
+    words, owner = read_content(f"{before} {after}"), read_content(first)
+    if re.search(r"\b(?:has|have|had)\s*$", before):  # "Which X has more Ys"
+        words = tuple(word for word in words if word not in owner)
+    sign = -1 if match["sign"].casefold().endswith(("fewest", "fewer")) else 1
+    words = words or kind[-1:]
+    return SetQuestion("most", kind, (), words, sign, rivals, owner=owner)
+
+
+def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQuestion | None:
+    """What is first, longest, or has the highest value of something."""
+    plain = list_plain_words(text)
+    lemmas = [lemmatise(word) for word in plain]
+    yes_no = plain[:1] and re.match(r"(?:which|what|who|⟦)", plain[0]) is None
+    if yes_no and not rivals:
+        return None
+    if _MASK.search(text):
+        return None
+    for at, (word, lemma) in enumerate(zip(plain, lemmas, strict=True)):
+        degree = word.endswith(("est", "er")) or word in _AT
+        if not degree:
+            continue
+        noun = read_content(" ".join(plain[at + 1 :]))
+        owner = read_content(re.split(rf"\b(?:{_VERBS})\b", " ".join(plain[1:at]))[0])
+        if lemma in UPPER | LOWER and noun:
+            sign = 1 if lemma in UPPER else -1
+            return SetQuestion("extreme", (), (), noun, sign, rivals, owner=owner)
+        if word in _AT:
+            verbs = [v for v in plain[:at] if v.endswith(("ed", "n", "t")) and v not in FUNCTION]
+            verbs = [v for v in verbs if lemmatise(v) not in owner]
+            verb = verbs[-1] if verbs else _BEGUN if lemma in _AGED else ""
+            after = noun if not verb else ()
+            if verb or after:
+                sign = _AT[word]
+                return SetQuestion("extreme", (), (), after, sign, rivals, owner=owner, verb=verb)
+        if lemma in ADJECTIVES and not noun:
+            nouns, sign = ADJECTIVES[lemma]
+            return SetQuestion("extreme", (), (), nouns[:1], sign, rivals, owner=owner)
+    return None
+
+
+# Answering it.
+
+
+def ask_structure(asked: QuestionAnalysis) -> Answer | None:
+    """The answer to a question about sets; None where it is none, or nothing is known of it."""
+    question = None if asked.candidates else read_set(asked)
+    if question is None:
+        return None
+    if question.act in ("list", "count"):
+        return _answer_members(question, asked.snapshot)
+    if question.act == "most":
+        return _answer_most(question, asked.snapshot)
+    return _answer_extreme(question, asked.snapshot)
+
+
+def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    found = find_all(question.conditions, question.kind, snapshot)
+    chances = [member.chance for member in found]
+    sizes = range(1, 1 + sum(chance >= SURE for chance in chances))
+    if not sizes:
+        return None
+    sure, size = max((rate_list(chances, size), size) for size in sizes)
+    listed = found[:size]
+    if question.act == "list":
+        names = tuple(member.name for member in listed)
+        reason = f"{size} are said to be of it, the text may name more"
+        return _give("; ".join(names), names, listed, reason, sure)
+    if is_counted(question.conditions[0], question.kind, snapshot):
+        return None  # a number that is stated is the better answer
+    least, sure = count_least(chances)
+    reason = f"{len(found)} may be of it, {size} of them are shown; the text may name more"
+    return _give(f"at least {least}", (), listed, reason, sure)
+
+
+def find_all(
+    conditions: Sequence[Condition], kind: tuple[str, ...], snapshot: Snapshot
+) -> list[Member]:
+    """The members that meet all conditions, surest first."""
+    sets = [find_related(condition, kind, snapshot) for condition in conditions]
+    first, *others = sets
+    found = []
+    for key, member in first.items():
+        alike = [other.get(key) for other in others]
+        if all(alike):
+            every = [member, *(one for one in alike if one)]
+            places = tuple(dict.fromkeys(p for one in every for p in one.item.evidence))
+            item = replace(member.item, evidence=places)
+            chance = math.prod(one.chance for one in every)
+            if others:
+                chance **= 1 / len(every)
+            found.append(replace(member, chance=chance, item=item))
+    return sorted(found, key=lambda m: (-m.chance, m.key))
+
+
+def count_least(chances: Sequence[float]) -> tuple[int, float]:
+    """How many things there are at least, and the probability that this is near.
+
+    Near is what is off by half of their number at most.
+    """
+    spreads = [_spread(shifted) for shifted in _shift(chances)]
+    own = spreads[len(spreads) // 2]
+
+    def rate(spread: Sequence[float], number: int) -> float:
+        return sum(spread[-(-2 * number // 3) : 2 * number + 1])
+
+    middle = sum(chances)
+    least = max(range(1, len(own)), key=lambda n: (round(rate(own, n), 2), -abs(n - middle)))
+    return least, sum(rate(spread, least) for spread in spreads) / len(spreads)
+
+
+def rate_list(chances: Sequence[float], size: int) -> float:
+    """The probability that half of the first things at least are right, and half of all in them."""
+    rates = []
+    for shifted in _shift(chances):
+        right, beside = _spread(shifted[:size]), _spread(shifted[size:])
+        half = (size + 1) // 2
+        rates.append(sum(right[at] * sum(beside[: at + 1]) for at in range(half, size + 1)))
+    return sum(rates) / len(rates)
+
+
+def _shift(chances: Sequence[float]) -> list[list[float]]:
+    """Chances that are all too high, as they are, and all too low: one question's err together."""
+    odds = [
+        math.log(chance / (1 - chance)) for chance in (min(max(c, 1e-6), 1 - 1e-6) for c in chances)
+    ]
+    return [[1 / (1 + math.exp(-(one + shift))) for one in odds] for shift in _SHIFTS]
+
+
+def _spread(chances: Sequence[float]) -> list[float]:
+    """The probability of each number of things, each with its own chance (Poisson-binomial)."""
+    spread = [1.0]
+    for chance in chances:
+        grown = [0.0] * (len(spread) + 1)
+        for number, share in enumerate(spread):
+            grown[number] += share * (1 - chance)
+            grown[number + 1] += share * chance
+        spread = grown
+    return spread
+
+
+def _give(
+    text: str, choices: tuple[str, ...], members: Sequence[Member], reason: str, chance: float
+) -> Answer:
+    """An answer that rests on members."""
+    items = tuple(member.item for member in members)
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    layers = [item.layer for item in items]
+    layer = next((one for one in ("ontology", "graph") if one in layers), "text")
+    sure = round(chance, 4)
+    step = Step(layer, Outcome.ANSWERED, reason, tuple(item.text for item in items), sure)
+    return Answer(text, choices, items, layer, places, (step,), confidence=sure)
+
+
+def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    """What has the most members: by the sum of their chances."""
+    rivals = question.rivals or _list_owners(question, snapshot)
+    sized: list[tuple[float, str, list[Member]]] = []
+    for rival in rivals:
+        found = find_related(Condition(rival, question.words), question.kind, snapshot)
+        likely = [m for m in found.values() if m.chance >= UNLIKELY]
+        sized.append((sum(m.chance for m in likely), rival, likely))
+    sized.sort(key=lambda t: (-question.sign * t[0], t[1]))
+    if len(sized) < 2 or not sized[0][2]:
+        return None
+    most, best, members = sized[0]
+    chance = 1.0
+    for other, _, theirs in sized[1:]:
+        variance = sum(m.chance * (1 - m.chance) for m in (*members, *theirs))
+        chance *= _normal((abs(most - other) - _LEAD) / math.sqrt(variance + 1))
+    second = sized[1][0]
+    listed = [m for *_, found in sized[: len(question.rivals) or 1] for m in found]
+    text = best
+    if question.holds:
+        text = "yes" if best == question.rivals[0] else "no"
+    reason = f"about {most:.0f} against {second:.0f} of the next"
+    return _give(text, (), listed, reason, chance)
+
+
+def _normal(x: float) -> float:
+    return 0.5 * (1 + math.erf(x / math.sqrt(2)))
+
+
+def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
+    """Things that may have most: ends of the relation, those with the most facts first."""
+    relation = Relation(question.words, snapshot)
+    has_values = question.words[-1:] == question.kind[-1:]
+    counts: dict[str, int] = {}
+
+    def count(head: str, tail: str | None, turned: bool) -> None:
+        owner = head if has_values is not turned else tail
+        if owner:
+            counts[owner] = counts.get(owner, 0) + 1
+
+    table = snapshot.table("condensed")
+    known = table["standard_relation"].unique().to_pylist()
+    wordings = {wording for wording in known if relation.is_said_by(wording)}
+    rows = table.select(["head_id", "tail_id", "standard_relation", "standard_turned"]).to_pylist()
+    for row in rows if wordings else ():
+        if row["standard_relation"] in wordings:
+            count(row["head_id"], row["tail_id"], row["standard_turned"])
+    for row in snapshot.table("instances").to_pylist():
+        if row["property_iri"] in relation.properties:
+            count(row["subject_id"], row["object_id"], False)
+    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
+    if not has_values:
+        classes += [p.range for p in snapshot.schema.properties if p.iri in relation.properties]
+    for member in list_individuals(classes, snapshot):
+        counts.setdefault(member, len(snapshot.facts_about([member], most=MOST_OWNERS)))
+    ordered = sorted(counts, key=lambda e: (-counts[e], snapshot.names[e]))[:MOST_OWNERS]
+    return list(dict.fromkeys(snapshot.names[entity] for entity in ordered))
+
+
+def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    """Which of two has the higher value; where a value is wrong the answer is a coin's."""
+    words = question.words or tuple(map(lemmatise, question.verb.split()))
+    dated = bool(question.verb) or not {"date", "year"}.isdisjoint(words)
+    rivals = question.rivals or _list_kind(question, snapshot)
+    stated = [(find_value(rival, words, dated, snapshot), rival) for rival in rivals]
+    found = [(one, rival) for one, rival in stated if one]
+    if len(found) < 2 or (question.rivals and len(found) < len(rivals)):
+        return None
+    found.sort(key=lambda pair: (-question.sign * _order(pair[0].value), pair[1]))
+    (one, first), (other, second), *_ = found
+    if _order(one.value) == _order(other.value):
+        return None
+    text = first
+    if question.holds:
+        text = "yes" if first == question.rivals[0] else "no"
+    known = one.chance * other.chance
+    chance = round(known + (1 - known) / 2, 4)
+    if not question.rivals:
+        chance = round(one.chance * len(found) / len(rivals), 4)
+    items = (*one.items, *other.items)
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    reason = f"{first}: {one.value}; {second}: {other.value}"
+    layer = "ontology" if any(item.layer == "ontology" for item in items) else "text"
+    step = Step(layer, Outcome.ANSWERED, reason, tuple(item.text for item in items), chance)
+    return Answer(text, (), items, layer, places, (step,), confidence=chance)
+
+
+def _list_kind(question: SetQuestion, snapshot: Snapshot) -> list[str]:
+    """The names of the things of a kind that either layer knows, at most `MOST_OWNERS`."""
+    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
+    known = dict.fromkeys(list_individuals(classes, snapshot))
+    if question.owner:
+        known |= dict.fromkeys(find_members(KindQuestion("list", question.owner), snapshot))
+    return list(dict.fromkeys(snapshot.names[entity] for entity in known))[:MOST_OWNERS]
+
+
+def _order(value: Date | Decimal) -> float:
+    return value.days if isinstance(value, Date) else float(value)

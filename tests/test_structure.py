@@ -1,0 +1,200 @@
+"""Questions about sets: read from any wording, answered from all layers, made from facts."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.answering.structure import count_least, rate_list, read_set
+from kpyramid.cli.app import app
+from kpyramid.evaluation.facts import Fact, Thing
+from kpyramid.evaluation.structure import make_structure_questions
+from kpyramid.pipeline.build import build
+from kpyramid.query import Snapshot, answer, open_snapshot
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.types import Question
+from kpyramid.settings import Settings
+from kpyramid.storage.layout import open_warehouse
+from tests.corpora import copy_shared_build, pass_gates, share, write_corpus
+
+FILMS = ("Red Harbour", "The Long Winter", "Paper Boats", "Salt Road", "Night Ferry", "Glass Hill")
+TEXTS = {
+    **{
+        f"film{at}.txt": f"{film} is a film directed by Ada Holm. It was released in {1990 + at}."
+        for at, film in enumerate(FILMS)
+    },
+    "cast.txt": "Red Harbour starred Nils Vik. Salt Road starred Nils Vik. Dark Tide starred "
+    "Nils Vik.",
+    "tide.txt": "Dark Tide is a film directed by Olaf Brun. Dark Tide was released in 1985.",
+    "bridges.txt": "The Tarn Bridge was built in 1874. The Velm Bridge was built in 1921. "
+    "The Tarn Bridge has a length of 310 metres. The Velm Bridge has a length of 95 metres.",
+}
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    """The pyramid of `TEXTS`, built once in a test run."""
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            pass_gates(patch)
+            corpus = write_corpus(folder / "corpus", TEXTS)
+            build(corpus, open_warehouse(folder / "warehouse"), Settings())
+
+    return open_snapshot("main", share("structure", make) / "warehouse")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which films did Ada Holm direct?",
+        "Which films were directed by Ada Holm?",
+        "List all films directed by Ada Holm",
+        "What are the films directed by Ada Holm?",
+    ],
+)
+def test_a_list_is_gathered_over_documents_in_any_wording(told: Snapshot, question: str) -> None:
+    found = answer(question, told)
+    assert set(FILMS) <= {name.removeprefix("film ") for name in found.choices} | {
+        f"The {name}" for name in found.choices
+    }
+    assert "Dark Tide" not in found.choices
+    assert len({place.document_id for place in found.evidence}) >= len(FILMS)
+    assert found.confidence >= 0.5
+
+
+def test_a_count_is_the_least_and_cites_its_members(told: Snapshot) -> None:
+    found = answer("How many films did Ada Holm direct?", told)
+    assert found.text.startswith("at least ")
+    assert 4 <= int(found.text.split()[-1]) <= len(FILMS)
+    assert len({place.document_id for place in found.evidence}) >= 4
+
+
+def test_two_are_compared_by_their_numbers_and_by_their_values(told: Snapshot) -> None:
+    assert answer("Who directed more films, Olaf Brun or Ada Holm?", told).text == "Ada Holm"
+    for question, text in (
+        ("Which was built first, the Velm Bridge or the Tarn Bridge?", "Tarn Bridge"),
+        ("Was the Tarn Bridge built before the Velm Bridge?", "yes"),
+        ("Was the Tarn Bridge built after the Velm Bridge?", "no"),
+        ("Which is older, the Tarn Bridge or the Velm Bridge?", "Tarn Bridge"),
+        ("Which is longer, the Tarn Bridge or the Velm Bridge?", "Tarn Bridge"),
+        ("Is the Velm Bridge longer than the Tarn Bridge?", "no"),
+    ):
+        found = answer(question, told)
+        assert (question, found.text) == (question, text)
+        assert {"1874", "310"} & {w.strip(".") for p in found.evidence for w in p.text.split()}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which composers wrote for Ada Holm?",
+        "Which is older, the Tarn Bridge or the Moon?",
+        "How many novels did Ada Holm write?",
+    ],
+)
+def test_what_no_text_says_is_not_answered(told: Snapshot, question: str) -> None:
+    assert not answer(question, told).text
+
+
+@pytest.mark.parametrize(
+    ("question", "act", "kind", "conditions"),
+    [
+        ("How many films starred Nils Vik?", "count", ("film",), [("Nils Vik", ("star",))]),
+        ("Who else directed Red Harbour?", "list", ("person",), [("Red Harbour", ("direct",))]),
+        (
+            "Which of the films that Ada Holm directed also star Nils Vik?",
+            "list",
+            ("film",),
+            [("Ada Holm", ("direct",)), ("Nils Vik", ("star",))],
+        ),
+        ("What are Nils Vik's films?", "list", ("film",), [("Nils Vik", ("film",))]),
+    ],
+)
+def test_conditions_are_read_name_by_name(
+    told: Snapshot, question: str, act: str, kind: tuple[str, ...], conditions: list[object]
+) -> None:
+    read = read_set(QuestionAnalysis(Question(question), told))
+    assert read is not None
+    assert (read.act, read.kind) == (act, kind)
+    assert [(one.anchor, one.words) for one in read.conditions] == conditions
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who directed Red Harbour?",
+        "When was the Tarn Bridge built?",
+        "Why did Ada Holm direct Red Harbour?",
+        "Is Red Harbour a film?",
+        "⟦3⟧ films, of ⟦9⟧?",
+        ", , ,",
+    ],
+)
+def test_a_question_for_one_thing_is_not_about_a_set(told: Snapshot, question: str) -> None:
+    assert read_set(QuestionAnalysis(Question(question), told)) is None
+
+
+def test_the_least_number_and_the_chance_of_a_list_follow_from_the_members() -> None:
+    assert count_least([0.999] * 6)[0] >= 4
+    sure, unsure = count_least([0.99] * 8)[1], count_least([0.5] * 8)[1]
+    assert unsure < sure <= 1
+    assert rate_list([0.99] * 5, 5) > rate_list([0.6] * 5, 5) > rate_list([0.1] * 5, 5)
+    assert rate_list([0.99] * 8, 2) < 0.5  # most are left out
+
+
+def _state(subject: str, relation: str, value: str, document: str, form: str = "") -> Fact:
+    kind = () if form else ("person",)
+    text = f"{subject} {relation} {value}"
+    return Fact(
+        Thing(subject, subject, ("film",)),
+        relation,
+        Thing(value, value, kind, form=form),  # type: ignore[arg-type]
+        ("film", "person" if not form else ""),
+        (document,),
+        (text,),
+    )
+
+
+FACTS = [
+    *(_state(film, "director", "Ada Holm", f"d{at}") for at, film in enumerate(FILMS)),
+    *(_state(film, "actor", "Nils Vik", f"c{at}") for at, film in enumerate(FILMS[:3])),
+    _state("Tide 0", "actor", "Nils Vik", "c9"),
+    *(_state(f"Tide {at}", "director", "Olaf Brun", f"o{at}") for at in range(3)),
+    *(_state(f"Fog {at}", "director", "Ines Dahl", f"i{at}") for at in range(2)),
+    *(
+        _state(film, "release date", str(1990 + at), f"r{at}", "date")
+        for at, film in enumerate(FILMS)
+    ),
+]
+
+
+def test_answers_are_computed_from_all_facts_and_lie_in_five_documents() -> None:
+    made = make_structure_questions(FACTS).questions
+    by_form = {q.group.partition(":")[0]: q for q in made}
+    assert by_form.keys() == {"list", "count", "superlative", "comparison", "conjunction"}
+    lists = [q for q in made if q.group == "list: director"]
+    assert [set(q.values) for q in lists] == [set(FILMS)]
+    assert [q.values for q in made if q.group == "count: director"] == [("6",)]
+    both = {frozenset(q.values) for q in made if q.group.startswith("conjunction")}
+    assert both == {frozenset(FILMS[:3]), frozenset({"Tide 0"})}
+    for question in made:
+        least = 2 if question.group == "comparison: release date" else 5
+        assert len(question.gold_documents) >= least
+    assert make_structure_questions(FACTS).questions == made
+    assert len(make_structure_questions(FACTS, count=3).questions) == 3
+
+
+def test_a_set_with_an_unsure_fact_is_not_asked_about() -> None:
+    unsure = [fact for fact in FACTS if fact.relation == "director"]
+    made = make_structure_questions(unsure, least=1.1)
+    assert not made.questions and "a fact is not certain enough" in made.left_out
+
+
+def test_the_command_makes_such_questions_or_says_why_there_are_none(tmp_path: Path) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "warehouse")
+    out = tmp_path / "questions.jsonl"
+    call = ["questions", "make", "--structure", "--warehouse", str(warehouse.root)]
+    done = CliRunner().invoke(app, [*call, "--out", str(out), "--json"])
+    assert done.exit_code == 3
+    assert "gives no question" in done.output and not out.exists()
