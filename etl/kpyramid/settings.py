@@ -357,7 +357,7 @@ class CompleteSettings:
     priority: Literal["novelty", "cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
         "novelty"
     )
-    region_share: Share = 0.7
+    region_share: Share = 0.3
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.65
     min_support: Count = 2
