@@ -46,13 +46,14 @@ _Ends = tuple[str | None, str | None]
 class _Said:
     """A layer's distinct phrases, how many rows say each, and the phrase of each row.
 
-    `ends`: of each phrase, by the first row that says it; empty for phrases with names.
+    `ends` and `words`: what each joins, and the words between; empty for phrases with names.
     """
 
     texts: list[str]
     counts: Places
     phrase_of: Places
     ends: list[_Ends]
+    words: list[str]
 
 
 def compare_layers(
@@ -94,7 +95,8 @@ def compare_layers(
     if not moments[1].count:
         priority = Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
     elif settings.priority == "novelty":
-        priority = _score_novelty(said, vectors, ontology.schema)
+        words = [embed_finite(embedder, layer.words) for layer in said]
+        priority = _score_novelty(said, words if said[1].ends else vectors, ontology.schema)
     else:
         densities = phrases[0].log_graph, phrases[0].log_ontology
         priority = score_priority(settings.priority, *densities)
@@ -175,7 +177,8 @@ def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
     if not said:
         return _say([], [])
     ends, parts = zip(*said, strict=True)
-    return _say(*([_HUMP.sub(" ", t) for t in part] for part in zip(*parts, strict=True)), ends=ends)
+    columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
+    return _say(*columns, ends=ends)
 
 
 def _find_kind(known: str | None, entity_type: str, schema: Schema) -> str | None:
@@ -248,7 +251,8 @@ def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
     first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
-    return _Said(spelt.words, facts, phrase, [ends[at] for at in first])
+    words = [f"is a {parts[2][at]}" if _KIND in ends[at] else parts[1][at] for at in first]
+    return _Said(spelt.words, facts, phrase, [ends[at] for at in first], words)
 
 
 def _plane(points: Array) -> Array:
