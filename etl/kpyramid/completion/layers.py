@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.completion.nouns import find_filing, find_noun
+from kpyramid.completion.nouns import find_filing, find_noun, is_filing
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -25,6 +25,7 @@ from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.gaussian import Space, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Array, Moments, round_digits
 from kpyramid.numerics.priority import Signed, measure_novelty, score_priority
+from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
@@ -35,8 +36,6 @@ _VALUE = "value"
 _KIND = "kind"
 """The end of `X is a …` that names a class."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
-_UNKNOWN = 0.5
-"""What an end of no known class adds to the novelty of a phrase, or by what it divides it."""
 
 _Ends = tuple[str | None, str | None]
 """What a phrase joins: classes, `value`, `kind`, or None where no class is known."""
@@ -136,7 +135,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
                 found = find_noun(tails.words[tail], kinds)
                 nouns[tail] = " ".join(filter(None, found[::-1])) if found else tails.words[tail]
             lasts.append(nouns[tail])
-            last = last or (_KIND if _knows_types(schema) else None)
+            last = last or (_KIND if schema.knows_types else None)
         else:
             lasts.append(_label(last, schema))
         ends.append((first, last))
@@ -191,51 +190,48 @@ def _label(kind: str | None, schema: Schema) -> str:
     return found.label if found else "thing" if kind in (None, THING) else _VALUE
 
 
-def _knows_types(schema: Schema) -> bool:
-    """Whether classes are given by the types of recognisers; then an end without is a noun."""
-    return any(found.entity_types for found in schema.classes)
-
-
 def _score_novelty(said: Sequence[_Said], vectors: Sequence[Matrix], schema: Schema) -> Signed:
     """How unlike each phrase of the graph is to what the ontology can say between its ends.
 
     1 minus the largest cosine to a phrase whose classes the ends may be of, either way round; 1
-    where there is none. Nothing can state what has an end of no class, so each such end adds a
-    half; where the types of recognisers give classes, it is a noun that no property has a place
-    for, and halves the novelty.
+    where there is none. The ontology states nothing of an end that it has no class for: each adds
+    the share of all ends that it has one for. Where the types of recognisers give
+    classes, it is a noun that no property has a place for, and halves the novelty.
     """
     graph, ontology = said
     if not ontology.ends:
         return Signed.of(measure_novelty(*vectors))
-    typed = _knows_types(schema)
+    weights = np.repeat(graph.counts, 2)
+    classed = np.array([end is not None for ends in graph.ends for end in ends], dtype=bool)
+    more = float(weights[classed].sum()) / max(1, int(weights.sum()))
     known, own = defaultdict[_Ends, list[int]](list), defaultdict[_Ends, list[int]](list)
     for groups, layer in ((known, ontology), (own, graph)):
         for at, ends in enumerate(layer.ends):
             groups[ends].append(at)
     novelty = np.ones(len(graph.texts))
     for ends, places in own.items():
-        near = [at for other, rows in known.items() if _may_state(ends, other, schema) for at in rows]
+        near = [
+            at for other, rows in known.items() if _may_state(ends, other, schema) for at in rows
+        ]
         if near:
             novelty[places] = measure_novelty(vectors[0][places], vectors[1][near])
         unknown = ends.count(None)
-        novelty[places] = novelty[places] * _UNKNOWN**unknown if typed else (
-            novelty[places] + _UNKNOWN * unknown
-        )
+        if schema.knows_types:
+            novelty[places] *= 0.5**unknown
+        else:
+            novelty[places] += more * unknown
     return Signed.of(novelty)
 
 
 def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
-    typed = _knows_types(schema)
+    """Whether a phrase of the ontology with the other ends may be said of these."""
 
-    def fits(one: str | None, wanted: str | None) -> bool:
-        if one is None:
-            return typed
-        wanted = wanted if wanted == _KIND or wanted in schema.class_by_iri else (
-            THING if wanted == THING else _VALUE
-        )
-        if {one, wanted} & {_KIND, _VALUE}:
-            return one == wanted
-        return THING in (one, wanted) or may_share(one, wanted, schema)
+    def fits(end: str | None, wanted: str | None) -> bool:
+        if end is None or THING in (end, wanted):
+            return True
+        if wanted in schema.class_by_iri and end in schema.class_by_iri:
+            return may_share(end, wanted, schema)
+        return end == wanted or (end == _VALUE and wanted in DATATYPES)
 
     return any(
         fits(ends[0], first) and fits(ends[1], second) for first, second in (other, other[::-1])
@@ -251,8 +247,9 @@ def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
     first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
-    words = [f"is a {parts[2][at]}" if _KIND in ends[at] else parts[1][at] for at in first]
-    return _Said(spelt.words, facts, phrase, [ends[at] for at in first], words)
+    said = [[part[at] for part in parts] for at in first]
+    between = [f"is a {row[2]}" if is_filing(row[1]) else row[1] for row in said]
+    return _Said(spelt.words, facts, phrase, [ends[at] for at in first], between)
 
 
 def _plane(points: Array) -> Array:

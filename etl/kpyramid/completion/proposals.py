@@ -50,7 +50,6 @@ _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
 
 
-
 def draft_property(
     graph: GraphLayer,
     classes: Mapping[str, str],
@@ -80,7 +79,7 @@ def draft_property(
 
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [read_ends(at) for at in sample]
-    domain = find_class((head for head, _ in ends), schema)
+    domain = find_class([head for head, _ in ends], schema)
     range_iri = _find_range([tail for _, tail in ends], schema)
 
     def fit(both: tuple[Named, Named], guess: bool) -> bool:
@@ -114,15 +113,16 @@ def draft_property(
     )
 
 
-def find_class(things: Iterable[Named], schema: Schema) -> str:
-    """The class that most of the things of known class have; owl:Thing where there is none."""
-    found = Counter(
-        iri
-        for thing in things
-        for iri in thing.kinds or (schema.class_for_type(thing.type),)
-        if iri is not None
-    )
-    return min(found, key=lambda iri: (-found[iri], iri)) if found else THING
+def find_class(things: Sequence[Named], schema: Schema) -> str:
+    """The class of most things by what is known of them and their types; else owl:Thing.
+
+    Where NER labels tell no classes, it has to be that of at least half of them.
+    """
+    own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
+    found = Counter(iri for classes in own for iri in classes if iri is not None)
+    best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
+    fitting = sum(any(schema.is_subclass(iri, best) for iri in c if iri) for c in own)
+    return best if schema.knows_types or fitting >= LEAST * len(things) else THING
 
 
 def _find_range(ends: Sequence[Named], schema: Schema) -> str:
