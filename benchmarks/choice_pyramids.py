@@ -150,13 +150,21 @@ def read_musique(data: Path, limit: int | None) -> Corpus:
     )
 
 
-def build_pyramid(corpus: Corpus, folder: Path, warehouse: Path) -> Snapshot:
-    """The corpus's pyramid under its name; what is computed already is not computed again."""
+def build_pyramid(
+    corpus: Corpus,
+    folder: Path,
+    warehouse: Path,
+    further: Mapping[str, Mapping[str, object]] | None = None,
+) -> Snapshot:
+    """The corpus's pyramid under its name; what is computed already is not computed again.
+
+    `further`: settings beside its own.
+    """
     place = folder / corpus.name
     (place / "corpus").mkdir(parents=True, exist_ok=True)
     _write_rows(place / "corpus" / "corpus.jsonl", corpus.rows)
-    values: dict[str, dict[str, object]] = {"publish": {"min_document_share": 0.0}}
-    values["publish"]["min_triple_share"] = 0.0
+    values: dict[str, Any] = {**(further or {})}
+    values["publish"] = {"min_document_share": 0.0, "min_triple_share": 0.0}
     if corpus.turtle:
         ontology = place / f"{corpus.name}.ttl"
         ontology.write_text(corpus.turtle, "utf-8")

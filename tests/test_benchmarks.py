@@ -11,7 +11,10 @@ import pytest
 from tests.corpora import ROOT, find_bench
 
 FOLDER = ROOT / "benchmarks"
-SHARED = {"choice_pyramids", "embedding", "options", "reading_invented", "synthetic"}
+SHARED = {
+    "choice_pyramids", "completion_pyramids", "embedding", "options", "reading_invented",
+    "synthetic",
+}  # fmt: skip
 """What scripts import, no scripts themselves; `make bench` leaves them out."""
 TINY = "TINY"
 """In place of the folder that `tiny` writes."""
@@ -25,8 +28,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
              "scaling_over_bare"),
     "choice": ("text2kgbench_public", "--limit 5 --only tekgen-music --quick --questions 4",
                "f1_naive f1_kaping f1_polyrag gap_closed layers"),
-    "completion": ("text2kgbench_public", "--limit 3", "recovered_at_n ontologies hidden left_out "
-                   "seeds"),
+    "completion": ("text2kgbench_public", "--limit 3", "recovered_at_n missing_at_20 "
+                   "answered_before answered_after ontologies hidden left_out seeds"),
     "condensation": ("musique100", "--limit 1", "planted_merged false_merges natural_reduction "
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),

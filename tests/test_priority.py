@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kpyramid.numerics.gaussian import fit_gaussian, fit_space
 from kpyramid.numerics.moments import Moments
-from kpyramid.numerics.priority import PRIORITIES, Priority, Signed, score_novelty, score_priority
+from kpyramid.numerics.priority import PRIORITIES, Priority, Signed, measure_novelty, score_priority
 
 LOGS = st.floats(-3000, 3000).map(lambda value: round(value, 6))
 
@@ -139,7 +139,7 @@ def test_points_dense_in_the_graph_and_thin_in_the_ontology_come_first(kind: Pri
 
 def test_novelty_is_the_distance_to_the_nearest_known_direction() -> None:
     points = np.array([[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0]])
-    found = score_novelty(points, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    found = Signed.of(measure_novelty(points, np.array([[1.0, 0.0], [0.0, 1.0]])))
     assert found.sign.tolist() == [0, 1, 1]
     assert np.exp(found.log_magnitude[1:]) == pytest.approx([0.2, 1.0], abs=1e-5)
     assert found.order().tolist() == [2, 1, 0]

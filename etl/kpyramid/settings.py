@@ -336,8 +336,8 @@ class CompleteSettings:
     `dimensions`: axes of the space that both layers share. `phrases`: what stands beside a relation
     in a phrase, the classes of its ends ("staff works for organisation") or its subject's name.
     `priority`: how a phrase's lack in the ontology is measured (`docs/priority.md`).
-    `region_share`: share of the facts, highest priority first, that make a proposal; more of them
-    put it further in front.
+    `region_share`: share of the facts, highest priority first, that make proposals; one of more
+    of them stands further in front.
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.
@@ -358,7 +358,7 @@ class CompleteSettings:
     priority: Literal["novelty", "cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
         "novelty"
     )
-    region_share: Share = 0.7
+    region_share: Share = 0.3
     max_points: Annotated[int, Field(strict=True, ge=10)] = 1000
     member_similarity: Share = 0.65
     min_support: Count = 2

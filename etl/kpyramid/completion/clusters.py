@@ -37,17 +37,18 @@ class Units:
     A passive with its agent and its active are one unit, read in the direction that more facts
     have; what leads to literals is another than what leads to entities (`was born in`).
     `texts`: its most frequent wording in that direction. `support`: its new facts, those that
-    state no value of the ontology; `inside`: how many of them are in the priority region.
-    `unit_of`, `turned`, `new`: of each fact the unit, -1 where its words say nothing, whether it
-    reads the other way, and whether it counts, shape (n,).
+    state no value of the ontology; `missing`: how many of them are in the priority region.
+    `unit_of`, `turned`, `new`, `inside`: of each fact the unit, whether it reads the other way,
+    whether it counts, and whether it does so in the region, shape (n,).
     """
 
     texts: list[str]
     support: Places
-    inside: Places
+    missing: Places
     unit_of: Places
     turned: Mask
     new: Mask
+    inside: Mask
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -78,14 +79,15 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     back = np.bincount(unit_of[new & turned], minlength=count)
     support = np.bincount(unit_of[new], minlength=count)
     turned = turned != (back * 2 > support)[unit_of]
-    inside = compared.region[compared.phrase_of]
+    inside = new & compared.region[compared.phrase_of]
     return Units(
         _choose_texts(wordings, unit_of, new & ~turned, count),
         support,
-        np.bincount(unit_of[new & inside], minlength=count),
+        np.bincount(unit_of[inside], minlength=count),
         unit_of,
         turned,
         new,
+        inside,
     )
 
 

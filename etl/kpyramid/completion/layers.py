@@ -1,12 +1,14 @@
 """Both layers as phrases in one space, and the priority of each phrase of the graph."""
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.completion.nouns import find_filing, find_noun
+from kpyramid.completion.nouns import find_filing, find_noun, is_filing
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -16,12 +18,14 @@ from kpyramid.completion.types import (
     Places,
     encode,
     group_rows,
+    may_share,
     sum_by,
 )
-from kpyramid.embeddings.port import Embedder, embed_finite
+from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.gaussian import Space, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Array, Moments, round_digits
-from kpyramid.numerics.priority import Signed, score_novelty, score_priority
+from kpyramid.numerics.priority import Signed, measure_novelty, score_priority
+from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
@@ -29,15 +33,26 @@ from kpyramid.settings import CompleteSettings, PhraseKind
 
 _VALUE = "value"
 """What stands for a literal, and for a datatype, in a phrase."""
+_KIND = "kind"
+"""The end of `X is a …` that names a class."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+
+_Ends = tuple[str | None, str | None]
+"""What a phrase joins: classes, `value`, `kind`, or None where no class is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Said:
-    """A layer's distinct phrases, how many rows say each, and the phrase of each row."""
+    """A layer's distinct phrases, how many rows say each, and the phrase of each row.
+
+    `ends` and `words`: what each joins, and the words between; empty for phrases with names.
+    """
 
     texts: list[str]
     counts: Places
     phrase_of: Places
+    ends: list[_Ends]
+    words: list[str]
 
 
 def compare_layers(
@@ -79,7 +94,8 @@ def compare_layers(
     if not moments[1].count:
         priority = Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
     elif settings.priority == "novelty":
-        priority = score_novelty(vectors[0], vectors[1])
+        words = [embed_finite(embedder, layer.words) for layer in said]
+        priority = _score_novelty(said, words if said[1].ends else vectors, ontology.schema)
     else:
         densities = phrases[0].log_graph, phrases[0].log_ontology
         priority = score_priority(settings.priority, *densities)
@@ -106,19 +122,24 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
     kinds = Kinds(schema)
     tails = encode(graph.tails)
     nouns: dict[int, str] = {}
+    ends: list[_Ends] = []
     firsts, lasts = [], []
     filing = find_filing(graph)
     for at, (head, value) in enumerate(graph.pairs):
-        firsts.append(_name_kind(ontology.classes.get(head), graph.head_types[at], schema))
+        first = _find_kind(ontology.classes.get(head), graph.head_types[at], schema)
+        last = _find_kind(ontology.classes.get(value), graph.tail_types[at], schema)
+        firsts.append(_label(first, schema))
         if filing[at]:
             tail = int(tails.codes[at])
             if tail not in nouns:
                 found = find_noun(tails.words[tail], kinds)
                 nouns[tail] = " ".join(filter(None, found[::-1])) if found else tails.words[tail]
             lasts.append(nouns[tail])
+            last = last or (_KIND if schema.knows_types else None)
         else:
-            lasts.append(_name_kind(ontology.classes.get(value), graph.tail_types[at], schema))
-    return _say(firsts, graph.wordings, lasts)
+            lasts.append(_label(last, schema))
+        ends.append((first, last))
+    return _say(firsts, graph.wordings, lasts, ends=ends)
 
 
 def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
@@ -141,40 +162,94 @@ def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
         classes = ontology.classes.get(subject, prop.domain), ontology.classes.get(value)
         rows.add((classes[0], iri, classes[1] or prop.range))
     said = [
-        (_label(domain, schema), label, _label(range_iri, schema))
-        for domain, iri, range_iri in rows
+        ((domain, range_iri), (_label(domain, schema), label, _label(range_iri, schema)))
+        for domain, iri, range_iri in sorted(rows)
         for prop in [schema.property_by_iri[iri]]
         for label in (prop.label, *prop.alt_labels)
     ]
     said += [
-        (_label(parent, schema), "is a", label)
+        ((parent, _KIND), (_label(parent, schema), "is a", label))
         for found in schema.classes
         for parent in (found.parents or (THING,))
         for label in (found.label, *found.alt_labels)
     ]
-    return _say(*zip(*said, strict=True)) if said else _say([], [])
+    if not said:
+        return _say([], [])
+    ends, parts = zip(*said, strict=True)
+    columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
+    return _say(*columns, ends=ends)
 
 
-def _name_kind(known: str | None, entity_type: str, schema: Schema) -> str:
-    """What an end is in words: its class, else that of its type; `value` of a literal."""
-    if entity_type == LITERAL:
-        return _VALUE
-    return _label(known or schema.class_for_type(entity_type) or THING, schema)
+def _find_kind(known: str | None, entity_type: str, schema: Schema) -> str | None:
+    """What an end is: its class, else that of its type; `value` of a literal."""
+    return _VALUE if entity_type == LITERAL else known or schema.class_for_type(entity_type)
 
 
-def _label(iri: str, schema: Schema) -> str:
-    found = schema.class_by_iri.get(iri)
-    return found.label if found else "thing" if iri == THING else _VALUE
+def _label(kind: str | None, schema: Schema) -> str:
+    found = schema.class_by_iri.get(kind or THING)
+    return found.label if found else "thing" if kind in (None, THING) else _VALUE
 
 
-def _say(*parts: Sequence[str]) -> _Said:
+def _score_novelty(said: Sequence[_Said], vectors: Sequence[Matrix], schema: Schema) -> Signed:
+    """How unlike each phrase of the graph is to what the ontology can say between its ends.
+
+    1 minus the largest cosine to a phrase whose classes the ends may be of, either way round; 1
+    where there is none. The ontology states nothing of an end that it has no class for: each adds
+    the share of all ends that it has one for. Where the types of recognisers give
+    classes, it is a noun that no property has a place for, and halves the novelty.
+    """
+    graph, ontology = said
+    if not ontology.ends:
+        return Signed.of(measure_novelty(*vectors))
+    weights = np.repeat(graph.counts, 2)
+    classed = np.array([end is not None for ends in graph.ends for end in ends], dtype=bool)
+    more = float(weights[classed].sum()) / max(1, int(weights.sum()))
+    known, own = defaultdict[_Ends, list[int]](list), defaultdict[_Ends, list[int]](list)
+    for groups, layer in ((known, ontology), (own, graph)):
+        for at, ends in enumerate(layer.ends):
+            groups[ends].append(at)
+    novelty = np.ones(len(graph.texts))
+    for ends, places in own.items():
+        near = [
+            at for other, rows in known.items() if _may_state(ends, other, schema) for at in rows
+        ]
+        if near:
+            novelty[places] = measure_novelty(vectors[0][places], vectors[1][near])
+        unknown = ends.count(None)
+        if schema.knows_types:
+            novelty[places] *= 0.5**unknown
+        else:
+            novelty[places] += more * unknown
+    return Signed.of(novelty)
+
+
+def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
+    """Whether a phrase of the ontology with the other ends may be said of these."""
+
+    def fits(end: str | None, wanted: str | None) -> bool:
+        if end is None or THING in (end, wanted):
+            return True
+        if wanted in schema.class_by_iri and end in schema.class_by_iri:
+            return may_share(end, wanted, schema)
+        return end == wanted or (end == _VALUE and wanted in DATATYPES)
+
+    return any(
+        fits(ends[0], first) and fits(ends[1], second) for first, second in (other, other[::-1])
+    )
+
+
+def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
     words = [[column.words[at] for at in own] for column, own in zip(columns, places, strict=True)]
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
     spelt = encode([" ".join(row) for row in zip(*words, strict=True)])
     facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
-    return _Said(spelt.words, facts, spelt.codes[phrase_of])
+    phrase = spelt.codes[phrase_of]
+    first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
+    said = [[part[at] for part in parts] for at in first]
+    between = [f"is a {row[2]}" if is_filing(row[1]) else row[1] for row in said]
+    return _Said(spelt.words, facts, phrase, [ends[at] for at in first], between)
 
 
 def _plane(points: Array) -> Array:

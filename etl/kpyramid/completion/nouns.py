@@ -26,8 +26,13 @@ _RELATIVE = RELATIVES | frozenset(
 def find_filing(graph: GraphLayer) -> Mask:
     """Which facts say `is a`."""
     wordings = encode(graph.wordings)
-    said = [normalise_relation(wording).key == IS_A for wording in wordings.words]
+    said = [is_filing(wording) for wording in wordings.words]
     return np.array(said, dtype=bool)[wordings.codes]
+
+
+def is_filing(wording: str) -> bool:
+    """Whether a wording says `is a`."""
+    return normalise_relation(wording).key == IS_A
 
 
 def find_noun(words: str, kinds: Kinds) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,32 +49,40 @@ _NUMBERS = ("gYear", "date", "integer", "decimal")
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
 
-End = tuple[str, str]
-"""Name and type."""
-
 
 def draft_property(
-    graph: GraphLayer, turned: Mask, places: Places, score: float, schema: Schema, least: int
+    graph: GraphLayer,
+    classes: Mapping[str, str],
+    turned: Mask,
+    places: Places,
+    schema: Schema,
+    least: int,
 ) -> Proposal | None:
     """The property that facts state, named by their most frequent wording.
 
-    `turned`: of each fact of the graph, whether it reads from value to subject. Such a fact belongs
-    to the property only if it fits domain and range; where fewer than half of all facts fit, so do
-    the others. None where fewer than `least` facts are left. The score falls with the share that is
-    left. `agreement` counts all facts, and an end without a type never agrees.
+    `classes`: what the ontology takes individuals for, before their types. `turned`: of each fact
+    of the graph, whether it reads from value to subject. Such a fact belongs to the property only
+    if it fits domain and range; where fewer than half of all facts fit, so do the others. None
+    where fewer than `least` facts are left. The score is their number. `agreement` counts all
+    facts, and an end without class and type never agrees.
     """
 
-    def read_ends(at: int) -> tuple[End, End]:
-        head = graph.heads[at], graph.head_types[at]
-        tail = graph.tails[at], graph.tail_types[at]
+    def name(key: str, text: str, entity_type: str) -> Named:
+        kinds = {classes[key]} if entity_type != LITERAL and key in classes else ()
+        return Named(key, text, entity_type, frozenset(kinds))
+
+    def read_ends(at: int) -> tuple[Named, Named]:
+        one, other = graph.pairs[at]
+        head = name(one, graph.heads[at], graph.head_types[at])
+        tail = name(other, graph.tails[at], graph.tail_types[at])
         return (tail, head) if turned[at] else (head, tail)
 
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [read_ends(at) for at in sample]
-    domain = find_class((head[1] for head, _ in ends), schema)
+    domain = find_class([head for head, _ in ends], schema)
     range_iri = _find_range([tail for _, tail in ends], schema)
 
-    def fit(both: tuple[End, End], guess: bool) -> bool:
+    def fit(both: tuple[Named, Named], guess: bool) -> bool:
         return _fits(both[0], domain, schema, guess) and _fits(both[1], range_iri, schema, guess)
 
     fitting = sum(fit(both, True) for both in ends) / len(ends)
@@ -84,7 +92,6 @@ def draft_property(
         for at in places.tolist()
         if (turned[at] or fitting < LEAST) and not fit(read_ends(at), True)
     ]
-    stated = len(places)
     places = np.setdiff1d(places, unfit)
     straight = [at for at in places.tolist() if not turned[at]]
     if len(places) < least or not straight:
@@ -101,21 +108,27 @@ def draft_property(
         range=range_iri,
         phrases=tuple(sorted(words)),
         facts=tuple(places.tolist()),
-        score=score * len(places) / stated,
+        score=float(len(places)),
         agreement=agreement,
     )
 
 
-def find_class(types: Iterable[str], schema: Schema) -> str:
-    """The class that most of the typed entities have; owl:Thing when none is typed."""
-    found = Counter(iri for t in types if (iri := schema.class_for_type(t)) is not None)
-    return min(found, key=lambda iri: (-found[iri], iri)) if found else THING
+def find_class(things: Sequence[Named], schema: Schema) -> str:
+    """The class of most things by what is known of them and their types; else owl:Thing.
+
+    Where NER labels tell no classes, it has to be that of at least half of them.
+    """
+    own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
+    found = Counter(iri for classes in own for iri in classes if iri is not None)
+    best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
+    fitting = sum(any(schema.is_subclass(iri, best) for iri in c if iri) for c in own)
+    return best if schema.knows_types or fitting >= LEAST * len(things) else THING
 
 
-def _find_range(ends: Sequence[End], schema: Schema) -> str:
-    literals = [name for name, entity_type in ends if entity_type == LITERAL]
+def _find_range(ends: Sequence[Named], schema: Schema) -> str:
+    literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
-        return find_class((entity_type for _, entity_type in ends), schema)
+        return find_class(ends, schema)
     for name in _NUMBERS:
         parsed = sum(parse_literal(text, XSD + name) is not None for text in literals)
         if parsed >= _MOST * len(literals):
@@ -123,13 +136,10 @@ def _find_range(ends: Sequence[End], schema: Schema) -> str:
     return XSD + "string"
 
 
-def _fits(end: End, wanted: str, schema: Schema, guess: bool) -> bool:
-    name, entity_type = end
+def _fits(end: Named, wanted: str, schema: Schema, guess: bool) -> bool:
     if wanted.startswith(XSD):
-        return parse_literal(name, wanted) is not None
-    if entity_type == LITERAL:
-        return False
-    return fit_class(Named("", name, entity_type), wanted, schema, guess=guess) is not None
+        return parse_literal(end.name, wanted) is not None
+    return end.type != LITERAL and fit_class(end, wanted, schema, guess=guess) is not None
 
 
 # Classes: nouns that many things are said to be, and that no class names.
@@ -175,8 +185,8 @@ def propose_classes(
             names = sorted(new, key=lambda name: (-groups[key][name], name))
             if not names:
                 continue
-            parent = find_class((graph.head_types[at] for at in own), schema)
-            ends = (Named("", graph.heads[at], graph.head_types[at]) for at in own)
+            ends = [Named("", graph.heads[at], graph.head_types[at]) for at in own]
+            parent = find_class(ends, schema)
             fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
             proposals.append(
                 Proposal(
@@ -375,33 +385,38 @@ def _propose_properties(
     """
     schema = ontology.schema
     units = list_units(graph, ontology, compared)
-    counted = np.flatnonzero(units.new)
-    order = counted[np.argsort(units.unit_of[counted], kind="stable")]
-    starts = np.concatenate([[0], np.cumsum(units.support)])
 
-    def draft(own: Iterable[int]) -> Proposal | None:
-        chosen = list(own)
-        places = np.sort(np.concatenate([order[starts[u] : starts[u + 1]] for u in chosen]))
-        if len(places) < settings.min_support:
-            return None
-        score = float(units.inside[chosen].sum())
-        return draft_property(graph, units.turned, places, score, schema, settings.min_support)
+    def draft(groups: Iterable[Sequence[int]], counted: Mask) -> list[Proposal | None]:
+        """The property of each group of units, from their facts that are counted."""
+        facts = np.flatnonzero(counted)
+        facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
+        starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
+        least, found = settings.min_support, list[Proposal | None]()
+        for group in groups:
+            places = np.sort(np.concatenate([facts[starts[u] : starts[u + 1]] for u in group]))
+            enough = len(places) >= least
+            ends = ontology.classes
+            found.append(
+                draft_property(graph, ends, units.turned, places, schema, least) if enough else None
+            )
+        return found
 
     def place(drafts: Iterable[Proposal]) -> list[Proposal]:
         similarity = settings.alias_similarity
         return place_beside(list(drafts), schema, similarity=similarity, embedder=embedder)
 
-    alone = {unit: drafted for unit in range(len(units)) if (drafted := draft([unit]))}
+    single = draft(([unit] for unit in range(len(units))), units.new)
+    alone = {unit: found for unit, found in enumerate(single) if found}
     placed = dict(zip(alone, place(alone.values()), strict=True))
     known = {unit: found for unit, found in placed.items() if found.existing}
-    chosen = np.array([u for u in np.flatnonzero(units.inside) if u not in known], dtype=np.int64)
+    chosen = np.array([u for u in np.flatnonzero(units.missing) if u not in known], dtype=np.int64)
     if not len(chosen):
         return list(known.values())
     points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
     comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
-    clusters = cluster_units(points, meanings, units.support[chosen], settings=settings)
-    drafts = (draft(chosen[cluster].tolist()) for cluster in clusters)
+    clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
+    drafts = draft((chosen[cluster].tolist() for cluster in clusters), units.inside)
     new = [found for found in place(filter(None, drafts)) if not found.existing]
     return [*known.values(), *new]
 

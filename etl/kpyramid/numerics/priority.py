@@ -26,6 +26,12 @@ class Signed:
     def __len__(self) -> int:
         return len(self.sign)
 
+    @classmethod
+    def of(cls, values: Array) -> "Signed":
+        """Plain numbers, shape (n,)."""
+        with np.errstate(divide="ignore"):
+            return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
+
     def order(self) -> npt.NDArray[np.int64]:
         """Indexes from the highest number to the lowest; equal ones in the order they came."""
         return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
@@ -50,7 +56,7 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
     return _round(_SCORES[kind](log_graph, log_ontology))
 
 
-def score_novelty(points: Points, known: Points) -> Signed:
+def measure_novelty(points: Points, known: Points) -> Array:
     """1 minus the largest cosine of each unit vector (n, d) to one of `known` (m, d).
 
     0 of what is known; higher is more missing. Raises ValueError where nothing is known.
@@ -59,9 +65,7 @@ def score_novelty(points: Points, known: Points) -> Signed:
     nearest = np.concatenate(
         [np.zeros(0), *((block @ columns).max(axis=1) for _, block in read_blocks(points))]
     )
-    novelty = round_digits(np.maximum(1.0 - nearest, 0.0))
-    with np.errstate(divide="ignore"):
-        return _round(Signed(np.sign(novelty).astype(np.int8), np.log(novelty)))
+    return round_digits(np.maximum(1.0 - nearest, 0.0))
 
 
 def _score_cross_entropy(log_graph: Array, log_ontology: Array) -> Signed:

@@ -208,6 +208,11 @@ class Schema:
         """The class whose instances carry an NER label, the most general if several do."""
         return self._class_by_type.get(entity_type)
 
+    @property
+    def knows_types(self) -> bool:
+        """Whether NER labels tell classes."""
+        return bool(self._class_by_type)
+
     def is_subclass(self, child: str, parent: str) -> bool:
         """Whether every instance of `child` is one of `parent`; a class is its own subclass."""
         return child == parent or parent == n.THING or parent in self.find_ancestors(child)

@@ -82,7 +82,7 @@ def run(
         "instances": build_table("instances", growth.made),
         "additions": build_table("additions", growth.additions),
         "vectors": build_vectors("instances", *stated, embedder),
-        "rejects": build_rejects([*growth.rejects, *rejects]),
+        "rejects": build_rejects([*growth.rejects, *growth.list_dropped(), *rejects]),
     }
 
 

@@ -30,7 +30,7 @@ from kpyramid.pipeline.stages.instances import (
     read_facts,
     read_findings,
 )
-from kpyramid.pipeline.stages.tables import Row
+from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.settings import CompleteSettings
 
 # What adopting proposals brings: instances from all facts, and how far the facts agree.
@@ -123,6 +123,8 @@ class Growth:
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
+    dropped: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Why a proposal is not listed."""
 
     def __post_init__(self) -> None:
         self._seed = self.schema
@@ -186,6 +188,19 @@ class Growth:
         out = {str(row["proposal_id"]) for row in left[self.settings.most_open :]}
         return [row for row in self.rows if row["proposal_id"] not in out]
 
+    def list_dropped(self) -> list[Row]:
+        """A reject for each proposal that no round lists, with the reason of the last."""
+        listed = {_identify(row): row["proposal_id"] for row in self.rows}
+        there = {row["proposal_id"] for row in self.list_rows()}
+        reasons = {key: why for key, why in self.dropped.items() if key not in listed}
+        reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
+        return [
+            make_reject(
+                "complete", why, content_id("proposal", *key), " | ".join(filter(None, key))
+            )
+            for key, why in sorted(reasons.items())
+        ]
+
     def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
         """Takes in the proposals of a round; says whether the ontology grew.
 
@@ -193,15 +208,15 @@ class Growth:
         """
         proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
         rows = []
-        passed = set()
+        passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
-            if not self._is_worth_a_look(proposal):
-                passed.add(_identify(row))
+            if why := self._explain_unlisted(proposal):
+                passed[_identify(row)] = why
         _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
         while True:
@@ -209,12 +224,10 @@ class Growth:
             found = self._find_gain(rows, grown)
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
-        rows = [
-            row
-            for row in rows
-            if row["state"] != "open"
-            or (_identify(row) not in passed and _name_kind(row, grown) is None)
-        ]
+        left = {_identify(row): row for row in rows if row["state"] == "open"}
+        passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
+        rows = [row for row in rows if row["state"] != "open" or _identify(row) not in passed]
+        self.dropped |= {key: why for key, why in passed.items() if key in left}
         self._keep(rows, grown, found, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
@@ -264,14 +277,18 @@ class Growth:
             "note": "; ".join(notes),
         }
 
-    def _is_worth_a_look(self, proposal: Proposal) -> bool:
-        """Whether a person may accept it: enough facts that agree, with a class at both ends.
+    def _explain_unlisted(self, proposal: Proposal) -> str | None:
+        """Why a person need not look at it, or None: unclear ends, facts that differ, too few.
 
-        What nobody knows a class for at one end ("conducts research") gains no instances.
+        Where NER labels tell classes, an end without is a noun ("conducts research"), of which
+        there are no instances; else it may be anything.
         """
         clear = proposal.kind == "class" or THING not in (proposal.domain, proposal.range)
-        fits = proposal.agreement >= LEAST
-        return clear and fits and self._is_said_of(proposal, *_LISTED)
+        if not clear and self.schema.knows_types:
+            return "unclear_ends"
+        if proposal.agreement < LEAST:
+            return "facts_differ"
+        return None if self._is_said_of(proposal, *_LISTED) else "few_facts"
 
     def _is_said_of(self, proposal: Proposal, facts: int, subjects: int) -> bool:
         """Whether so many facts of so many different subjects support it."""
