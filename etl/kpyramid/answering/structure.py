@@ -36,6 +36,8 @@ SURE = 0.3
 """Chance from which something is listed as a member."""
 _SHIFTS = (-0.8, 0.0, 0.8)
 """Log-odds by which all chances of one question are too high, right, or too low."""
+CERTAIN = 0.9
+"""Probability from which a number is given as the least."""
 _LEAD = 0.5
 """Members by which what has most leads at least: a smaller lead says nothing."""
 UNLIKELY = 0.12
@@ -341,7 +343,9 @@ def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         return _give("; ".join(names), names, listed, reason, sure)
     if is_counted(question.conditions[0], question.kind, snapshot):
         return None  # a number that is stated is the better answer
-    least, sure = count_least(chances)
+    least, sure = count_least([member.chance for member in _list_distinct(found)])
+    if not least:
+        return None
     reason = f"{len(found)} may be of it, {size} of them are shown; the text may name more"
     return _give(f"at least {least}", (), listed, reason, sure)
 
@@ -366,20 +370,36 @@ def find_all(
     return sorted(found, key=lambda m: (-m.chance, m.key))
 
 
-def count_least(chances: Sequence[float]) -> tuple[int, float]:
-    """How many things there are at least, and the probability that this is near.
+def _list_distinct(members: Sequence[Member]) -> list[Member]:
+    """Members none of which may be another by a longer, a shorter or an abbreviated name.
 
-    Near is what is off by half of their number at most.
+    A number of them is a lower bound, and two spellings of one thing must not raise it.
     """
+    kept: dict[str, Member] = {}
+    for member in members:
+        words, short = set(member.key.split()), _abbreviate(member.key)
+        if not any(
+            words <= set(key.split()) or words >= set(key.split())
+            or member.key == _abbreviate(key) or key == short
+            for key in kept
+        ):  # fmt: skip
+            kept[member.key] = member
+    return list(kept.values())
+
+
+def _abbreviate(name: str) -> str:
+    words = name.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else ""
+
+
+def count_least(chances: Sequence[float]) -> tuple[int, float]:
+    """The highest number of things that there surely are at least, and how sure that is."""
     spreads = [_spread(shifted) for shifted in _shift(chances)]
-    own = spreads[len(spreads) // 2]
-
-    def rate(spread: Sequence[float], number: int) -> float:
-        return sum(spread[-(-2 * number // 3) : 2 * number + 1])
-
-    middle = sum(chances)
-    least = max(range(1, len(own)), key=lambda n: (round(rate(own, n), 2), -abs(n - middle)))
-    return least, sum(rate(spread, least) for spread in spreads) / len(spreads)
+    sure = [
+        sum(sum(spread[n:]) for spread in spreads) / len(spreads) for n in range(len(spreads[0]))
+    ]
+    least = max(n for n, chance in enumerate(sure) if chance >= CERTAIN or not n)
+    return least, sure[least]
 
 
 def rate_list(chances: Sequence[float], size: int) -> float:
@@ -431,7 +451,7 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     sized: list[tuple[float, str, list[Member]]] = []
     for rival in rivals:
         found = find_related(Condition(rival, question.words), question.kind, snapshot)
-        likely = [m for m in found.values() if m.chance >= UNLIKELY]
+        likely = [m for m in _list_distinct([*found.values()]) if m.chance >= UNLIKELY]
         sized.append((sum(m.chance for m in likely), rival, likely))
     sized.sort(key=lambda t: (-question.sign * t[0], t[1]))
     if len(sized) < 2 or not sized[0][2]:
