@@ -8,13 +8,14 @@ sentences, and the other train sentences are the examples of its reader. The que
 
 Right is a list when at least half of its members are gold and half of the gold are among them; a
 count "at least N" that is true and says half of the gold count at least; any other answer that
-names the gold one. Names agree when one is within the other. The triples of a sentence are not all that it says, so
-that a true member may count as wrong. `list_f1` and `count_exact` say how near lists and counts
-come, over the questions of their form. `wrong_confident` are the questions answered wrongly with a
-probability of a half or more; a count that is true and says too little is neither right nor wrong. `naive` reads 20 passages. Halves: a question is of half 0 when the
-first byte of the SHA-256 of each of its properties' labels is even. Weights were fitted on half 0
-alone and only its mistakes were read, but for fifteen questions for two conditions of half 1; the
-shares of half 1 were seen while thresholds were chosen, so it is not wholly unseen.
+names the gold one. Names agree when one is within the other. The triples of a sentence are not all
+that it says, so that a true member may count as wrong. `near` says how near lists (F1) and counts
+(exactly) come. `wrong_confident` are the questions answered wrongly with a probability of a half
+or more; a count that is true and says too little is neither right nor wrong. `naive` reads 20
+passages. Halves: a question is of half 0 when the first byte of the SHA-256 of each of its
+properties' labels is even. Weights were fitted on half 0 alone and only its mistakes were read, but
+for fifteen questions for two conditions of half 1; the shares of half 1 were seen while thresholds
+were chosen, so it is not wholly unseen.
 """
 
 import re

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.answering.structure import count_least, rate_list, read_set
+from kpyramid.answering.structure import CERTAIN, count_least, rate_list, read_set
 from kpyramid.cli.app import app
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.structure import make_structure_questions
@@ -136,9 +136,9 @@ def test_a_question_for_one_thing_is_not_about_a_set(told: Snapshot, question: s
 
 
 def test_the_least_number_and_the_chance_of_a_list_follow_from_the_members() -> None:
-    assert count_least([0.999] * 6)[0] >= 4
-    sure, unsure = count_least([0.99] * 8)[1], count_least([0.5] * 8)[1]
-    assert unsure < sure <= 1
+    assert [count_least([0.999] * n)[0] for n in range(7)] == list(range(7))
+    assert count_least([0.5] * 8)[0] < count_least([0.9] * 8)[0] < 8
+    assert all(CERTAIN <= count_least([c] * 8)[1] <= 1 for c in (0.3, 0.5, 0.9))
     assert rate_list([0.99] * 5, 5) > rate_list([0.6] * 5, 5) > rate_list([0.1] * 5, 5)
     assert rate_list([0.99] * 8, 2) < 0.5  # most are left out
 

@@ -87,12 +87,11 @@ def ask_polyrag(
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
-    if mode == "best" and ontology and graph and text and (whole := _ask_structure(asked)):
-        way.note(whole.trace[-1], 0, 0)
-        return way.end(whole)
-    if mode == "best" and ontology and graph and (members := ask_members(asked)):
-        way.note(members.trace[-1], 0, 0)
-        return way.end(members)
+    if mode == "best" and ontology and graph:
+        whole = (_ask_structure(asked) if text else None) or ask_members(asked)
+        if whole:
+            way.note(whole.trace[-1], 0, 0)
+            return way.end(whole)
     if ontology:
         found = ask_ontology(asked, decisions, literal=mode != "best")
         way.note(found.step, found.calls, found.tokens)
