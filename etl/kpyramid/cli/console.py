@@ -234,21 +234,31 @@ def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
         out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
 
 
+def print_rows(rows: Sequence[Mapping[str, object]], **headers: str) -> None:
+    """A line per row, a column per field, headed by its name or what `headers` says instead."""
+    table = _lay_out(*(headers.get(name, name) for name in (rows[0] if rows else ())))
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    out.print(table if rows else "None yet.")
+
+
 def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
     """A line per snapshot."""
     if not rows:
         out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
         return
-    table = _lay_out("id", "refs", "committed", "documents", "condensed facts")
-    for row in rows:
-        table.add_row(
-            row["id"],
-            ", ".join(row["refs"]),
-            row["created"] or "never",
-            str(row["rows"].get("documents", "")),
-            str(row["rows"].get("condensed", "")),
-        )
-    out.print(table)
+    print_rows(
+        [
+            {
+                "id": row["id"],
+                "refs": ", ".join(row["refs"]),
+                "committed": row["created"] or "never",
+                "documents": row["rows"].get("documents", ""),
+                "condensed facts": row["rows"].get("condensed", ""),
+            }
+            for row in rows
+        ]
+    )
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:

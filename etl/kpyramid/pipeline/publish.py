@@ -26,6 +26,7 @@ from kpyramid.pipeline.gates import (
     judge_floor,
     judge_kept,
     judge_size,
+    judge_standing,
     judge_texts,
     judge_traces,
     judge_withdrawn,
@@ -75,6 +76,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     if is_new:
         gates["traceable"] = judge_traces(run.warehouse, snapshot)
         gates["size"] = judge_size(run, rows, head.snapshot if head else None)
+        gates["standing"] = judge_standing(run, snapshot)
     if is_new or not (head and _was_judged(run, head.run, judges)):
         gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
         gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
