@@ -8,6 +8,7 @@ import typer
 
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
+from kpyramid.cli.diff import diff
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -115,6 +116,7 @@ def build(
 
 
 app.add_typer(refs.app)
+command(app)(diff)
 command(app)(ask)
 command(app)(learn)
 

@@ -154,6 +154,8 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
     state = moved.get(report["committed"], "was not moved")
     out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
+    if report["changes"]:
+        out.print(f"Against what the ref had: {report['changes']}.")
     out.print(f"It lies in {warehouse / 'snapshots' / report['snapshot']}")
     out.print(f"Report: {run / 'report.html'}")
 

@@ -35,8 +35,11 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
+from kpyramid.snapshot.diff import compare
 from kpyramid.snapshot.indexing import prepare_index
+from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import FORMAT
+from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.identity import library_version
@@ -91,7 +94,21 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         )
         committed = "yes" if entry else "unchanged"
     details = {"snapshot": snapshot, "committed": committed, "judges": judges}
+    if head is not None:
+        details["changes"] = _compare(run, head.snapshot, snapshot)
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
+
+
+def _compare(run: Run, before: str, after: str) -> str:
+    """What this build changed in the snapshot that its ref had, in a line."""
+    if before == after:
+        return "nothing changed"
+    folders = (run.warehouse.snapshots / name for name in (before, after))
+    try:
+        with compare(*(Snapshot(folder, scope=EVERYTHING) for folder in folders)) as found:
+            return found.summarise()
+    except (InputError, IntegrityError) as e:  # by another version, damaged, or gone
+        return f"not compared: {e}"
 
 
 @dataclass(frozen=True, slots=True)
