@@ -1,6 +1,7 @@
 """Refs move forward only, one commit at a time, whoever writes and whatever the clock says."""
 
 import datetime
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 
 from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError
 from kpyramid.settings import Settings
-from kpyramid.storage import publication, runs
+from kpyramid.storage import publication, runs, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import (
     commit,
@@ -36,6 +37,7 @@ from tests.corpora import (
     TEXTS,
     build_corpus,
     copy_shared_build,
+    hash_tree,
     shared_corpus,
     use_quick_models,
     write_corpus,
@@ -449,6 +451,34 @@ def test_of_two_who_move_a_ref_by_hand_at_once_one_is_told(
 
     assert resolve_ref(warehouse, "main") == second, "undone once, not twice"
     assert [e.snapshot for e in list_entries(warehouse, "main")] == [first, second, third, second]
+
+
+@pytest.mark.parametrize("action", ["promote", "rollback", "tag"])
+def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, _ = publish_nights(warehouse)
+    before = hash_tree(tmp_path)
+
+    def write(path: Path, data: bytes) -> None:
+        path.write_bytes(data[:9])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    acts: dict[str, Callable[[], object]] = {
+        "promote": lambda: promote(warehouse, "main", first, at=NOW),
+        "rollback": lambda: rollback(warehouse, "main", at=NOW),
+        "tag": lambda: tag(warehouse, "t", first, at=NOW),
+    }
+    for module in (publication, writing):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "write_and_sync", write)
+            with pytest.raises(OSError, match="No space left"):
+                acts[action]()
+        assert hash_tree(tmp_path) == before
+    assert acts[action]()
+    assert check_refs(warehouse) == []
+    assert second in {entry.snapshot for entry in list_entries(warehouse, "main")}
 
 
 def test_sixteen_rollbacks_at_once_undo_at_least_one_night_each_told_or_done(

@@ -237,11 +237,16 @@ def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, object]], **headers: str) -> None:
-    """A line per row, a column per field, headed by its name or what `headers` says instead."""
-    table = _lay_out(*(headers.get(name, name) for name in (rows[0] if rows else ())))
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    out.print(table if rows else "None yet.")
+    """A line per row, a column per field, headed by its name or what `headers` says instead.
+
+    Nothing is cut off: ids are there to be copied.
+    """
+    names = list(rows[0]) if rows else []
+    lines = [[headers.get(name, name) for name in names]]
+    lines += [[str(row[name]) for name in names] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines if rows else [["None yet."]]:
+        out.print("  ".join(map(str.ljust, line, widths or [0])).rstrip())
 
 
 def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,6 +1,7 @@
-"""Commands that move refs, and that list their logs, the snapshots and the runs."""
+"""Commands of who operates a warehouse: move refs, list their logs and the runs, clear up."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,10 +10,16 @@ from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     WarehouseOption,
     command,
+    count_things,
+    name_first,
     print_found,
 )
+from kpyramid.errors import SettingsError
 
 app = typer.Typer()
+
+_MOST_NAMED = 10
+_LONGEST_AGE = 6
 
 SNAPSHOT_HELP = (
     "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the one before, "
@@ -154,6 +161,75 @@ def runs(warehouse: WarehouseOption = DEFAULT_WAREHOUSE) -> None:
         for row in rows
     ]
     print_found({"runs": rows}, lambda: print_rows(shown))
+
+
+@command(app)
+def gc(
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    keep: Annotated[
+        int, typer.Option(min=1, help="Snapshots of each ref that stay, its newest among them.")
+    ] = 7,
+    older_than: Annotated[
+        str,
+        typer.Option(help="Only what nothing needed for that long: 30d for days, 12h for hours."),
+    ] = "30d",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
+    ] = False,
+) -> None:
+    """Remove what nothing needs any more: snapshots, runs, stored results.
+
+    What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
+    what a reader holds stay, with the runs and results they rest on. The rest is moved to trash/;
+    the next gc deletes what lies there. Replies of models stay: `kpyramid cache gc` clears those.
+
+    Example: kpyramid gc --keep 7 --older-than 30d --dry-run
+    """
+    from kpyramid.pipeline.fingerprints import list_row_folders
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.retention import KINDS, Policy, collect
+
+    place = open_warehouse(warehouse)
+    age, now = _read_age(older_than), datetime.now(UTC)
+    policy = Policy(keep, age, now, partial(list_row_folders, place))
+    done = collect(place, policy, dry_run=dry_run)
+    moved = {k: [item for item in done.moved if item.kind == k] for k in KINDS}
+    found = {
+        "dry_run": dry_run,
+        "moved": {
+            kind: {"count": len(items), "bytes": sum(item.bytes for item in items)}
+            for kind, items in moved.items()
+        },
+        "bytes_moved": sum(item.bytes for item in done.moved),
+        "bytes_deleted": sum(item.bytes for item in done.deleted),
+        "paths": [item.path for item in done.moved],
+        "deleted": [item.path for item in done.deleted],
+        "held": dict(done.held),
+    }
+    verb, to = ("Would move", "would delete") if dry_run else ("Moved", "deleted")
+    counted = ", ".join(
+        f"{count_things(len(items), noun)} ({sum(item.bytes for item in items):,} bytes)"
+        for noun, items in zip(("snapshot", "run", "result", "cache"), moved.values(), strict=True)
+    )
+    lines = [
+        f"{verb} to {place.trash}: {counted}.",
+        f"From there {to} what an earlier gc had moved: {found['bytes_deleted']:,} bytes.",
+        *(f"Held: snapshot {snapshot}, by {name}" for name, snapshot in done.held.items()),
+    ]
+    named = [item.path for item in done.moved if item.kind == "snapshots"] if dry_run else []
+    print_found(found, [*lines, *name_first(named, _MOST_NAMED)])
+
+
+def _read_age(text: str) -> timedelta:
+    """An age such as 30d or 12h.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    unit = {"d": "days", "h": "hours"}.get(text[-1:])
+    if unit is None or not text[:-1].isdecimal() or len(text) > _LONGEST_AGE:
+        raise SettingsError(f"--older-than {text!r}: say days or hours, such as 30d or 12h")
+    return timedelta(**{unit: int(text[:-1])})
 
 
 def _name_now() -> str:

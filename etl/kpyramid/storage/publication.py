@@ -3,13 +3,15 @@
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
@@ -135,7 +137,6 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
     entries = list_entries(warehouse, ref)
     if entries and entries[-1].snapshot == snapshot:
         return None
-    require_whole(warehouse, snapshot)
     made = max(
         (
             entry
@@ -147,7 +148,8 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
         default=RefEntry(snapshot, None, "", "", at),
     )
     before = entries[-1] if entries else None
-    return _move(warehouse, ref, before, replace(made, action="promote", at=at))
+    with _hold_whole(warehouse, snapshot):
+        return _move(warehouse, ref, before, replace(made, action="promote", at=at))
 
 
 def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
@@ -169,9 +171,9 @@ def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
             f"ref {ref!r} has no snapshot before the one it is at; `kpyramid log {ref}` shows its "
             f"entries, `kpyramid promote {ref} SNAPSHOT` moves it to any snapshot"
         )
-    require_whole(warehouse, standing[-2])
     made = next(e for e in reversed(entries) if e.snapshot == standing[-2])
-    return _move(warehouse, ref, entries[-1], replace(made, action="rollback", at=at))
+    with _hold_whole(warehouse, standing[-2]):
+        return _move(warehouse, ref, entries[-1], replace(made, action="rollback", at=at))
 
 
 def _move(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> RefEntry:
@@ -204,8 +206,8 @@ def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry 
         return None
     if head is not None or SNAPSHOT_ID.fullmatch(name):
         raise InputError(f"{name!r} is the name of a {'ref' if head else 'snapshot'}; take another")
-    require_whole(warehouse, snapshot)
-    return _move(warehouse, name, None, RefEntry(snapshot, None, "", "", at, "tag"))
+    with _hold_whole(warehouse, snapshot):
+        return _move(warehouse, name, None, RefEntry(snapshot, None, "", "", at, "tag"))
 
 
 def remove_tag(warehouse: Warehouse, name: str) -> str:
@@ -222,8 +224,9 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     return head.snapshot
 
 
-def require_whole(warehouse: Warehouse, snapshot: str) -> None:
-    """Passes when every byte of a snapshot is as its manifest says.
+@contextmanager
+def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
+    """Checks every byte of a snapshot, and keeps `gc` from it while the block lasts.
 
     Raises:
         InputError: it is not there.
@@ -232,13 +235,15 @@ def require_whole(warehouse: Warehouse, snapshot: str) -> None:
     folder = warehouse.snapshots / snapshot
     if not folder.is_dir():
         raise InputError(
-            f"snapshot {snapshot} is not in {warehouse.snapshots} any more; `kpyramid snapshots` "
-            "lists those that are"
+            f"snapshot {snapshot} is not in {warehouse.snapshots} any more: `gc` removes what no "
+            "ref is at. `kpyramid snapshots` lists those that are there"
         )
-    if problems := check_bytes(folder):
-        raise IntegrityError(
-            f"snapshot {folder} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
-        )
+    with hold(warehouse, snapshot):
+        if problems := check_bytes(folder):
+            raise IntegrityError(
+                f"snapshot {folder} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
+            )
+        yield
 
 
 def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:
