@@ -254,7 +254,8 @@ class Diff:
         hashes = []
         for snapshot in self._sides.values():
             files: Any = snapshot.manifest["files"]
-            hashes.append(None if snapshot.describe_scope() else files[file]["sha256"])
+            is_whole = file in files and not snapshot.describe_scope()
+            hashes.append(files[file]["sha256"] if is_whole else None)
         return hashes[0] is not None and hashes[0] == hashes[1]
 
     def _join(self, part: _Part) -> str:
