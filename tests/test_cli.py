@@ -206,7 +206,7 @@ def test_a_build_says_everything_in_one_object(tmp_path: Path) -> None:
     assert set(fields.split()) <= first.keys()
     stages = {stage.name for stage in PIPELINE}
     assert first["recomputed"].keys() == first["seconds"].keys() == stages
-    gates = "traceable kept size consistent shapes checks questions contradictions"
+    gates = "traceable kept size standing consistent shapes checks questions contradictions"
     assert first["gates"].keys() == set(gates.split())
     assert not [said for said in first["gates"].values() if said.startswith("fail")]
     assert (first["committed"], again["committed"]) == ("yes", "unchanged")
@@ -272,6 +272,36 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
     assert snapshot in run("snapshots", "--warehouse", tmp_path / "w").stdout
     assert "the snapshot" in done.stdout
     assert "condense" in run("plan", shared_corpus(), "--warehouse", tmp_path / "w").stdout
+
+
+def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
+    warehouse, last = copy_shared_build(tmp_path / "w")
+    place = ("--warehouse", warehouse.root)
+    less = write_corpus(tmp_path / "less", dict(list(TEXTS.items())[:4]))
+    older = run_json("build", less, *place, "--ref", "trial", "--order", "2025-01-01")["snapshot"]
+    run_json("promote", "live", "trial", *place)
+    assert run_json("promote", "live", last, *place)["before"] == older
+
+    done = run("rollback", "live", *place)
+
+    assert done.exit_code == 0
+    assert f"live is at snapshot {older} again; {last} is undone" in done.stdout
+    logged = run_json("log", "live", *place)["entries"]
+    assert [(row["name"], row["action"], row["snapshot"]) for row in logged] == [
+        ("live", "rollback", older),
+        ("live@1", "promote", last),
+        ("live@2", "promote", older),
+    ]
+    assert "rollback" in run("log", "live", *place).stdout
+    assert run_json("verify", "live@1", *place)["snapshot"] == last
+    assert run_json("tag", "release", "live", *place)["snapshot"] == older
+    fails(3, ["is a tag"], "promote", "release", "main", *place)
+    assert run_json("tag", "release", "--remove", *place)["removed"]
+    fails(3, ["use letters, digits"], "rollback", "../main", *place)
+    fails(3, ["no snapshot before"], "rollback", "live", *place)
+    listed = run_json("runs", *place)["runs"]
+    assert [row["snapshot"] for row in listed] == [older, last]
+    assert "published" in run("runs", *place).stdout
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

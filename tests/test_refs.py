@@ -1,6 +1,7 @@
 """Refs move forward only, one commit at a time, whoever writes and whatever the clock says."""
 
 import datetime
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -9,17 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError
 from kpyramid.settings import Settings
-from kpyramid.storage import publication, runs
+from kpyramid.storage import publication, runs, writing
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.publication import commit
+from kpyramid.storage.publication import (
+    commit,
+    promote,
+    remove_tag,
+    rollback,
+    tag,
+    write_snapshot,
+)
 from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
     encode_entry,
     list_entries,
     list_refs,
+    list_standing,
     read_head,
     resolve_ref,
 )
@@ -28,6 +37,7 @@ from tests.corpora import (
     TEXTS,
     build_corpus,
     copy_shared_build,
+    hash_tree,
     shared_corpus,
     use_quick_models,
     write_corpus,
@@ -38,6 +48,15 @@ def move(
     warehouse: Warehouse, snapshot: str, order: str = "2026-01-01", ref: str = "main"
 ) -> RefEntry | None:
     return commit(warehouse, ref, snapshot=snapshot * 16, order=order, run="r", at="t")
+
+
+def publish(warehouse: Warehouse, letter: str, order: str, ref: str = "main") -> str:
+    """A small whole snapshot, committed at 02:00 of the day that is its order."""
+    files: dict[str, bytes | Path] = {f"{n}.txt": letter.encode() for n in range(3)}
+    snapshot = write_snapshot(warehouse, files, {"letter": letter})
+    at = f"{order}T02:00:00+00:00"
+    commit(warehouse, ref, snapshot=snapshot, order=order, run=letter, at=at)
+    return snapshot
 
 
 def test_a_log_is_numbered_and_chained(tmp_path: Path) -> None:
@@ -279,6 +298,230 @@ def test_an_overtaken_backfill_leaves_head_and_both_snapshots(
     outcome = build_corpus(older, warehouse, ref="backfill", order="2025-12-31")
     assert outcome.snapshot == backfill == resolve_ref(warehouse, "backfill")
     assert resolve_ref(warehouse, "main") == nightly
+
+
+NOW = "2026-02-01T09:00:00+00:00"
+
+
+def publish_nights(warehouse: Warehouse, count: int = 3) -> list[str]:
+    return [publish(warehouse, f"night {n}", f"2026-01-0{n}") for n in range(1, count + 1)]
+
+
+def test_a_rollback_is_an_entry_of_its_own_and_a_second_one_goes_further(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, third = publish_nights(warehouse)
+
+    once = rollback(warehouse, "main", at=NOW)
+    assert (once.snapshot, once.parent, once.run) == (second, third, "night 2")
+    assert once.order == "2026-01-03"
+    assert rollback(warehouse, "main", at=NOW).snapshot == first
+    with pytest.raises(InputError, match=r"no snapshot before.*kpyramid log main"):
+        rollback(warehouse, "main", at=NOW)
+
+    entries = list_entries(warehouse, "main")
+    assert [e.action for e in entries] == ["build"] * 3 + ["rollback"] * 2
+    assert check_refs(warehouse) == []
+    assert list_standing(entries) == [first]
+
+
+def test_after_a_rollback_a_build_goes_on_after_what_was_undone(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, _ = publish_nights(warehouse)
+    rollback(warehouse, "main", at=NOW)
+
+    with pytest.raises(ConflictError, match="HEAD never moves back"):
+        publish(warehouse, "backfill", "2026-01-02")
+    fourth = publish(warehouse, "night 4", "2026-01-04")
+
+    assert list_standing(list_entries(warehouse, "main")) == [first, second, fourth]
+    assert rollback(warehouse, "main", at=NOW).snapshot == second
+    assert check_refs(warehouse) == []
+
+
+def test_promote_moves_forward_and_back_and_between_refs(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, _, third = publish_nights(warehouse)
+
+    moved = promote(warehouse, "production", resolve_ref(warehouse, "main"), at=NOW)
+    assert moved is not None
+    assert (moved.snapshot, moved.parent, moved.order) == (third, None, "2026-01-03")
+    assert promote(warehouse, "production", third, at=NOW) is None
+    back = promote(warehouse, "production", first, at=NOW)
+    assert back is not None
+    assert (back.order, back.run, back.action) == ("2026-01-03", "night 1", "promote")
+    assert rollback(warehouse, "production", at=NOW).snapshot == third
+    assert check_refs(warehouse) == []
+
+
+def test_earlier_entries_are_named_by_number_or_day(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, third = publish_nights(warehouse)
+    rollback(warehouse, "main", at=NOW)
+
+    for name, expected in {
+        "main": second,
+        "main@0": second,
+        "main@1": third,
+        "main@3": first,
+        "main@2026-01-02": second,
+        "main@2026-01-31": third,
+        "main@2026-01-03T01:59": second,
+        "main@2026-02-01": second,
+    }.items():
+        assert resolve_ref(warehouse, name) == expected, name
+    for name in ("main@4", "main@2025-12-31"):
+        with pytest.raises(InputError, match=r"has 4 entries.*kpyramid log main"):
+            resolve_ref(warehouse, name)
+    for name in ("main@", "main@last", "main@-1", "main@{1}", "main@2026"):
+        with pytest.raises(InputError, match="main@"):
+            resolve_ref(warehouse, name)
+    with pytest.raises(InputError, match="unknown ref 'other'"):
+        resolve_ref(warehouse, "other@1")
+    with pytest.raises(InputError, match="use letters"):
+        resolve_ref(warehouse, "../x@1")
+
+
+def test_a_tag_stays_where_it_is(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, _ = publish_nights(warehouse)
+
+    assert tag(warehouse, "release-1", first, at=NOW)
+    assert tag(warehouse, "release-1", first, at=NOW) is None
+    for act in (
+        lambda: tag(warehouse, "release-1", second, at=NOW),
+        lambda: tag(warehouse, "main", second, at=NOW),
+        lambda: tag(warehouse, "0" * 16, second, at=NOW),
+        lambda: tag(warehouse, "..", second, at=NOW),
+        lambda: tag(warehouse, "release-2", "0" * 16, at=NOW),
+        lambda: promote(warehouse, "release-1", second, at=NOW),
+        lambda: promote(warehouse, "0" * 16, second, at=NOW),
+        lambda: promote(warehouse, "../x", second, at=NOW),
+        lambda: promote(warehouse, "main", "0" * 16, at=NOW),
+        lambda: rollback(warehouse, "release-1", at=NOW),
+        lambda: rollback(warehouse, "nothing", at=NOW),
+        lambda: publish(warehouse, "night 4", "2026-01-04", ref="release-1"),
+        lambda: runs.start_run(warehouse, tmp_path, Settings(), ref="release-1"),
+        lambda: remove_tag(warehouse, "main"),
+        lambda: remove_tag(warehouse, "nothing"),
+    ):
+        with pytest.raises(InputError):
+            act()
+    assert resolve_ref(warehouse, "release-1") == first
+    assert list_refs(warehouse) == ["main", "release-1"]
+    assert check_refs(warehouse) == []
+    assert remove_tag(warehouse, "release-1") == first
+    assert list_refs(warehouse) == ["main"]
+
+
+def test_no_ref_moves_to_a_damaged_snapshot(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, third = publish_nights(warehouse)
+    (warehouse.snapshots / second / "1.txt").write_text("x")
+
+    for act in (
+        lambda: promote(warehouse, "main", second, at=NOW),
+        lambda: tag(warehouse, "t", second, at=NOW),
+        lambda: rollback(warehouse, "main", at=NOW),
+    ):
+        with pytest.raises(IntegrityError, match=r"1\.txt"):
+            act()
+    assert resolve_ref(warehouse, "main") == third
+    assert promote(warehouse, "main", first, at=NOW)
+
+
+@pytest.mark.parametrize("action", ["promote", "rollback"])
+def test_of_two_who_move_a_ref_by_hand_at_once_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, third = publish_nights(warehouse)
+    real = publication._create_entry
+
+    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+        monkeypatch.setattr(publication, "_create_entry", real)
+        rollback(warehouse, "main", at=NOW)
+        return real(folder, number, entry)
+
+    monkeypatch.setattr(publication, "_create_entry", create)
+    with pytest.raises(ConflictError, match=r"moved by somebody else.*kpyramid log main"):
+        if action == "promote":
+            promote(warehouse, "main", first, at=NOW)
+        else:
+            rollback(warehouse, "main", at=NOW)
+
+    assert resolve_ref(warehouse, "main") == second, "undone once, not twice"
+    assert [e.snapshot for e in list_entries(warehouse, "main")] == [first, second, third, second]
+
+
+@pytest.mark.parametrize("action", ["promote", "rollback", "tag"])
+def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    first, second, _ = publish_nights(warehouse)
+    before = hash_tree(tmp_path)
+
+    def write(path: Path, data: bytes) -> None:
+        path.write_bytes(data[:9])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    acts: dict[str, Callable[[], object]] = {
+        "promote": lambda: promote(warehouse, "main", first, at=NOW),
+        "rollback": lambda: rollback(warehouse, "main", at=NOW),
+        "tag": lambda: tag(warehouse, "t", first, at=NOW),
+    }
+    for module in (publication, writing):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "write_and_sync", write)
+            with pytest.raises(OSError, match="No space left"):
+                acts[action]()
+        assert hash_tree(tmp_path) == before
+    assert acts[action]()
+    assert check_refs(warehouse) == []
+    assert second in {entry.snapshot for entry in list_entries(warehouse, "main")}
+
+
+def test_sixteen_rollbacks_at_once_undo_at_least_one_night_each_told_or_done(
+    tmp_path: Path,
+) -> None:
+    warehouse = Warehouse(tmp_path)
+    nights = publish_nights(warehouse, 9)
+
+    def attempt(_: int) -> bool:
+        try:
+            rollback(warehouse, "main", at=NOW)
+        except (ConflictError, InputError):
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        done = sum(pool.map(attempt, range(16)))
+
+    assert 1 <= done <= 8
+    assert resolve_ref(warehouse, "main") == nights[-1 - done]
+    assert check_refs(warehouse) == []
+
+
+def test_what_was_undone_comes_back_by_promote_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse = Warehouse(tmp_path / "w")
+    small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:4]))
+    good = build_corpus(small, warehouse, order="2026-01-01").snapshot
+    bad = build_corpus(shared_corpus(), warehouse, order="2026-01-02").snapshot
+    rollback(warehouse, "main", at=NOW)
+
+    with pytest.raises(GateError, match=rf"standing: .*kpyramid promote main {bad}"):
+        build_corpus(shared_corpus(), warehouse, order="2026-01-03")
+    assert resolve_ref(warehouse, "main") == good
+    assert promote(warehouse, "main", bad, at=NOW)
+    assert build_corpus(shared_corpus(), warehouse, order="2026-01-03").snapshot == bad
+    rollback(warehouse, "main", at=NOW)
+    (small / "new.txt").write_text("Clara Voss founded Brunel Mills in 1902 in Leeds.")
+    mended = build_corpus(small, warehouse, order="2026-01-04").snapshot
+    assert resolve_ref(warehouse, "main") == mended
+    assert check_refs(warehouse) == []
 
 
 class SlowClock(datetime.datetime):

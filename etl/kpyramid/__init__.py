@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Scope,
         Snapshot,
         answer,
+        hold_snapshot,
         open_snapshot,
         retrieve,
     )
@@ -32,6 +33,7 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "hold_snapshot",
     "open_snapshot",
     "retrieve",
 ]

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, rejects
+from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
+from kpyramid.cli.diff import diff
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -114,6 +115,8 @@ def build(
     print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
 
 
+app.add_typer(refs.app)
+command(app)(diff)
 command(app)(ask)
 command(app)(learn)
 
@@ -134,7 +137,7 @@ def snapshots(
 @command(app)
 def verify(
     snapshot: Annotated[
-        str | None, typer.Argument(help="A snapshot id; by default the ref's.")
+        str | None, typer.Argument(help=f"{refs.SNAPSHOT_HELP} By default the ref's.")
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",

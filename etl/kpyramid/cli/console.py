@@ -154,6 +154,8 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
     state = moved.get(report["committed"], "was not moved")
     out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
+    if report["changes"]:
+        out.print(f"Against what the ref had: {report['changes']}.")
     out.print(f"It lies in {warehouse / 'snapshots' / report['snapshot']}")
     out.print(f"Report: {run / 'report.html'}")
 
@@ -234,21 +236,36 @@ def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:
         out.print(f"  and {len(found) - _MOST_EVIDENCE} more (--json shows all)")
 
 
+def print_rows(rows: Sequence[Mapping[str, object]], **headers: str) -> None:
+    """A line per row, a column per field, headed by its name or what `headers` says instead.
+
+    Nothing is cut off: ids are there to be copied.
+    """
+    names = list(rows[0]) if rows else []
+    lines = [[headers.get(name, name) for name in names]]
+    lines += [[str(row[name]) for name in names] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines if rows else [["None yet."]]:
+        out.print("  ".join(map(str.ljust, line, widths or [0])).rstrip())
+
+
 def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
     """A line per snapshot."""
     if not rows:
         out.print("No snapshot yet; `kpyramid build CORPUS` makes one.")
         return
-    table = _lay_out("id", "refs", "committed", "documents", "condensed facts")
-    for row in rows:
-        table.add_row(
-            row["id"],
-            ", ".join(row["refs"]),
-            row["created"] or "never",
-            str(row["rows"].get("documents", "")),
-            str(row["rows"].get("condensed", "")),
-        )
-    out.print(table)
+    print_rows(
+        [
+            {
+                "id": row["id"],
+                "refs": ", ".join(row["refs"]),
+                "committed": row["created"] or "never",
+                "documents": row["rows"].get("documents", ""),
+                "condensed facts": row["rows"].get("condensed", ""),
+            }
+            for row in rows
+        ]
+    )
 
 
 def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:

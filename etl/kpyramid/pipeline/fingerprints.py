@@ -4,11 +4,12 @@ One place names all ingredients, so that one test can flip each of them.
 """
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from kpyramid.completion.decisions import load_decisions
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.errors import PyramidError
+from kpyramid.keys import ID_DIGITS, JsonValue, hash_value
 from kpyramid.llm.replay import describe_source
 from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
 from kpyramid.pipeline.tasks import list_tasks
@@ -22,6 +23,8 @@ from kpyramid.storage.identity import (
     identify_parser,
     library_version,
 )
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.runs import open_run
 
 _PORTABLE: Mapping[str, str] = {
     "extract": "parser",
@@ -80,6 +83,24 @@ def fingerprint_function(function: Function, settings: Settings) -> str:
             "libraries": libraries,
         }
     )
+
+
+def list_row_folders(warehouse: Warehouse, runs: Iterable[str]) -> frozenset[str] | None:
+    """The folders of the row cache that a build with the settings of some runs uses.
+
+    As FUNCTION/FINGERPRINT; None where a run's settings, or a model that they name, are not those
+    of this release or this machine.
+    """
+    known = (name for name in runs if (warehouse.runs / name / "run.json").is_file() and name)
+    try:
+        settings = {repr(s): s for s in (open_run(warehouse, name).settings for name in known)}
+        return frozenset(
+            f"{function.name}/{fingerprint_function(function, one)[:ID_DIGITS]}"
+            for one in settings.values()
+            for function in FUNCTIONS
+        )
+    except PyramidError:
+        return None
 
 
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:

@@ -42,6 +42,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import list_entries, list_standing
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.runs import Run
 from kpyramid.storage.snapshots import read_manifest
@@ -56,7 +57,7 @@ _MEANT = "If that is meant, build with --allow-shrink"
 _Found = TypeVar("_Found")
 
 
-# The tables: gates `traceable`, `size`, `kept`, `contradictions` and `answered`.
+# The tables: gates `traceable`, `size`, `standing`, `kept`, `contradictions` and `answered`.
 
 
 def judge_traces(warehouse: Warehouse, snapshot: str) -> str:
@@ -85,6 +86,17 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
                 f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
                 f"publish.{setting} = {share} of them. {_MEANT}"
             )
+    return "pass"
+
+
+def judge_standing(run: Run, snapshot: str) -> str:
+    """Nobody rolled the ref back from this very snapshot: a build does not put it back."""
+    entries = list_entries(run.warehouse, run.ref)
+    if snapshot in {entry.snapshot for entry in entries} - {*list_standing(entries)}:
+        return (
+            f"fail: ref {run.ref!r} was rolled back from this snapshot, and nothing changed "
+            f"since. To have it back: `kpyramid promote {run.ref} {snapshot}`"
+        )
     return "pass"
 
 

@@ -26,6 +26,7 @@ from kpyramid.pipeline.gates import (
     judge_floor,
     judge_kept,
     judge_size,
+    judge_standing,
     judge_texts,
     judge_traces,
     judge_withdrawn,
@@ -34,11 +35,15 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
+from kpyramid.snapshot.diff import compare
 from kpyramid.snapshot.indexing import prepare_index
+from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import FORMAT
+from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.identity import library_version
+from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
@@ -60,7 +65,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     that fails keeps the snapshot and leaves the ref where it was; the mark says so.
 
     Raises:
-        ConflictError: the ref is at a later order.
+        ConflictError: the ref is at a later order, or gc took the snapshot away just now.
         IntegrityError: a table or an existing snapshot is damaged.
     """
     given, judges = tables["instances"], hash_judges(run.settings, locate_files(run.settings))
@@ -70,26 +75,44 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     snapshot = _write(run, corpus, tables, texts)
-    is_new = head is None or head.snapshot != snapshot
-    gates: dict[str, str] = {}
-    if is_new:
-        gates["traceable"] = judge_traces(run.warehouse, snapshot)
-        gates["size"] = judge_size(run, rows, head.snapshot if head else None)
-    if is_new or not (head and _was_judged(run, head.run, judges)):
-        gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
-        gates |= judge_floor(run.settings, run.warehouse, snapshot, head.snapshot if head else None)
-    if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
-        refused = read_result(tables["rejects"], load_contracts()["rejects"])
-        gates["answered"] = judge_answers(run, refused, rows["chunks"])
-    committed = "no" if is_new else "unchanged"
-    if is_new and not any(verdict.startswith("fail") for verdict in gates.values()):
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = commit(
-            run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
-        )
-        committed = "yes" if entry else "unchanged"
-    details = {"snapshot": snapshot, "committed": committed, "judges": judges}
+    with hold(run.warehouse, snapshot):
+        is_new = head is None or head.snapshot != snapshot
+        gates: dict[str, str] = {}
+        if is_new:
+            gates["traceable"] = judge_traces(run.warehouse, snapshot)
+            gates["size"] = judge_size(run, rows, head.snapshot if head else None)
+            gates["standing"] = judge_standing(run, snapshot)
+        if is_new or not (head and _was_judged(run, head.run, judges)):
+            gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
+            gates |= judge_floor(
+                run.settings, run.warehouse, snapshot, head.snapshot if head else None
+            )
+        if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
+            refused = read_result(tables["rejects"], load_contracts()["rejects"])
+            gates["answered"] = judge_answers(run, refused, rows["chunks"])
+        committed = "no" if is_new else "unchanged"
+        if is_new and not any(verdict.startswith("fail") for verdict in gates.values()):
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            entry = commit(
+                run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
+            )
+            committed = "yes" if entry else "unchanged"
+        details = {"snapshot": snapshot, "committed": committed, "judges": judges}
+        if head is not None:
+            details["changes"] = _compare(run, head.snapshot, snapshot)
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
+
+
+def _compare(run: Run, before: str, after: str) -> str:
+    """What this build changed in the snapshot that its ref had, in a line."""
+    if before == after:
+        return "nothing changed"
+    folders = (run.warehouse.snapshots / name for name in (before, after))
+    try:
+        with compare(*(Snapshot(folder, scope=EVERYTHING) for folder in folders)) as found:
+            return found.summarise()
+    except (InputError, IntegrityError) as e:  # by another version, damaged, or gone
+        return f"not compared: {e}"
 
 
 @dataclass(frozen=True, slots=True)

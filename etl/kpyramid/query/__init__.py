@@ -18,7 +18,7 @@ from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import one_thread
-from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.snapshot.snapshot import Snapshot, hold_snapshot, open_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC, Scope
 
 Strategy = Callable[..., Answer]
@@ -99,6 +99,7 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "hold_snapshot",
     "open_snapshot",
     "retrieve",
 ]

@@ -28,6 +28,7 @@ from kpyramid.snapshot.store import FORMAT, META, STATEMENTS
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.leases import hold
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
 from kpyramid.storage.writing import stage_folder
@@ -637,7 +638,9 @@ def prepare_index(
     key = key_index({name: file.sha256 for name, file in tables.items()}, instances_nt, settings)
     made = _find_made(warehouse, key)
     if made is not None:
-        yield PreparedIndex(key, made, is_new=False)
+        name, held = made
+        with hold(warehouse, name):
+            yield PreparedIndex(key, held, is_new=False)
         return
     contracts = load_contracts()
     read = {name: read_result(tables[name], contracts[name]) for name in READS}
@@ -647,8 +650,8 @@ def prepare_index(
         yield PreparedIndex(key, files, is_new=True)
 
 
-def _find_made(warehouse: Warehouse, key: str) -> dict[str, Path] | None:
-    """The index files of a snapshot with this key, if they are whole."""
+def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | None:
+    """A snapshot whose index has this key and is whole, and the files of that index."""
     for folder in list_folders(warehouse):
         try:
             manifest = read_manifest(folder)
@@ -660,7 +663,7 @@ def _find_made(warehouse: Warehouse, key: str) -> dict[str, Path] | None:
         listed: dict[str, Any] = {n: e for n, e in files.items() if n.startswith("index/")}
         damaged = [name for name in listed if not _is_whole(folder / name, listed[name])]
         if not damaged:
-            return {name: folder / name for name in listed}
+            return folder.name, {name: folder / name for name in listed}
         log.warning("%s is damaged: %s; the index is made anew", folder, ", ".join(damaged))
     return None
 

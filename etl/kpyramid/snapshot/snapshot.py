@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from kpyramid.snapshot.search import MOST_SHARED, hash_name
 from kpyramid.snapshot.store import Rows, Store
 from kpyramid.snapshot.view import LITERAL, PUBLIC, Scope, Statement, View
 from kpyramid.storage.layout import open_warehouse
+from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import resolve_ref
 
 if TYPE_CHECKING:
@@ -55,6 +57,29 @@ def open_snapshot(
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
     return Snapshot(opened.snapshots / resolve_ref(opened, ref), model, scope)
+
+
+@contextmanager
+def hold_snapshot(
+    ref: str = "main",
+    warehouse: str | Path | None = None,
+    *,
+    model: "str | EmbedSettings | None" = None,
+    scope: Scope = PUBLIC,
+) -> "Iterator[Snapshot]":
+    """As `open_snapshot`; `kpyramid gc` leaves the snapshot in its place until the block ends.
+
+    For readers that keep one open for long. The warehouse must be writable.
+
+    Raises:
+        ConflictError: gc removed it just now.
+        InputError: as `open_snapshot`, or a path is given: gc does not touch a copy.
+    """
+    if os.sep in ref:
+        raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
+    snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
+    with hold(open_warehouse(snapshot.folder.parent.parent), snapshot.id):
+        yield snapshot
 
 
 class Snapshot:

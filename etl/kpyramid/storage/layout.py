@@ -33,9 +33,18 @@ class Warehouse:
         return self.root / "staging"
 
     @property
+    def leases(self) -> Path:
+        return self.root / "leases"
+
+    @property
+    def trash(self) -> Path:
+        return self.root / "trash"
+
+    @property
     def folders(self) -> tuple[Path, ...]:
         """All folders that hold the warehouse's own files."""
-        return (self.cache, self.snapshots, self.refs, self.runs, self.staging)
+        places = (self.cache, self.snapshots, self.refs, self.runs)
+        return (*places, self.staging, self.leases, self.trash)
 
 
 def open_warehouse(location: str | Path) -> Warehouse:

@@ -1,15 +1,30 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
 import os
+import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from kpyramid.errors import ConflictError, IntegrityError
+from kpyramid.errors import ConflictError, InputError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import RefEntry, check_ref_name, encode_entry, list_numbers, read_entry
-from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SUMS
+from kpyramid.storage.leases import hold
+from kpyramid.storage.refs import (
+    RefEntry,
+    check_ref_name,
+    encode_entry,
+    list_entries,
+    list_numbers,
+    list_refs,
+    list_standing,
+    read_entry,
+    read_head,
+    require_movable,
+)
+from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SNAPSHOT_ID, SUMS
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import stage_folder, sync_folder, write_and_sync
 
@@ -80,14 +95,16 @@ def _require_intact(folder: Path) -> None:
 def commit(
     warehouse: Warehouse, ref: str, *, snapshot: str, order: str, run: str, at: str
 ) -> RefEntry | None:
-    """Moves a ref to a snapshot; None when HEAD is that snapshot already.
+    """Moves a ref to a snapshot that was built; None when HEAD is that snapshot already.
 
     A lost race reads HEAD again and checks the rule again.
 
     Raises:
         ConflictError: HEAD has a later order.
+        InputError: the ref is a tag.
     """
-    folder = warehouse.refs / check_ref_name(ref)
+    require_movable(warehouse, ref)
+    folder = warehouse.refs / ref
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         numbers = list_numbers(folder)
@@ -103,6 +120,130 @@ def commit(
         entry = RefEntry(snapshot, head.snapshot if head else None, order, run, at)
         if _create_entry(folder, (numbers[-1] if numbers else 0) + 1, entry):
             return entry
+
+
+def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEntry | None:
+    """Moves a ref to any whole snapshot, forward or back; None when HEAD is that snapshot already.
+
+    The new entry has the order that the snapshot was built under, or HEAD's if that is later: a
+    build goes on from there.
+
+    Raises:
+        ConflictError: the ref moved at the same time.
+        InputError: the ref is a tag, or there is no such snapshot.
+        IntegrityError: the snapshot is damaged.
+    """
+    require_movable(warehouse, ref)
+    entries = list_entries(warehouse, ref)
+    if entries and entries[-1].snapshot == snapshot:
+        return None
+    made = max(
+        (
+            entry
+            for name in list_refs(warehouse)
+            for entry in list_entries(warehouse, name)
+            if entry.snapshot == snapshot and entry.action == "build"
+        ),
+        key=lambda entry: entry.order,
+        default=RefEntry(snapshot, None, "", "", at),
+    )
+    before = entries[-1] if entries else None
+    with _hold_whole(warehouse, snapshot):
+        return _move(warehouse, ref, before, replace(made, action="promote", at=at))
+
+
+def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
+    """Moves a ref to the snapshot that it had before the one it has, by a new entry.
+
+    What was rolled back before is passed over, so a second rollback goes one further. The order
+    stays HEAD's: the next build goes on after the one that was undone.
+
+    Raises:
+        ConflictError: the ref moved at the same time.
+        InputError: the ref is a tag or has nothing before, or that snapshot is gone.
+        IntegrityError: that snapshot is damaged.
+    """
+    require_movable(warehouse, ref)
+    entries = list_entries(warehouse, ref)
+    standing = list_standing(entries)
+    if len(standing) < 2:
+        raise InputError(
+            f"ref {ref!r} has no snapshot before the one it is at; `kpyramid log {ref}` shows its "
+            f"entries, `kpyramid promote {ref} SNAPSHOT` moves it to any snapshot"
+        )
+    made = next(e for e in reversed(entries) if e.snapshot == standing[-2])
+    with _hold_whole(warehouse, standing[-2]):
+        return _move(warehouse, ref, entries[-1], replace(made, action="rollback", at=at))
+
+
+def _move(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> RefEntry:
+    """Adds the entry, with HEAD's order if that is later, unless HEAD is no longer `before`."""
+    folder = warehouse.refs / ref
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers = list_numbers(folder)
+    order = max(entry.order, before.order if before else "")
+    entry = replace(entry, parent=before.snapshot if before else None, order=order)
+    if (read_entry(folder, numbers[-1]) if numbers else None) != before or not _create_entry(
+        folder, (numbers[-1] if numbers else 0) + 1, entry
+    ):
+        raise ConflictError(
+            f"ref {ref!r} was moved by somebody else at the same time, and not by this command: "
+            f"look at `kpyramid log {ref}`, then run it again if it is still wanted"
+        )
+    return entry
+
+
+def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry | None:
+    """A name that stays at a whole snapshot and keeps it; None when it is there already.
+
+    Raises:
+        ConflictError: somebody else made it at the same time.
+        InputError: another ref or tag has that name, or there is no such snapshot.
+        IntegrityError: the snapshot is damaged.
+    """
+    head = read_head(warehouse, check_ref_name(name))
+    if head is not None and (head.action, head.snapshot) == ("tag", snapshot):
+        return None
+    if head is not None or SNAPSHOT_ID.fullmatch(name):
+        raise InputError(f"{name!r} is the name of a {'ref' if head else 'snapshot'}; take another")
+    with _hold_whole(warehouse, snapshot):
+        return _move(warehouse, name, None, RefEntry(snapshot, None, "", "", at, "tag"))
+
+
+def remove_tag(warehouse: Warehouse, name: str) -> str:
+    """Removes a tag; the snapshot that it was at.
+
+    Raises:
+        InputError: there is no such tag.
+    """
+    head = read_head(warehouse, check_ref_name(name))
+    if head is None or head.action != "tag":
+        raise InputError(f"{name!r} is no tag of warehouse {warehouse.root}; nothing was removed")
+    shutil.rmtree(warehouse.refs / name)
+    sync_folder(warehouse.refs)
+    return head.snapshot
+
+
+@contextmanager
+def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
+    """Checks every byte of a snapshot, and keeps `gc` from it while the block lasts.
+
+    Raises:
+        InputError: it is not there.
+        IntegrityError: it is damaged.
+    """
+    folder = warehouse.snapshots / snapshot
+    if not folder.is_dir():
+        raise InputError(
+            f"snapshot {snapshot} is not in {warehouse.snapshots} any more: `gc` removes what no "
+            "ref is at. `kpyramid snapshots` lists those that are there"
+        )
+    with hold(warehouse, snapshot):
+        if problems := check_bytes(folder):
+            raise IntegrityError(
+                f"snapshot {folder} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
+            )
+        yield
 
 
 def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:

@@ -3,8 +3,10 @@
 import json
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import hash_value
@@ -17,6 +19,7 @@ from kpyramid.storage.snapshots import SNAPSHOT_ID
 # with a checksum of its other fields; entries of earlier releases have none and are still read.
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:+.-]+)?")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
 _BEING_WRITTEN = re.compile(r"\..*\.tmp")
 
@@ -25,13 +28,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RefEntry:
-    """One commit of a ref: `order` is the logical key that only moves forward."""
+    """One move of a ref: `order` is the logical key that only moves forward.
+
+    `run` made the snapshot; empty where no ref knows it. `at` is the time in UTC. A ref whose
+    entry is a tag does not move.
+    """
 
     snapshot: str
     parent: str | None
     order: str
     run: str
     at: str
+    action: Literal["build", "promote", "rollback", "tag"] = "build"
 
 
 def check_ref_name(name: str) -> str:
@@ -43,6 +51,21 @@ def check_ref_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(f"ref {name!r}: use letters, digits, '.', '-' and '_', at most 100")
     return name
+
+
+def require_movable(warehouse: Warehouse, ref: str) -> None:
+    """Passes when a ref can be moved or made.
+
+    Raises:
+        InputError: the name is a tag's or a snapshot's, or can be no ref's.
+    """
+    head = read_head(warehouse, check_ref_name(ref))
+    if head is not None and head.action == "tag":
+        raise InputError(
+            f"{ref!r} is a tag and stays at snapshot {head.snapshot}; name a ref, such as main"
+        )
+    if head is None and SNAPSHOT_ID.fullmatch(ref):
+        raise InputError(f"ref {ref!r} could be taken for a snapshot's id; give it another name")
 
 
 def list_refs(warehouse: Warehouse) -> list[str]:
@@ -75,21 +98,65 @@ def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
 
 
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
-    """The snapshot id that a ref or an id names.
+    """The snapshot id that a ref, an earlier entry of a ref (`find_entry`) or an id names.
 
     Raises:
-        InputError: no such ref or snapshot; lists the refs there are.
+        InputError: no such ref, entry or snapshot; says what there is.
     """
     if SNAPSHOT_ID.fullmatch(name) and (warehouse.snapshots / name).is_dir():
         return name
-    head = read_head(warehouse, check_ref_name(name))
-    if head is None:
+    return find_entry(warehouse, name).snapshot
+
+
+def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
+    """The entry that a ref is at, or was at.
+
+    `main` is the newest, `main@1` the one before it, `main@2026-11-16` what the ref was at when
+    that day (in UTC) or that time ended.
+
+    Raises:
+        InputError: no such ref, or its log does not reach that far back.
+    """
+    ref, is_earlier, place = name.partition("@")
+    entries = list_entries(warehouse, check_ref_name(ref))
+    if not entries:
         refs = ", ".join(list_refs(warehouse)) or "none"
         raise InputError(
-            f"unknown ref {name!r} in warehouse {warehouse.root}; refs there: {refs}. "
+            f"unknown ref {ref!r} in warehouse {warehouse.root}; refs there: {refs}. "
             "`kpyramid snapshots` lists them, `kpyramid build CORPUS` makes one"
         )
-    return head.snapshot
+    if not is_earlier:
+        return entries[-1]
+    if place.isdecimal():
+        found = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
+    elif _DATE.fullmatch(place):
+        found = [entry for entry in entries if entry.at[: len(place)] <= place][-1:]
+    else:
+        raise InputError(
+            f"{name!r}: after @ comes a number, such as {ref}@1 for the entry before, or a date, "
+            f"such as {ref}@2026-11-16 for what the ref was at that day"
+        )
+    if not found:
+        raise InputError(
+            f"{name!r}: the log of {ref!r} has {len(entries)} entries, the first of "
+            f"{entries[0].at}; `kpyramid log {ref}` shows them"
+        )
+    return found[0]
+
+
+def list_standing(entries: Sequence[RefEntry]) -> list[str]:
+    """The snapshots that a ref moved to and that nobody rolled back, oldest first.
+
+    The last is where the ref is, the one before it where a rollback goes.
+    """
+    standing: list[str] = []
+    for entry in entries:
+        if entry.action == "rollback":
+            while standing and standing[-1] != entry.snapshot:
+                standing.pop()
+        if entry.action != "rollback" or not standing:
+            standing.append(entry.snapshot)
+    return standing
 
 
 def list_logs(warehouse: Warehouse) -> list[Path]:
@@ -114,6 +181,8 @@ def list_numbers(folder: Path) -> list[int]:
 
 def encode_entry(entry: RefEntry) -> bytes:
     fields = asdict(entry)
+    if entry.action == "build":  # as releases wrote it that knew of nothing else
+        del fields["action"]
     return json.dumps({**fields, "sha256": hash_value(fields)}, indent=1).encode()
 
 

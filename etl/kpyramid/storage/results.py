@@ -1,8 +1,10 @@
 """Stored results: what a stage, or a function of one row, made under its key."""
 
+import contextlib
 import io
 import json
 import logging
+import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +90,8 @@ class RowCache:
 # A result is a folder that appears by rename and carries its marker, `result.json`, from the
 # start: a folder without a readable marker, or with bytes that differ from it, is no result.
 
-_MARKER = "result.json"
+MARKER = "result.json"
+"""Written with the result, and touched when it is found: its time is that of the last use."""
 REQUESTS = "requests.json"
 """The keys of the model's replies that a result was made of, if any; for collecting garbage."""
 
@@ -131,7 +134,7 @@ def store_result(
         text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
         if requests:
             write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())
-        write_and_sync(folder / _MARKER, text.encode())
+        write_and_sync(folder / MARKER, text.encode())
         sync_folder(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -151,8 +154,10 @@ def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
     folder = _locate(warehouse, stage, key)
     if not folder.exists():
         return None
+    with contextlib.suppress(OSError):  # before it is read: gc puts back what was touched
+        os.utime(folder / MARKER)
     try:
-        marker = json.loads((folder / _MARKER).read_bytes())
+        marker = json.loads((folder / MARKER).read_bytes())
         tables = {
             name: TableFile(folder / f"{name}.parquet", entry["sha256"], entry["rows"])
             for name, entry in marker["tables"].items()
@@ -163,7 +168,7 @@ def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
             if hash_bytes(file.path.read_bytes()) != file.sha256
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        damaged = [str(folder / _MARKER)]
+        damaged = [str(folder / MARKER)]
         tables = {}
     if damaged:
         log.warning("stored result is damaged: %s; removed and computed again", ", ".join(damaged))

@@ -1,6 +1,7 @@
 """The record of a run: what was asked, which stages are done, what they made."""
 
 import json
+import logging
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,10 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import check_ref_name, read_head
+from kpyramid.storage.refs import check_ref_name, read_head, require_movable
 from kpyramid.storage.writing import write_durably
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +74,11 @@ def start_run(
     `allow_shrink` lets a corpus publish that is far smaller than HEAD's, or empty.
 
     Raises:
-        InputError: a run of that name was started with something else.
+        InputError: the ref is a tag, or a run of that name was started with something else.
     """
     now = datetime.now(UTC)
-    head = read_head(warehouse, check_ref_name(ref))
+    require_movable(warehouse, ref)
+    head = read_head(warehouse, ref)
     given = order is not None
     order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
     name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
@@ -125,6 +129,28 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise IntegrityError(f"run record {path} cannot be read: {e!r}") from e
+
+
+def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
+    """A row per run, newest first: run, started, ref, order, corpus, done stages, what it made.
+
+    `snapshot` and `committed` (yes, no, unchanged) are null until stage publish is done. What
+    cannot be read is left out with a warning.
+    """
+    rows: list[dict[str, JsonValue]] = []
+    for path in sorted(warehouse.runs.glob("*/run.json")):
+        stages = path.parent / "stages"
+        publish = stages / "publish.json"
+        try:
+            record = json.loads(path.read_bytes())
+            said = json.loads(publish.read_bytes())["details"] if publish.is_file() else {}
+            row = {name: record[name] for name in ("run", "started", "ref", "order", "corpus")}
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            log.warning("run %s cannot be read and is left out: %r", path.parent, e)
+            continue
+        made = {name: said.get(name) for name in ("snapshot", "committed")}
+        rows.append({**row, "stages": len([*stages.glob("*.json")]), **made})
+    return sorted(rows, key=lambda row: (str(row["started"]), str(row["run"])), reverse=True)
 
 
 def write_mark(run: Run, mark: StageMark) -> None:

@@ -34,6 +34,8 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
         entries = list_entries(warehouse, ref)
         heads.setdefault(entries[-1].snapshot, []).append(ref)
         for entry in entries:
+            if entry.action in {"rollback", "tag"}:
+                continue
             committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
     rows: list[dict[str, JsonValue]] = []
     for folder in sorted(

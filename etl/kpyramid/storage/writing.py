@@ -52,7 +52,7 @@ def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
 
     Its name carries host and process, so that what a killed process left can be recognised.
     """
-    folder = warehouse.staging / f"{_name_host()}.{os.getpid()}.{uuid.uuid4().hex}"
+    folder = warehouse.staging / f"{name_process()}.{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
     try:
         yield folder
@@ -64,11 +64,21 @@ def clean_staging(warehouse: Warehouse) -> list[str]:
     """Removes what killed processes of this host left in `staging/`; returns the folders' names."""
     removed = []
     for folder in sorted(warehouse.staging.glob("*")):
-        host, _, rest = folder.name.rpartition(".")[0].rpartition(".")
-        if host == _name_host() and rest.isdigit() and not _is_alive(int(rest)):
+        if is_dead(folder.name):
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder.name)
     return removed
+
+
+def name_process() -> str:
+    """Host and number of this process, for names that `is_dead` reads."""
+    return f"{_name_host()}.{os.getpid()}"
+
+
+def is_dead(name: str) -> bool:
+    """Whether a name that begins with `name_process` is of a process of this host that ended."""
+    host, _, rest = name.removesuffix(".json").rpartition(".")[0].rpartition(".")
+    return host == _name_host() and rest.isdigit() and not _is_alive(int(rest))
 
 
 def _name_host() -> str:

@@ -126,6 +126,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "cost": totals.run.cost,
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
+        "changes": publish.details.get("changes"),
         "before": _compare_rows(run, publish.details["committed"]),
         "decisions": _describe_decisions(run, snapshot),
     }

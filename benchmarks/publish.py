@@ -1,0 +1,171 @@
+"""What a snapshot costs to publish, verify, open and compare, beside the plain tools.
+
+No published system is reproduced. The snapshot is that of `query.py`: tables of `synthetic.py`, a
+condensed fact per triple, an index. Each ratio is of two wall times in one run, files warm:
+`publish_over_copy` writes the snapshot and moves a ref, over a copy of the same files with a flush
+of each to the disk; `verify_over_sha256` is `kpyramid verify`, all it does, over `sha256sum -c`,
+and `bytes_over_sha256` its check of the bytes alone. `open_seconds` is the median wall time of a
+fresh process that opens the ref and retrieves once. `diff_seconds` and `peak_mb` are of a fresh
+process that runs `kpyramid diff --json --table facts` against a snapshot in which one fact and one
+document in a hundred are gone, and one fact in a hundred is changed.
+
+`--keep FOLDER` keeps the warehouse there, or measures the one that is there already.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from options import make_parser, name_count, print_figures, report
+from query import make_warehouse
+
+from kpyramid.storage.contracts import encode_table, load_contracts, read_table
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.publication import commit, write_snapshot
+from kpyramid.storage.refs import resolve_ref
+from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.verification import check_bytes
+from kpyramid.storage.writing import write_and_sync
+
+FRESH = 3
+SHARE = 100
+QUESTION = "Where was Aria 12 born?"
+RETRIEVE = f"""import kpyramid, sys
+kpyramid.retrieve({QUESTION!r}, kpyramid.open_snapshot("main", sys.argv[1]))"""
+MEASURED = """import sys
+from kpyramid.cli.app import app
+try:
+    app(sys.argv[1:])
+finally:
+    peak = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    print(peak[0].split()[1], file=sys.stderr)"""
+"""ru_maxrss would be that of this process, where that is larger."""
+
+
+def take_time(act: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    act()
+    return time.perf_counter() - started
+
+
+def run(*command: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=True)
+
+
+def copy_synced(source: Path, target: Path) -> None:
+    """A copy whose every file is on the disk."""
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            (target / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
+            write_and_sync(target / path.relative_to(source), path)
+
+
+def list_files(folder: Path) -> dict[str, bytes | Path]:
+    named: Any = read_manifest(folder)["files"]
+    return {name: folder / name for name in named}
+
+
+def change_some(folder: Path) -> dict[str, bytes]:
+    """Documents and facts of the snapshot in a folder, one in a hundred gone, or changed."""
+    contracts, changed = load_contracts(), {}
+    for name in ("documents", "condensed"):
+        path = folder / "tables" / f"{name}.parquet"
+        table = read_table(path, contracts[name])
+        left = [row for row in range(table.num_rows) if row % SHARE]
+        table = table.take(pa.array(left))
+        if name == "condensed":
+            place = table.column_names.index("standard_relation")
+            words = [
+                "changed" if row % SHARE == 1 else word
+                for row, word in enumerate(table["standard_relation"].to_pylist())
+            ]
+            table = table.set_column(place, table.schema.field(place), pa.array(words))
+        changed[f"tables/{name}.parquet"] = encode_table(contracts[name].finish(table))
+    return changed
+
+
+def complete(warehouse: Warehouse) -> None:
+    """Publishes what `main` is at with all tables: those that were not made stay empty."""
+    made = warehouse.snapshots / resolve_ref(warehouse, "main")
+    files = list_files(made)
+    for name, contract in load_contracts().items():
+        if (file := f"tables/{name}.parquet") not in files:
+            files[file] = encode_table(contract.build([]))
+    facts = {k: v for k, v in read_manifest(made).items() if k != "files"}
+    whole = write_snapshot(warehouse, files, facts)
+    commit(warehouse, "main", snapshot=whole, order="1", run="whole", at="now")
+
+
+def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
+    """All figures, of the warehouse in a folder, made first where there is none."""
+    warehouse = Warehouse(place)
+    if not warehouse.refs.is_dir():
+        make_warehouse(place, triples, seed)
+        complete(warehouse)
+    first = warehouse.snapshots / resolve_ref(warehouse, "main")
+    scratch = place / "measured"
+    shutil.rmtree(scratch, ignore_errors=True)
+    size = sum(path.stat().st_size for path in first.rglob("*") if path.is_file())
+    facts = {k: v for k, v in read_manifest(first).items() if k != "files"}
+    report(f"copying and publishing {size / 2**20:.0f} MB")
+    copied = take_time(lambda: copy_synced(first, scratch / "copy"))
+    other = Warehouse(scratch / "warehouse")
+
+    def publish() -> None:
+        made = write_snapshot(other, list_files(first), {**facts, "measured": 1})
+        commit(other, "main", snapshot=made, order="1", run="measured", at="now")
+
+    published = take_time(publish)
+    report("verifying")
+    sums = take_time(lambda: run("sha256sum", "--quiet", "-c", "SHA256SUMS", cwd=first))
+    checked = take_time(lambda: check_bytes(first))
+    command = (sys.executable, "-m", "kpyramid", "verify", "--warehouse", str(place), "--json")
+    verified = take_time(lambda: subprocess.run(command, capture_output=True, check=False))
+    report("opening")
+    opened = [
+        take_time(lambda: run(sys.executable, "-c", RETRIEVE, str(place))) for _ in range(FRESH)
+    ]
+    report("comparing")
+    again = {**list_files(first), **change_some(first)}
+    later = write_snapshot(warehouse, again, {**facts, "measured": 2})
+    options = ("--warehouse", str(place), "--everything", "--json", "--table", "facts")
+    comparing = (sys.executable, "-c", MEASURED, "diff", "main", later, *options)
+    started = time.perf_counter()
+    done = run(*comparing)
+    seconds = time.perf_counter() - started
+    shutil.rmtree(scratch)
+    return {
+        "publish_over_copy": round(published / copied, 2),
+        "verify_over_sha256": round(verified / sums, 2),
+        "bytes_over_sha256": round(checked / sums, 2),
+        "open_seconds": round(statistics.median(opened), 2),
+        "diff_seconds": round(seconds, 2),
+        "peak_mb": round(int(done.stderr.split()[-1]) / 1024),
+        "copy_seconds": round(copied, 2),
+        "sha256_seconds": round(sums, 2),
+        "megabytes": round(size / 2**20),
+        "triples": triples,
+        "processors": os.cpu_count(),
+    }
+
+
+def main() -> None:
+    parser = make_parser(__doc__, "draws the facts")
+    parser.add_argument("--triples", type=name_count(1000), default=100_000, help="of the graph")
+    parser.add_argument("--keep", type=Path, help="a folder for the warehouse that is measured")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        place = options.keep or Path(folder)
+        print_figures(measure(place, options.triples, options.seed), options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""What changed between two snapshots: every difference is counted, in words, and nobody else's."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
+from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.snapshot.view import EVERYTHING, Scope
+from kpyramid.storage.layout import Warehouse
+from tests.corpora import TEXTS, build_corpus, list_marks, make_settings, share, use_quick_models
+
+BOARD = "Clara Zorblax"
+"""Only a text with the label `board` names her."""
+
+
+def write_records(corpus: Path, texts: dict[str, str]) -> Path:
+    """One file of records; the last text of `TEXTS` is the board's."""
+    corpus.mkdir(parents=True, exist_ok=True)
+    lines = [
+        {"id": name, "text": text} | ({"access": ["board"]} if BOARD in text else {})
+        for name, text in texts.items()
+    ]
+    (corpus / "texts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return corpus
+
+
+def edit(texts: dict[str, str]) -> dict[str, str]:
+    """One text edited, one gone, one new, and the board's edited."""
+    changed = {name: text for name, text in texts.items() if name != "batt.txt"}
+    changed["aster.txt"] = changed["aster.txt"].replace("1921", "1922")
+    changed["zorblax.txt"] += f" {BOARD} founded Delta Works."
+    return changed | {"moss.txt": "Ida Moss was born in Oslo. Ida Moss founded Nord Mill."}
+
+
+def _build_two(folder: Path) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_quick_models(monkeypatch)
+        warehouse, texts = Warehouse(folder / "w"), dict(TEXTS)
+        build_corpus(write_records(folder / "c", texts), warehouse, order="2026-01-01")
+        corpus = write_records(folder / "c", edit(texts))
+        outcome = build_corpus(corpus, warehouse, order="2026-01-02", allow_shrink=True)
+        (folder / "line").write_text(list_marks(outcome)["publish"].details["changes"])
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    return share("diff", _build_two)
+
+
+def open_two(built: Path, scope: Scope = EVERYTHING) -> tuple[Snapshot, Snapshot]:
+    before, after = (open_snapshot(name, built / "w", scope=scope) for name in ("main@1", "main"))
+    return before, after
+
+
+@pytest.fixture
+def whole(built: Path) -> Iterator[Diff]:
+    with compare(*open_two(built)) as found:
+        yield found
+
+
+def read_expected(snapshot: Snapshot, name: str) -> dict[str, Any]:
+    """The rows of a part by key, as plain values."""
+    part = PARTS[name]
+    rows = snapshot.table(part.table).to_pylist()
+    return {row[part.key]: [row[column] for column in part.compared.values()] for row in rows}
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("scope", [EVERYTHING, Scope()], ids=["everything", "public"])
+def test_counts_and_rows_are_those_of_a_comparison_by_hand(
+    built: Path, name: str, scope: Scope
+) -> None:
+    sides = open_two(built, scope)
+    before, after = (read_expected(snapshot, name) for snapshot in sides)
+    expected = {
+        "added": after.keys() - before.keys(),
+        "removed": before.keys() - after.keys(),
+        "changed": {k for k in before.keys() & after.keys() if before[k] != after[k]},
+    }
+    with compare(*sides) as found:
+        counts, rows = found.count(name), found.read(name, None)
+    assert name == "proposals" or counts, "the edit shows in every other table"
+    for change, keys in expected.items():
+        assert getattr(counts, change) == len(keys)
+        assert {row.key for row in rows if row.change == change} == keys
+    assert all(row.words for row in rows)
+    assert all(bool(row.fields) == (row.change == "changed") for row in rows)
+
+
+def test_a_build_says_what_it_changed(built: Path, whole: Diff) -> None:
+    line = (built / "line").read_text()
+
+    assert line == whole.summarise()
+    assert line.startswith("1 document new, 2 edited, 1 gone; ")
+    assert "ontology unchanged" in line
+    counts = whole.count("facts")
+    assert f"{counts.added} facts more, {counts.changed} changed, {counts.removed} fewer" in line
+
+
+def test_rows_are_in_words_with_what_changed_in_them(whole: Diff) -> None:
+    documents = [(row.change, row.words) for row in whole.read("documents", None)]
+    assert documents == [
+        ("removed", "texts.jsonl#batt.txt"),
+        ("changed", "texts.jsonl#aster.txt"),
+        ("changed", "texts.jsonl#zorblax.txt"),
+        ("added", "texts.jsonl#moss.txt"),
+    ]
+    changed = {row.words: row.fields for row in whole.read("facts", None) if row.fields}
+    assert changed["Anna Holm | founded | Aster Pictures"] == {
+        "qualifiers": ({"time": "1921"}, {"time": "1922"})
+    }
+    words = {row.words for row in whole.read("instances", None)}
+    assert "Ida Moss | is a | Person" in words
+    assert len(whole.read("facts", 2)) == 2
+    assert whole.read("facts", 0) == []
+
+
+def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> None:
+    place = ["--warehouse", str(built / "w"), "--limit", "0"]
+    for name in NAMES:
+        for form in ([], ["--json"]):
+            done = CliRunner().invoke(app, ["diff", "--table", name, *place, *form])
+            assert done.exit_code == 0, done.output
+            for secret in ("Zorblax", "zorblax", "Quuxville", "Delta Works"):
+                assert secret not in done.output
+    for seeing in (["--access", "board"], ["--everything"]):
+        done = CliRunner().invoke(app, ["diff", "--table", "facts", *place, *seeing])
+        assert f"+ {BOARD} | founded | Delta Works" in done.stdout
+
+
+def test_the_same_snapshot_twice_differs_in_nothing(built: Path) -> None:
+    snapshot = open_two(built)[0]
+    with compare(snapshot, snapshot) as found:
+        assert not any(found.count(name) for name in NAMES)
+        assert found.summarise() == "documents unchanged; facts unchanged; ontology unchanged"
+        assert found.metrics == found.list_causes() == {}
+
+
+def test_backwards_what_was_added_is_removed(built: Path, whole: Diff) -> None:
+    before, after = open_two(built)
+    with compare(after, before) as back:
+        for name in NAMES[:-1]:
+            there, here = whole.count(name), back.count(name)
+            assert (there.added, there.removed) == (here.removed, here.added), name
+            assert there.changed == here.changed
+
+
+def test_terms_of_the_ontology_and_settings_that_differ_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    warehouse, corpus = Warehouse(tmp_path / "w"), write_records(tmp_path / "c", dict(TEXTS))
+    first = make_settings(chunk={"max_tokens": 24, "overlap_tokens": 6})
+    other = make_settings(chunk={"max_tokens": 32, "overlap_tokens": 6}, complete={"most_open": 3})
+    build_corpus(corpus, warehouse, first, order="1")
+    build_corpus(corpus, warehouse, other, order="2")
+    before, after = (open_snapshot(n, warehouse.root, scope=EVERYTHING) for n in ("main@1", "main"))
+    turtle = after.folder / "ontology" / "schema.ttl"
+    text = turtle.read_text()
+    turtle.write_text(text.replace('rdfs:label "employer"', 'rdfs:label "works for"'))
+
+    with compare(before, after) as found:
+        causes = found.list_causes()
+        (term,) = found.read("ontology", None)
+
+    assert causes["settings.chunk.max_tokens"] == (24, 32)
+    assert causes["settings.complete.most_open"][1] == 3
+    assert (term.change, term.words) == ("changed", "works for (property)")
+    assert term.fields["label"] == ("employer", "works for")
+
+
+def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
+    before, after = open_two(built)
+    with compare(before, after) as found, pytest.raises(InputError, match="documents, facts"):
+        found.count("claims")
+    done = CliRunner().invoke(app, ["diff", "main@9", "--warehouse", str(built / "w")])
+    assert done.exit_code == 3
+    assert "kpyramid log main" in done.stderr
+    copied = tmp_path / after.id
+    (copied / "tables").mkdir(parents=True)
+    for path in after.folder.rglob("*"):
+        if path.is_file():
+            (copied / path.relative_to(after.folder)).parent.mkdir(parents=True, exist_ok=True)
+            (copied / path.relative_to(after.folder)).write_bytes(path.read_bytes())
+    (copied / "tables" / "condensed.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with (
+        pytest.raises(IntegrityError, match="kpyramid verify"),
+        compare(before, Snapshot(copied, scope=EVERYTHING)) as found,
+    ):
+        found.read("facts", None)
