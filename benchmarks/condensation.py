@@ -183,6 +183,7 @@ def run_condense(tables: Tables, embedder: Embedder) -> Tables:
         schema=load_schema(settings),
         embedder=embedder,
         condenser=None,
+        summariser=None,
     )
 
 

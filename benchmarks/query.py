@@ -142,7 +142,8 @@ def _add_tables(folder: Path) -> None:
         "how": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), kept),
     }
     write_table(folder, "condensed", pa.table(columns))
-    write_table(folder, "mentions", _make_empty("mentions"))
+    for name in ("mentions", "statements"):
+        write_table(folder, name, _make_empty(name))
 
 
 def _add_vectors(folder: Path, seed: int) -> None:

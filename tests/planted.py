@@ -479,5 +479,6 @@ def condense_statements(
         schema=schema or general_schema(),
         embedder=embedder or MemoEmbedder(),
         condenser=condenser,  # type: ignore[arg-type]
+        summariser=None,
     )
     return Condensation(tables, made)

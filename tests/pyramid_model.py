@@ -38,6 +38,8 @@ def answer(body: dict[str, Any]) -> str:
         return write_names(material)
     if name == "condensation":
         return write_groups(material)
+    if name == "summary":
+        return write_statements(material)
     return class_reader.answer(body)
 
 
@@ -62,6 +64,25 @@ def write_names(material: str) -> str:
             }
         )
     return json.dumps({"proposals": rows})
+
+
+def write_statements(material: str) -> str:
+    """Of each group the facts of its first wording in a sentence, where there are several."""
+    rows = []
+    for block in material.split("Group ")[1:]:
+        facts = [(int(n), *text.split(" | ")) for n, text in _LINE.findall(block)]
+        _, head, wording, _ = facts[0]
+        said = [(number, tail) for number, _, verb, tail in facts if verb == wording]
+        told = f"{head} {wording} {' and '.join(tail for _, tail in said)}"
+        rows.append(
+            {
+                "group": int(block.partition(":")[0]),
+                "thought": f"{len(said)} facts have one wording.",
+                "statement": told if len(said) > 1 else "",
+                "facts": [number for number, _ in said] if len(said) > 1 else [],
+            }
+        )
+    return json.dumps({"groups": rows})
 
 
 def make_name(wording: str) -> str:

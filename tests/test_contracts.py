@@ -39,6 +39,7 @@ TABLES = {
     "proposals",
     "condensed",
     "contradictions",
+    "statements",
     "vectors",
     "rejects",
 }

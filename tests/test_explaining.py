@@ -1,5 +1,6 @@
 """What `ask --explain` says to someone who has read nothing about the method."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -48,6 +49,14 @@ def test_the_question_comes_first_with_what_was_recognised_in_it() -> None:
     assert lines[0].startswith("Question  Where was Ada Lovelace born?")
     assert "names that the pyramid knows: Ada Lovelace" in lines[1]
     assert "asks for: a place" in lines[2]
+
+
+def test_a_statement_that_cites_a_fact_stands_below_the_answer_or_beside_the_nearest() -> None:
+    told = "Ada Lovelace was born and lived in London"
+    context = (replace(ANSWERED.context[0], statement=told),)
+    assert f"in short: {told}" in explain(replace(ANSWERED, context=context))
+    nearest = explain(replace(ANSWERED, text="", context=context))
+    assert f"Ada Lovelace was born in London (in short: {told})" in nearest
 
 
 def test_layers_stand_in_the_order_in_which_they_were_asked_with_query_and_findings() -> None:

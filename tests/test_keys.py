@@ -177,8 +177,9 @@ def users_of_library(name: str) -> set[str]:
 NOT_FLIPPED = {
     ("extract", "language"),  # it has one value yet
     ("complete", "decisions"),  # the file stands in for its path
-    ("complete", "naming"),  # these two need a model: see below
+    ("complete", "naming"),  # these three need a model: see below
     ("condense", "mode"),
+    ("condense", "summarise"),
 }
 
 
@@ -254,7 +255,7 @@ def test_each_ingredient_changes_exactly_the_keys_that_depend_on_it(
 MODEL_SETTINGS = make_settings(
     cascade={step: "llm" for step in ("paraphrase", "entities", "relations", "disambiguation")},
     complete={"naming": "llm"},
-    condense={"mode": "llm"},
+    condense={"mode": "llm", "summarise": "llm"},
     llm={"provider": "openai", "model": "a-model"},
 )
 CASCADE = {"extract", "resolve"}
@@ -271,6 +272,7 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("cascade", {"examples": [EXAMPLE]}, {"extract"}),
     ("complete", {"naming": "rules"}, {"complete"}),
     ("condense", {"mode": "rules"}, {"condense"}),
+    ("condense", {"summarise": "none"}, {"condense"}),
     ("llm", {"model": "another"}, ALL),
     ("llm", {"temperature": 0.5}, ALL),
     ("llm", {"temperature": "default"}, ALL),

@@ -264,6 +264,7 @@ def test_every_port_is_known() -> None:
         "inducer",
         "namer",
         "condenser",
+        "summariser",
         "reader",
         "shapes",
         "min_confidence",

@@ -272,7 +272,7 @@ QUESTIONS = ["Who betrayed Lena Zorn?", "Which smuggler is Sir John Harlow?", "T
 EVERY_TRIPLE = "SELECT * WHERE { ?s ?p ?o }"
 FILTERED = (
     *("documents", "chunks", "claims", "mentions", "raw_triples", "triples", "entities"),
-    *("relations", "condensed", "instances", "additions", "proposals"),
+    *("relations", "condensed", "statements", "instances", "additions", "proposals"),
 )
 WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "contradictions", "vectors")
 
@@ -331,6 +331,7 @@ SURFACE: dict[str, Read] = {
     "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),
     "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
     "state_instance": lambda s, w: try_keys(s.state_instance, keys_of(w, "instances")),
+    "summarise_condensed": lambda s, w: try_keys(s.summarise_condensed, keys_of(w, "condensed")),
     "surface_forms": lambda s, w: s.surface_forms(keys_of(w, "entities")),
     "table": lambda s, w: [spell(s.table(name)) for name in FILTERED],
     "texts_of": lambda s, w: [

@@ -377,11 +377,14 @@ class CondenseSettings:
     """Condensation (PolyRAG §III-C); `docs/decisions/` argues the defaults.
 
     `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
+    `summarise`: `llm` has it say the facts of a subject near an anchor in a sentence that cites
+    them; one that they do not bear out is refused.
     `neighbours`: wordings that are linked to an anchor, at most.
     `anchor_similarity`: cosine from which a wording is near an anchor.
     """
 
     mode: Maker = "rules"
+    summarise: Literal["none", "llm"] = "none"
     neighbours: Count = 200
     anchor_similarity: Share = 0.65
 
@@ -483,6 +486,7 @@ class Settings:
             or self.induce.mode != "rules"
             or self.complete.naming == "llm"
             or self.condense.mode == "llm"
+            or self.condense.summarise == "llm"
         )
 
     def with_operations(self, other: "Settings") -> "Settings":

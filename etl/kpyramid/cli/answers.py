@@ -124,6 +124,8 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
         lines.append(_indent(Text(chance, "dim")))
         lines += _show_places(answer)
+        for told in [item.statement for item in answer.context if item.statement][:_MOST_SHOWN]:
+            lines.append(_indent(Text.assemble(("in short: ", "dim"), told)))
     lines.append(Text(""))
     lines.append(Text(_close(answer), "dim"))
     return lines

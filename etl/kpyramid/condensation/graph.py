@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
 from kpyramid.graph.synonyms.meaning import Frame, read_frame
 from kpyramid.ontology.literals import parse_literal
@@ -15,12 +16,31 @@ from kpyramid.ontology.names import XSD
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One fact in words; `key` names it, `tail` is an entity's name or a literal."""
+    """One fact in words; `key` names it, `tail` is an entity's name or a literal.
+
+    `qualifiers`: role and value of each circumstance that a statement about it must tell.
+    """
 
     key: str
     head: str
     relation: str
     tail: str
+    qualifiers: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values of its qualifiers."""
+        return tuple(value for _, value in self.qualifiers)
+
+    @property
+    def held(self) -> str:
+        """What qualifies it, to stand behind its words."""
+        return f" ({'; '.join(write_qualifiers(self.qualifiers))})" if self.qualifiers else ""
+
+    @property
+    def text(self) -> str:
+        """All of it, on one line."""
+        return f"{self.head} {self.relation} {self.tail}{self.held}"
 
 
 @dataclass(frozen=True, slots=True)

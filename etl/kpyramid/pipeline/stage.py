@@ -141,10 +141,10 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=6,
+        version=7,
         reads=("entities", "relations", "triples", "proposals"),
-        writes=("condensed", "contradictions", "vectors", "rejects"),
-        ports=("settings", "schema", "embedder", "condenser"),
+        writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
+        ports=("settings", "schema", "embedder", "condenser", "summariser"),
         libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
     ),

@@ -4,6 +4,7 @@ The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluatio
 """
 
 from kpyramid.completion.task import TASK as NAMING
+from kpyramid.condensation.statements import TASK as SUMMARY
 from kpyramid.condensation.task import TASK as CONDENSATION
 from kpyramid.extraction.cascade import (
     disambiguation,
@@ -29,6 +30,7 @@ TASKS: tuple[Task[..., object], ...] = (
     *POPULATION.values(),
     NAMING,
     CONDENSATION,
+    SUMMARY,
     sparql.TASK,
     sufficiency.TASK,
     reading.READ,

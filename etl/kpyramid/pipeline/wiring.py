@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
+from kpyramid.condensation.statements import Summariser
 from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
@@ -249,7 +250,17 @@ class Ports:
     @cached_property
     def condenser(self) -> Condenser | None:
         """f_con by a language model, batch by batch of wordings that the rules left apart."""
-        return Condenser(self.model.caller, *self._batching) if self.model else None
+        if self.model is None or self.settings.condense.mode != "llm":
+            return None
+        return Condenser(self.model.caller, *self._batching)
+
+    @cached_property
+    def summariser(self) -> Summariser | None:
+        """Statements by a language model, batch by batch of facts of one subject and anchor."""
+        if self.model is None or self.settings.condense.summarise != "llm":
+            return None
+        foresees = isinstance(self._opener, Looker)
+        return Summariser(self.model.caller, *self._batching, foresees)
 
     def describe_model(self) -> dict[str, JsonValue]:
         """What a language model was asked, as a stage's mark says it; empty without one."""
@@ -353,6 +364,7 @@ def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
         schema=ports.schema,
         embedder=ports.embedder,
         condenser=ports.condenser,
+        summariser=ports.summariser,
     )
 
 

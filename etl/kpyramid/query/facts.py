@@ -144,6 +144,18 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
     return Item(*own, sure, fact.qualifiers, standard)
 
 
+def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) -> tuple[Item, ...]:
+    """Facts with their scores as context; each statement that cites some stands with the first."""
+    told: set[str] = set()
+    items = []
+    for fact, score in scored:
+        item = state_item(fact, snapshot, score)
+        statement = snapshot.summarise_condensed(fact.condensed_id)
+        items.append(replace(item, statement="" if statement in told else statement))
+        told.add(statement)
+    return tuple(items)
+
+
 # Which end of a relation a question asks for, where its grammar says so.
 
 _OF = frozenset("of for by to in".split())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, find_facts, state_item
+from kpyramid.query.facts import NearFact, find_facts, state_items
 from kpyramid.query.types import Answer, Outcome, Step
 
 
@@ -26,7 +26,7 @@ def read_facts(
     asked: QuestionAnalysis, facts: Sequence[NearFact], which: str, decisions: Decisions
 ) -> Answer:
     """The answer that a reader finds in facts, with one step of the graph in its trace."""
-    items = tuple(state_item(fact, asked.snapshot, fact.cosine) for fact in facts)
+    items = state_items(((fact, fact.cosine) for fact in facts), asked.snapshot)
     if not items:
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, f"no fact {which}"),))
     reading = decisions.read(asked, items)

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
-from kpyramid.query.facts import find_facts, state_item
+from kpyramid.query.facts import find_facts, state_items
 from kpyramid.query.members import ask_members
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
@@ -148,7 +148,7 @@ def _ask_graph(
     judged = decisions.judge_facts(asked, facts, sufficient)
     # A model that judges says nothing of single facts: they keep the order of their cosines.
     scores = judged.chances or {fact: fact.cosine for fact in facts}
-    items = tuple(state_item(fact, asked.snapshot, scores.get(fact, 0.0)) for fact in facts)
+    items = state_items(((fact, scores.get(fact, 0.0)) for fact in facts), asked.snapshot)
     answer = None
     if judged.enough:
         answer = _take_facts(asked, judged, items, decisions, way, literal=mode != "best")

@@ -6,7 +6,7 @@ from typing import Any
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
-from kpyramid.query.facts import rank_facts, state_item
+from kpyramid.query.facts import rank_facts, state_items
 from kpyramid.query.passages import Path, find_connected
 from kpyramid.query.types import Item
 from kpyramid.snapshot.search import one_thread
@@ -103,7 +103,7 @@ def retrieve(
             raise InputError(f"{name} = {cut_value(value)}: pass a whole number, 0 or more")
     asked = analyse(question, snapshot, candidates)
     rated = rank_facts(asked)
-    found = tuple(state_item(one.fact, snapshot, one.chance) for one in rated[:facts])
+    found = state_items(((one.fact, one.chance) for one in rated[:facts]), snapshot)
     starts = tuple(item for item in found if item.score >= LEAST)[:CARRIED]
     near, paths = retrieve_passages(asked, passages, starts)
     documents = {place.document_id for item in near for place in item.evidence}

@@ -16,7 +16,7 @@ from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names
 from kpyramid.query.branches import list_branches, rate_chains
 from kpyramid.query.chains import RatedPath, charge, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, state_item
+from kpyramid.query.facts import NearFact, state_items
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -82,7 +82,7 @@ def ask_rok(
     chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
     context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
-    context += [state_item(fact, asked.snapshot, fact.cosine) for fact in kept]
+    context += state_items(((fact, fact.cosine) for fact in kept), asked.snapshot)
     which = (
         f"{len(main)} of {len(found)} paths of at most {hops} hops between {len(rows)} key "
         f"entities, and {branch.note}"

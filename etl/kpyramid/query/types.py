@@ -65,7 +65,7 @@ class Item:
     `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
     `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
     where and how it holds, as `time: 2019`; `standard` is the fact by its standard relation,
-    where that is not in its words.
+    where that is not in its words, `statement` what it and other facts of its subject say together.
     """
 
     key: str
@@ -76,11 +76,13 @@ class Item:
     confidence: float | None = None
     qualifiers: tuple[str, ...] = ()
     standard: str = ""
+    statement: str = ""
 
     @property
     def told(self) -> str:
-        """Its words, and what they are by the standard relation."""
-        return f"{self.text} [{self.standard}]" if self.standard else self.text
+        """Its words, what they are by the standard relation, and the statement that cites it."""
+        told = f"{self.text} [{self.standard}]" if self.standard else self.text
+        return f"{told} (in short: {self.statement})" if self.statement else told
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from kpyramid.query.anchors import Anchors, link_names
 from kpyramid.query.chains import charge, choose_fitting, rate_paths, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.depths import DISTANCE, MATCHES, WIDTH, Search
-from kpyramid.query.facts import NearFact, state_item
+from kpyramid.query.facts import NearFact, state_items
 from kpyramid.query.types import Answer, Item, Outcome, Step
 
 ENTITIES = 5
@@ -224,5 +224,5 @@ def _reason(
 
 def _show_kept(search: Search) -> tuple[Item, ...]:
     """The union of what each depth kept, in that order."""
-    snapshot = search.asked.snapshot
-    return tuple(state_item(fact, snapshot, fact.cosine) for fact in search.kept.values())
+    kept = ((fact, fact.cosine) for fact in search.kept.values())
+    return state_items(kept, search.asked.snapshot)

@@ -111,6 +111,9 @@ def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
         at = facts.column_names.index(name)
         facts = facts.set_column(at, facts.schema.field(name), column)
     _write_table(folder, "condensed", facts)
+    said = store.table("statements")
+    gone = _is_in(said["anchor"], [p.iri for p in added])
+    _write_table(folder, "statements", said.filter(pc.invert(gone)))
     table = _filter_instances(store)
     _write_table(folder, "instances", table)
     names = map_column(store.table("entities"), "entity_id", "name")
@@ -150,6 +153,7 @@ def _remove_condensation(store: Store, folder: Path) -> None:
         }
     )
     _write_table(folder, "condensed", table)
+    _write_table(folder, "statements", load_contracts()["statements"].build([]))
 
 
 def _name_facts(triples: pa.Table) -> list[str]:

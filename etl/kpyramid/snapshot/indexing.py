@@ -206,6 +206,7 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         "standard": combine(facts["standard_relation"]),
         "standard_head": find_places(facts["standard_head_id"], entities).astype(np.int32),
         "standard_tail": find_places(facts["standard_tail_id"], entities).astype(np.int32),
+        "statement": _find_statements(tables).astype(np.int32),
         "qualifiers": pa.array(
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),
@@ -223,6 +224,27 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         .to_lists(count),
         **_list_places(count, to_claims, claims, chunk_of_claim),
     }
+
+
+def _cite(tables: Tables) -> Links:
+    """From the statements to the condensed facts that they cite."""
+    keys = tables["condensed"]["condensed_id"]
+    return Links.from_column(tables["statements"]["condensed_ids"], keys)
+
+
+def _find_statements(tables: Tables) -> Numbers:
+    """For each condensed fact the row of the statement that cites it; -1 where none does."""
+    found = np.full(tables["condensed"].num_rows, -1)
+    cited = _cite(tables)
+    found[cited.targets] = cited.owners
+    return found
+
+
+def list_statements(tables: Tables) -> dict[str, Any]:
+    """Columns of the statements: key, words, anchor, rows of the condensed facts they cite."""
+    statements = tables["statements"]
+    own = {name: combine(statements[name]) for name in ("statement_id", "text", "anchor")}
+    return {**own, "facts": _cite(tables).to_lists(statements.num_rows)}
 
 
 def _link_statements(tables: Tables) -> Links:
@@ -469,11 +491,12 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 7
+VERSION = 8
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
     *("entities", "relations", "triples", "instances", "condensed"),
+    "statements",
 )
 """Tables that are read whole; of `vectors` the rows of what is searched."""
 _SAYS_WHERE = frozenset(
@@ -514,6 +537,7 @@ def build_index(
         "name_words": list_name_words(names),
         "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
         "instances": list_instances(tables),
+        "statements": list_statements(tables),
         "qualifiers": list_qualifiers(tables),
         **list_forms(tables),
     }

@@ -377,6 +377,22 @@ class ScopedView(View):
         united = unite_qualifiers(read_qualifiers(own), read_qualifiers(whole))
         return tuple(write_qualifiers(united))
 
+    def shows_statement(self, row: int) -> bool:
+        """See `View`: when all facts that it cites are seen, in the words that it was made of."""
+        if row < 0:
+            return False
+        cited = self.rows("statements").list_of("facts", row).tolist()
+        if not self.mask("condensed")[cited].all():
+            return False
+        hidden = self.rows("statements").value("anchor", row) in self._hidden_terms
+        return not hidden and all(self._tells_whole(fact) for fact in cited)
+
+    def _tells_whole(self, fact: int) -> bool:
+        """Whether a fact that is seen has the words that it has for who sees everything."""
+        whole = View(self._store)
+        same = self.state_fact(fact) == whole.state_fact(fact)
+        return same and self.qualify_fact(fact) == whole.qualify_fact(fact)
+
     def count_support(self, row: int) -> int:
         """See `View`."""
         return int(self._documents[self.rows("condensed").list_of("documents", row)].sum())
@@ -547,6 +563,11 @@ class ScopedView(View):
             "anchor": None if hidden else row["anchor"],
             "anchor_class": None if hidden else row["anchor_class"],
         }
+
+    def _filter_statements(self, whole: pa.Table) -> pa.Table:
+        return whole.filter(
+            pa.array([self.shows_statement(row) for row in range(whole.num_rows)], pa.bool_())
+        )
 
     def _filter_instances(self, whole: pa.Table) -> pa.Table:
         rows = whole.filter(pa.array(self._instances))
@@ -746,12 +767,13 @@ _FILTERS: Mapping[str, Callable[[ScopedView, pa.Table], pa.Table]] = {
     "entities": ScopedView._filter_entities,
     "relations": ScopedView._filter_relations,
     "condensed": ScopedView._filter_condensed,
+    "statements": ScopedView._filter_statements,
     "instances": ScopedView._filter_instances,
     "additions": ScopedView._filter_additions,
     "proposals": ScopedView._filter_proposals,
 }
 """How a table is divided. One that is not here is read by whoever sees everything."""
-_BY_CLASS = frozenset({"chunks", "condensed", "instances", "additions"})
+_BY_CLASS = frozenset({"chunks", "condensed", "statements", "instances", "additions"})
 """Tables that are divided by classes as well."""
 
 

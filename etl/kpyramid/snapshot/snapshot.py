@@ -337,6 +337,14 @@ class Snapshot:
         """
         return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
 
+    def summarise_condensed(self, condensed_id: str) -> str:
+        """What a fact and others of its subject say together; empty where no statement cites it.
+
+        Raises:
+            KeyError: the id is unknown.
+        """
+        return self._view.summarise_fact(self._view.locate("condensed", condensed_id))
+
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
         """For each of some facts how well it is supported.
 

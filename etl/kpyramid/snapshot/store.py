@@ -28,7 +28,7 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 6
+FORMAT = 7
 """Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched."""
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"

@@ -156,6 +156,15 @@ class View:
         _, name, _, relation, _, own, _ = self.state_fact(row)
         return "" if said == (name, relation, own) else " ".join(said)
 
+    def summarise_fact(self, row: int) -> str:
+        """The statement that cites a condensed fact; empty where none does."""
+        at = int(self.rows("condensed").numbers("statement")[row])
+        return str(self.rows("statements").value("text", at)) if self.shows_statement(at) else ""
+
+    def shows_statement(self, row: int) -> bool:
+        """Whether a statement is seen; -1 is none."""
+        return row >= 0
+
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """What qualifies a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))

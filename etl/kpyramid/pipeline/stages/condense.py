@@ -26,25 +26,26 @@ from kpyramid.condensation.merging import (
     list_compared,
 )
 from kpyramid.condensation.standard import Standard, name_relations
-from kpyramid.documents.qualifiers import list_values, unite_qualifiers
+from kpyramid.condensation.statements import Group, Summariser, Summary
+from kpyramid.documents.qualifiers import DOCUMENT, list_values, unite_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.keys import content_id
+from kpyramid.llm.caller import Loss
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.graph import find_rows
 from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.pipeline.stages.tables import (
-    Row,
     build_rejects,
     build_vectors,
     make_reject,
     state_facts,
 )
 from kpyramid.settings import CondenseSettings
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import load_contracts, map_column
 
 
 def run(
@@ -57,8 +58,11 @@ def run(
     schema: Schema,
     embedder: Embedder,
     condenser: Condenser | None,
+    summariser: Summariser | None,
 ) -> dict[str, pa.Table]:
-    """`condensed` with its `vectors`, `contradictions`, and `rejects` of what a model left open.
+    """`condensed` with its `vectors`, `contradictions`, a model's `statements`, and `rejects`.
+
+    Rejects are what a model left open, and statements of its that were refused.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -70,29 +74,87 @@ def run(
     comparer.prepare(list_compared(graph))
     stated = _find_stated(graph, schema)
     made = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
-    rejects: list[Row] = []
+    losses: list[Loss] = []
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
         asked = list_neighbourhoods(graph, made, ids, schema)
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
-        rejects = [
-            make_reject("condense", loss.reason, loss.key, loss.detail) for loss in answer.losses
-        ]
+        losses += answer.losses
     standards = name_relations(graph, linked, stated, schema, comparer)
     found = find_contradictions(graph, made, stated, standards, schema)
     keys, condensed = _build_condensed(triples, entities, graph, made, linked, standards)
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
     del graph, linked, made
+    summaries: list[Summary] = []
+    # What waits for an answer may still merge facts: they are not paid for before.
+    if summariser and (summariser.foresees or not any(loss.reason in _WAITING for loss in losses)):
+        groups = _group_facts(condensed, contradictions, entities, relations, schema, comparer)
+        summaries, refused = summariser.summarise(groups)
+        losses += refused
     return {
         "condensed": condensed,
         "contradictions": contradictions,
         "vectors": build_vectors(
             "condensed", condensed["condensed_id"].to_pylist(), texts, embedder
         ),
-        "rejects": build_rejects(rejects),
+        "statements": _build_statements(summaries),
+        "rejects": build_rejects(
+            make_reject("condense", loss.reason, loss.key, loss.detail) for loss in losses
+        ),
     }
+
+
+_WAITING = frozenset({"llm_pending", "llm_deferred"})
+
+
+def _group_facts(
+    condensed: pa.Table,
+    contradictions: pa.Table,
+    entities: pa.Table,
+    relations: pa.Table,
+    schema: Schema,
+    comparer: Comparer,
+) -> list[Group]:
+    """The facts of each subject near each anchor, where there are several.
+
+    Without those that are denied, possible only, or against others: beside them a sentence in
+    their words could say what none of them says.
+    """
+    name = map_column(entities, "entity_id", "name")
+    verb = map_column(relations, "relation_id", "name")
+    doubtful = pc.is_in(
+        condensed["condensed_id"], value_set=pc.list_flatten(contradictions["condensed_ids"])
+    )
+    asked = condensed.filter(pc.and_(pc.is_valid(condensed["anchor"]), pc.invert(doubtful)))
+    held: dict[tuple[str, str], list[Statement]] = defaultdict(list)
+    for row in asked.to_pylist():
+        wording = verb[row["relation_id"]]
+        read = comparer.read(wording)
+        if not (read.modal or read.negated):
+            tail = name[row["tail_id"]] if row["tail_id"] else row["literal"]
+            told = tuple(pair for pair in row["qualifiers"] if pair[0] != DOCUMENT)
+            fact = Statement(row["condensed_id"], name[row["head_id"]], wording, tail, told)
+            held[row["head_id"], row["anchor"]].append(fact)
+    return [
+        Group(head, anchor, schema.property_by_iri[anchor].label, tuple(facts))
+        for (head, anchor), facts in sorted(held.items())
+        if len(facts) > 1
+    ]
+
+
+def _build_statements(made: Sequence[Summary]) -> pa.Table:
+    return load_contracts()["statements"].build(
+        {
+            "statement_id": content_id("statement", s.group.head_id, s.group.anchor, *s.keys),
+            "head_id": s.group.head_id,
+            "anchor": s.group.anchor,
+            "text": s.text,
+            "condensed_ids": list(s.keys),
+        }
+        for s in made
+    )
 
 
 def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:

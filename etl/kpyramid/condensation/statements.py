@@ -1,0 +1,282 @@
+"""The other half of f_con: what the facts of a subject near an anchor say together, in a sentence.
+
+A model writes it and cites facts by number; what they do not bear out by rules is refused.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+from kpyramid.condensation.graph import Statement
+from kpyramid.documents.words import ARTICLES, list_plain_words, stem_words
+from kpyramid.extraction.cascade.prompts import write_json
+from kpyramid.keys import JsonValue
+from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import GUARD, Expected, Strict, Task, flatten, strict_schema
+from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+
+_CHARACTERS = 300
+"""Of a fact that a prompt shows; one that is longer is not summarised."""
+_MOST = 12
+"""Facts that one statement may cite: those of a subject with more are shared out evenly."""
+_FACTS = 40
+"""Numbered facts in a request, about: some 1,000 tokens."""
+_SILENT = ARTICLES | frozenset("and at in of on".split())
+"""Words that a statement may add. Every other one, `not`, `was` and `by` too, is of the facts."""
+_MARKS = frozenset(" .,;:'’()-–")
+"""Marks that it may add."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Facts of one subject near one anchor, two or more; `about` is the anchor's label."""
+
+    head_id: str
+    anchor: str
+    about: str
+    facts: tuple[Statement, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is about, for people."""
+        return f"{self.facts[0].head}: {self.about}"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A statement that its facts bear out; `keys` are those of the facts that it cites, sorted."""
+
+    group: Group
+    text: str
+    keys: tuple[str, ...]
+
+
+def cut_groups(group: Group) -> Iterator[Group]:
+    """The facts of a group that can be shown, in groups of at most 12; of one alone none."""
+    facts = sorted(
+        (fact for fact in group.facts if len(flatten(fact.text, _CHARACTERS + 1)) <= _CHARACTERS),
+        key=lambda fact: (fact.relation, fact.tail, fact.key),
+    )
+    if len(facts) > 1:
+        count = math.ceil(len(facts) / _MOST)
+        for first, last in pairwise(len(facts) * at // count for at in range(count + 1)):
+            yield Group(group.head_id, group.anchor, group.about, tuple(facts[first:last]))
+
+
+@dataclass(frozen=True, slots=True)
+class Summariser:
+    """Writes statements for groups of facts; `concurrency` calls at a time.
+
+    `foresees`: in a plan, it goes on where facts are still to be merged.
+    """
+
+    asker: Asker
+    domain: str
+    language: str
+    max_tokens: int
+    concurrency: int
+    foresees: bool = False
+
+    def summarise(self, groups: Sequence[Group]) -> tuple[list[Summary], list[Loss]]:
+        """The statements that are borne out, and what was refused or got no answer.
+
+        Raises:
+            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+        """
+        parts = [part for group in groups for part in cut_groups(group)]
+        batches = list(
+            cut_batches(parts, name=_identify, weigh=lambda g: len(g.facts), size=_FACTS)
+        )
+        questions = []
+        for batch in batches:
+            request = ask_for_statements(
+                batch, domain=self.domain, language=self.language, max_tokens=self.max_tokens
+            )
+            questions.append((request, partial(parse_statements, batch=batch)))
+        found: list[Summary] = []
+        losses: list[Loss] = []
+        answers = ask_all(self.asker, questions, self.concurrency)
+        for batch, answer in zip(batches, answers, strict=True):
+            if isinstance(answer, Failure):
+                detail = f"{answer.detail}; not summarised: {'; '.join(g.name for g in batch)}"
+                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                continue
+            for at, group in enumerate(batch):
+                if at not in answer:
+                    detail = "the reply leaves it out; not summarised"
+                    losses.append(Loss("llm_invalid", group.name, detail))
+                elif answer[at].text:
+                    made = verify_statement(answer[at], group)
+                    if isinstance(made, Summary):
+                        found.append(made)
+                    else:
+                        losses.append(made)
+        return found, losses
+
+
+def _identify(group: Group) -> str:
+    return str((group.head_id, group.anchor, [fact.key for fact in group.facts]))
+
+
+# What bears a statement out.
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A statement as a model gives it; `cited` are places in its group's facts, -1 beside them."""
+
+    text: str
+    cited: tuple[int, ...]
+
+
+def verify_statement(claimed: Claimed, group: Group) -> Summary | Loss:
+    """The statement if the facts that it cites bear it out, else why they do not.
+
+    It cites two facts or more of its group and no other (`llm_uncited`), has no word, number or
+    mark that none of them has (`llm_unsupported`), leaves none of their ends and qualifiers out
+    (`llm_incomplete`), and is no longer than they are together (`llm_longer`). Words are compared
+    by their stems. Their order is not: facts of one relation in both directions are not told apart.
+    """
+
+    def refuse(reason: str, detail: str) -> Loss:
+        return Loss(f"llm_{reason}", group.name, f"{detail}: {claimed.text}")
+
+    if -1 in claimed.cited or len(claimed.cited) < 2:
+        return refuse("uncited", "it does not cite two or more of its own facts and no other")
+    cited = [group.facts[at] for at in claimed.cited]
+    told = "; ".join(fact.text for fact in cited)
+    known = _list_stems(told)
+    if strange := sorted(_list_stems(claimed.text) - known - _SILENT):
+        return refuse("unsupported", f"no fact that it cites says {', '.join(strange)}")
+    signs = {c for c in claimed.text if not c.isalnum()}
+    if signs := signs - _MARKS - set(told):
+        return refuse("unsupported", f"no fact that it cites has {' '.join(sorted(signs))}")
+    ends = " ; ".join(part for fact in cited for part in (fact.head, fact.tail, *fact.values))
+    if left := sorted(_list_stems(ends) - _list_stems(claimed.text) - _SILENT):
+        return refuse("incomplete", f"it cites facts and leaves out {', '.join(left)}")
+    if len(claimed.text) > len(told):
+        return refuse("longer", "it is longer than the facts")
+    return Summary(group, claimed.text, tuple(sorted(fact.key for fact in cited)))
+
+
+def _list_stems(text: str) -> frozenset[str]:
+    return frozenset(stem_words(list_plain_words(text)))
+
+
+# The task.
+
+_INSTRUCTIONS = """\
+You condense a knowledge graph about {domain} matters; its texts are in {language}.
+{guard}
+It holds groups of numbered facts: subject | wording | object, and in brackets when or how it \
+holds. The facts of a group have one subject, and lie near one property of an ontology. Say the \
+facts of each group more concisely, in one sentence. Nothing that was said may be lost, and \
+nothing may be added.
+Think step by step, group by group:
+1. Which facts can be told together? Leave out those that cannot, and do not cite them.
+2. Name the subject once, then every object of the facts that you cite, with when or how it holds.
+3. Use words of these facts alone, beside `a`, `the`, `and`, `of`, `in`, `on` and `at`: no other \
+word, name or number, even if you know better.
+4. Keep who does what to whom: where subjects and objects change places, write no sentence.
+5. The sentence is shorter than the facts.
+Reply with JSON only, one entry per group, in order: the number of the group; thought: your steps \
+in 20 words or less; statement: the sentence, "" if there is none; facts: the numbers of the facts \
+that it says, two or more, or [].
+Example
+{example}
+Reply: {reply}"""
+_EXAMPLE = """\
+Group 1: employer
+1. Ida Holm | is with | Lund Institute
+2. Ida Holm | works in | Lund Institute
+3. Ida Holm | works for | Oslo Museum (time: 2019)
+
+Group 2: rival
+4. Per Lund | sued | Blue Harbour
+5. Per Lund | was sued by | Clara Zorn"""
+_REPLY: JsonValue = {
+    "groups": [
+        {
+            "group": 1,
+            "thought": "All say where Ida works; 3 with its year.",
+            "statement": "Ida Holm works in Lund Institute and for Oslo Museum in 2019.",
+            "facts": [1, 2, 3],
+        },
+        {
+            "group": 2,
+            "thought": "Per sues in one and is sued in the other.",
+            "statement": "",
+            "facts": [],
+        },
+    ]
+}
+
+
+class _Row(Strict):
+    group: int
+    thought: str
+    statement: str
+    facts: list[int]
+
+
+class _Reply(Strict):
+    groups: list[_Row]
+
+
+def ask_for_statements(
+    batch: Sequence[Group], *, domain: str, language: str, max_tokens: int
+) -> Request:
+    """The request for a batch of groups."""
+    lines: list[str] = []
+    number = 0
+    for at, group in enumerate(batch, 1):
+        lines += ["", f"Group {at}: {flatten(group.about, _CHARACTERS)}"]
+        for fact in group.facts:
+            number += 1
+            shown = " | ".join((fact.head, fact.relation, fact.tail)) + fact.held
+            lines.append(f"{number}. {flatten(shown, 2 * _CHARACTERS)}")
+    system = _write_system(domain, language)
+    return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
+
+
+def _write_system(domain: str, language: str) -> str:
+    return _INSTRUCTIONS.format(
+        domain=domain, language=language, guard=GUARD, example=_EXAMPLE, reply=write_json(_REPLY)
+    )
+
+
+def parse_statements(content: str, batch: Sequence[Group]) -> Mapping[int, Claimed]:
+    """What the reply says, by a group's place in the batch; groups may be missing.
+
+    Raises:
+        ReplyError: it is no JSON of the schema, or names a group that there is not.
+    """
+    places = [(at, place) for at, group in enumerate(batch) for place in range(len(group.facts))]
+    found: dict[int, Claimed] = {}
+    for row in parse_json(content, _Reply).groups:
+        if not 0 < row.group <= len(batch):
+            raise ReplyError(FailureKind.INVALID, f"there is no group {row.group}")
+        own = {number: at for number, (g, at) in enumerate(places, 1) if g == row.group - 1}
+        cited = sorted({own.get(number, -1) for number in row.facts})
+        found.setdefault(row.group - 1, Claimed(" ".join(row.statement.split()), tuple(cited)))
+    return found
+
+
+TASK = Task(
+    name="summary",
+    version=1,
+    stage="condense",
+    reply=_Reply,
+    parse=parse_statements,
+    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    is_asked=lambda settings: settings.condense.summarise == "llm",
+    shaping=(
+        *(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, strict_schema(_Reply)),
+        *(_CHARACTERS, _MOST, _FACTS),
+    ),
+    # On the demo 359 facts of 142 groups, of 204 chunks; elsewhere a sixth of that at most.
+    expected=Expected(reply=1.0, per_chunk=0.05, characters=2_500, spread=(0.0, 4.0)),
+)
