@@ -370,7 +370,7 @@ def test_earlier_entries_are_named_by_number_or_day(tmp_path: Path) -> None:
     }.items():
         assert resolve_ref(warehouse, name) == expected, name
     for name in ("main@4", "main@2025-12-31"):
-        with pytest.raises(InputError, match=r"has 4 entries.*kpyramid log main"):
+        with pytest.raises(InputError, match=r"first entry of 4.*kpyramid log main"):
             resolve_ref(warehouse, name)
     for name in ("main@", "main@last", "main@-1", "main@{1}", "main@2026"):
         with pytest.raises(InputError, match="main@"):

@@ -186,10 +186,13 @@ class Relation:
 
 
 def find_related(
-    condition: Condition, kind: tuple[str, ...], snapshot: Snapshot
+    condition: Condition,
+    kind: tuple[str, ...],
+    snapshot: Snapshot,
+    relation: Relation | None = None,
 ) -> dict[str, Member]:
-    """The members by their keys, surest first."""
-    relation = Relation(condition.words, snapshot)
+    """The members by their keys, surest first; `relation` is that of the words, read before."""
+    relation = relation or Relation(condition.words, snapshot)
     gathered = _Gathered(condition.anchor, kind, relation, snapshot)
     gathered.read_ontology()
     gathered.read_facts()
@@ -507,7 +510,8 @@ def _count_between(
 
 def _is_name(text: str) -> bool:
     words = text.split()
-    return 0 < len(words) <= _LONGEST and (text[0].isupper() or text[0].isdigit())
+    begins = text[0].isupper() or (text[0].isdigit() and not words[-1].islower())
+    return 0 < len(words) <= _LONGEST and begins
 
 
 def _is_plain(text: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from kpyramid.answering.reader import read
 from kpyramid.answering.sparql import ask_by_rules
+from kpyramid.answering.structure import ask_sets
 from kpyramid.answering.verification import verify_places
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Found, Judgement, Verification
@@ -25,7 +26,7 @@ from kpyramid.query.facts import (
     rate_singles,
 )
 from kpyramid.query.options import read_number
-from kpyramid.query.types import Item, Reading
+from kpyramid.query.types import Answer, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -53,6 +54,10 @@ class Rules:
     """The decisions of `kpyramid.query.decisions.Decisions` by rules: no model is asked."""
 
     walker = None
+
+    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
+        """See `Decisions`."""
+        return ask_sets(asked)
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""

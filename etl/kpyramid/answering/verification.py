@@ -274,7 +274,8 @@ def verify_places(
     if kind and is_list and all(_says_kind(c, kind.kind, citations) for c in choices):
         return SUPPORTED
     members = read_set(asked) if len(choices) > 1 and not asked.candidates else None
-    if members and all(_names_both(choice, members, citations) for choice in choices):
+    named = members.conditions if members else ()
+    if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
     verified = [

@@ -102,8 +102,8 @@ def tag(
         print_found({"tag": name, "snapshot": was, "removed": True}, [words])
         return
     identifier = resolve_ref(place, snapshot)
-    make(place, name, identifier, at=_name_now())
-    words = f"Tag {name} is at snapshot {identifier} and stays there."
+    made = make(place, name, identifier, at=_name_now())
+    words = f"Tag {name} {'is' if made else 'was already'} at snapshot {identifier}, and stays."
     print_found({"tag": name, "snapshot": identifier, "removed": False}, [words])
 
 

@@ -42,7 +42,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import list_entries, list_standing
+from kpyramid.storage.refs import list_entries, list_undone
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.runs import Run
 from kpyramid.storage.snapshots import read_manifest
@@ -91,11 +91,10 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
 
 def judge_standing(run: Run, snapshot: str) -> str:
     """Nobody rolled the ref back from this very snapshot: a build does not put it back."""
-    entries = list_entries(run.warehouse, run.ref)
-    if snapshot in {entry.snapshot for entry in entries} - {*list_standing(entries)}:
+    if snapshot in list_undone(list_entries(run.warehouse, run.ref)):
         return (
-            f"fail: ref {run.ref!r} was rolled back from this snapshot, and nothing changed "
-            f"since. To have it back: `kpyramid promote {run.ref} {snapshot}`"
+            f"fail: ref {run.ref!r} was rolled back from this snapshot. To have it back: "
+            f"`kpyramid promote {run.ref} {snapshot}`"
         )
     return "pass"
 

@@ -14,7 +14,7 @@ from kpyramid.query.decisions import (
     Verification,
 )
 from kpyramid.query.facts import NearFact, rate_best
-from kpyramid.query.types import Backends, Item, Reading
+from kpyramid.query.types import Answer, Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
 
@@ -30,6 +30,10 @@ class Chosen:
         # `kpyramid.answering` imports this module: by name, so that no import runs both ways.
         rules: Decisions = import_module("kpyramid.answering.rules").Rules()
         return rules
+
+    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
+        """See `Decisions`."""
+        return self._rules.ask_sets(asked)
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""

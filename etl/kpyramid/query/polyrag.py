@@ -10,7 +10,6 @@ one, unites what several layers found, and withholds what its citations do not s
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
@@ -88,7 +87,7 @@ def ask_polyrag(
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
     if mode == "best" and ontology and graph:
-        whole = (_ask_structure(asked) if text else None) or ask_members(asked)
+        whole = (decisions.ask_sets(asked) if text else None) or ask_members(asked)
         if whole:
             way.note(whole.trace[-1], 0, 0)
             return way.end(whole)
@@ -111,14 +110,6 @@ def ask_polyrag(
         return way.end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
     return way.end(_read_carried(asked, decisions, way))
-
-
-def _ask_structure(asked: QuestionAnalysis) -> Answer | None:
-    """The answer to a question about sets, by rules."""
-    # Rules live in a room that imports this one: by name, so that no import runs both ways.
-    structure = import_module("kpyramid.answering.structure")
-    found: Answer | None = structure.ask_structure(asked)
-    return found
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
     encode_entry,
+    find_entry,
     list_entries,
     list_numbers,
     list_refs,
@@ -164,6 +165,7 @@ def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
         IntegrityError: that snapshot is damaged.
     """
     require_movable(warehouse, ref)
+    find_entry(warehouse, ref)  # says which refs there are
     entries = list_entries(warehouse, ref)
     standing = list_standing(entries)
     if len(standing) < 2:

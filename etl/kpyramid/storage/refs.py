@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,6 @@ from kpyramid.storage.snapshots import SNAPSHOT_ID
 # with a checksum of its other fields; entries of earlier releases have none and are still read.
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:+.-]+)?")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
 _BEING_WRITTEN = re.compile(r"\..*\.tmp")
 
@@ -129,8 +129,8 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
         return entries[-1]
     if place.isdecimal():
         found = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
-    elif _DATE.fullmatch(place):
-        found = [entry for entry in entries if entry.at[: len(place)] <= place][-1:]
+    elif end := _read_end(place):
+        found = [entry for entry in entries if datetime.fromisoformat(entry.at) < end][-1:]
     else:
         raise InputError(
             f"{name!r}: after @ comes a number, such as {ref}@1 for the entry before, or a date, "
@@ -138,10 +138,20 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
         )
     if not found:
         raise InputError(
-            f"{name!r}: the log of {ref!r} has {len(entries)} entries, the first of "
-            f"{entries[0].at}; `kpyramid log {ref}` shows them"
+            f"{name!r}: the log of {ref!r} does not reach that far back, its first entry of "
+            f"{len(entries)} is of {entries[0].at}; `kpyramid log {ref}` shows them"
         )
     return found[0]
+
+
+def _read_end(place: str) -> datetime | None:
+    """When a day or a second ends, in UTC where it says no other zone; None for no such time."""
+    try:
+        start = datetime.fromisoformat(place)
+    except ValueError:
+        return None
+    start = start if start.tzinfo else start.replace(tzinfo=UTC)
+    return start + (timedelta(seconds=1) if "T" in place else timedelta(days=1))
 
 
 def list_standing(entries: Sequence[RefEntry]) -> list[str]:
@@ -157,6 +167,17 @@ def list_standing(entries: Sequence[RefEntry]) -> list[str]:
         if entry.action != "rollback" or not standing:
             standing.append(entry.snapshot)
     return standing
+
+
+def list_undone(entries: Sequence[RefEntry]) -> set[str]:
+    """The snapshots that a ref was rolled back from and that nobody promoted since."""
+    undone: set[str] = set()
+    for entry in entries:
+        if entry.action == "rollback" and entry.parent:
+            undone.add(entry.parent)
+        elif entry.action == "promote":
+            undone.discard(entry.snapshot)
+    return undone
 
 
 def list_logs(warehouse: Warehouse) -> list[Path]:

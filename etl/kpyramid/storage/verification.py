@@ -25,7 +25,7 @@ from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SUMS, list_fol
 def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
     """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
 
-    `created` is null for a snapshot that no ref was ever moved to. What is neither snapshot nor
+    `created` is null for a snapshot that no build moved a ref to. What is neither snapshot nor
     ref is left aside with a warning.
     """
     heads: dict[str, list[str]] = {}
@@ -34,9 +34,8 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
         entries = list_entries(warehouse, ref)
         heads.setdefault(entries[-1].snapshot, []).append(ref)
         for entry in entries:
-            if entry.action in {"rollback", "tag"}:
-                continue
-            committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
+            if entry.action == "build":
+                committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
     rows: list[dict[str, JsonValue]] = []
     for folder in sorted(
         list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
