@@ -60,7 +60,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
-                  "wrong_confident answered best strategies fitted_half other_half"),
+                  "wrong_confident answered best fitted_half other_half"),
     "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "

@@ -140,6 +140,8 @@ class Relation:
 
     def is_said_by(self, wording: str) -> bool:
         """Whether a wording says it: all its words, or one of the same meaning."""
+        if not wording.strip():
+            return False
         if wording not in self._known:
             lemmas = list_lemmas(wording) or frozenset(map(lemmatise, list_plain_words(wording)))
             said = bool(self._words) and all(

@@ -19,7 +19,6 @@ from kpyramid.snapshot.search import MOST_SHARED, hash_name
 from kpyramid.snapshot.store import Rows, Store
 from kpyramid.snapshot.view import LITERAL, PUBLIC, Scope, Statement, View
 from kpyramid.storage.layout import open_warehouse
-from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import resolve_ref
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ def hold_snapshot(
     if os.sep in ref:
         raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
     snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
+    from kpyramid.storage.leases import hold  # who only reads loads nothing that writes
+
     with hold(open_warehouse(snapshot.folder.parent.parent), snapshot.id):
         yield snapshot
 

@@ -50,8 +50,7 @@ def write_snapshot(
     manifest = canonical_json({**facts, "files": members})
     identifier = hash_bytes(manifest)[:SNAPSHOT_DIGITS]
     target = warehouse.snapshots / identifier
-    if target.exists():
-        _require_intact(target)
+    if _is_whole(target):
         return identifier
     hashes[MANIFEST] = hash_bytes(manifest)
     contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
@@ -69,9 +68,8 @@ def write_snapshot(
         try:
             folder.rename(target)
         except OSError:
-            if not target.exists():
+            if not _is_whole(target):
                 raise
-            _require_intact(target)
         sync_folder(warehouse.snapshots)
     return identifier
 
@@ -84,13 +82,18 @@ def _count_bytes(content: bytes | Path) -> int:
     return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
-def _require_intact(folder: Path) -> None:
-    problems = check_bytes(folder)
-    if problems:
+def _is_whole(folder: Path) -> bool:
+    """Whether a snapshot is there; gc may move it away while it is read."""
+    try:
+        problems = check_bytes(folder) if folder.exists() else []
+    except FileNotFoundError:
+        return _is_whole(folder)
+    if problems and folder.exists():
         raise IntegrityError(
             f"snapshot {folder} exists and is damaged: {'; '.join(problems[:5])}. Nothing was "
             "changed. Move that folder away and run the build again"
         )
+    return folder.exists()
 
 
 def commit(
