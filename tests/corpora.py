@@ -22,9 +22,10 @@ from kpyramid.ontology.validation.shapes import Shaped
 from kpyramid.pipeline import cache as cached
 from kpyramid.pipeline import gates, wiring
 from kpyramid.pipeline.build import BuildOutcome, build
+from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.contracts import load_contracts, read_table
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import StageMark
 
 ROOT = Path(__file__).parent.parent
@@ -140,6 +141,18 @@ def write_corpus(folder: Path, texts: Mapping[str, str] = TEXTS) -> Path:
     for name, text in texts.items():
         (folder / name).write_text(text, "utf-8")
     return folder
+
+
+def open_told(name: str, texts: Mapping[str, str]) -> Snapshot:
+    """The pyramid of some texts, built once in a test run under a name; for reading only."""
+
+    def make(folder: Path) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            pass_gates(patch)
+            corpus = write_corpus(folder / "corpus", texts)
+            build(corpus, open_warehouse(folder / "warehouse"), Settings())
+
+    return open_snapshot("main", share(name, make) / "warehouse")
 
 
 def make_settings(**sections: Mapping[str, object]) -> Settings:

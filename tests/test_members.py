@@ -1,18 +1,13 @@
 """Kinds, roles and directions: what an invented corpus says, and what it does not."""
 
-from pathlib import Path
-
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.pipeline.build import build
-from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Answer, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.members import read_kind
 from kpyramid.query.types import Outcome, Question
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import pass_gates, share, write_corpus
+from tests.corpora import open_told
 
 TEXTS = {
     "falls.txt": "Skarn Falls is a waterfall in Norrland. Greyveil is a waterfall in Kettling. "
@@ -33,14 +28,7 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def told() -> Snapshot:
     """The pyramid of `TEXTS`, built once in a test run."""
-
-    def make(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            pass_gates(patch)
-            corpus = write_corpus(folder / "corpus", TEXTS)
-            build(corpus, open_warehouse(folder / "warehouse"), Settings())
-
-    return open_snapshot("main", share("members", make) / "warehouse")
+    return open_told("members", TEXTS)
 
 
 def list_sentences(found: Answer) -> set[str]:

@@ -9,13 +9,10 @@ from kpyramid.answering.structure import CERTAIN, count_least, rate_list, read_s
 from kpyramid.cli.app import app
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.structure import make_structure_questions
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, answer, open_snapshot
+from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import copy_shared_build, pass_gates, share, write_corpus
+from tests.corpora import copy_shared_build, open_told
 
 FILMS = ("Red Harbour", "The Long Winter", "Paper Boats", "Salt Road", "Night Ferry", "Glass Hill")
 TEXTS = {
@@ -34,14 +31,7 @@ TEXTS = {
 @pytest.fixture(scope="module")
 def told() -> Snapshot:
     """The pyramid of `TEXTS`, built once in a test run."""
-
-    def make(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            pass_gates(patch)
-            corpus = write_corpus(folder / "corpus", TEXTS)
-            build(corpus, open_warehouse(folder / "warehouse"), Settings())
-
-    return open_snapshot("main", share("structure", make) / "warehouse")
+    return open_told("structure", TEXTS)
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,6 @@ class Relation:
             pairs |= {(shorten(row["x"]), shorten(row["y"])) for row in rows}
         return frozenset(x for x, _ in pairs), frozenset(y for _, y in pairs)
 
-    @cached_property
-    def _standard(self) -> Mapping[str, str]:
-        table = self._snapshot.table("condensed").select(["condensed_id", "standard_relation"])
-        return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))
-
     def is_said_by(self, wording: str) -> bool:
         """Whether a wording says it: all its words, or one of the same meaning."""
         if not wording.strip():
@@ -154,7 +149,7 @@ class Relation:
 
     def is_said_by_fact(self, key: str, wording: str) -> bool:
         """Whether a fact's own or its standard relation says it."""
-        return self.is_said_by(wording) or self.is_said_by(self._standard[key])
+        return self.is_said_by(wording) or self.is_said_by(self._snapshot.name_standard(key))
 
     def find_words(self, sentence: str) -> list[tuple[int, int]]:
         """Where a sentence has a word of it."""

@@ -10,7 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.answering.lexicon import ADJECTIVES, LIGHT, LOWER, UPPER
 from kpyramid.answering.related import (
@@ -26,7 +29,7 @@ from kpyramid.documents.values import Date
 from kpyramid.documents.words import FUNCTION, lemmatise, list_plain_words
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.members import KindQuestion, find_members
-from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -342,9 +345,9 @@ def ask_sets(asked: QuestionAnalysis) -> Answer | None:
 
 
 def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
-    found = find_all(question.conditions, question.kind, snapshot)
     if question.act == "count":
-        return _count_members(question, _list_distinct(found), snapshot)
+        return _count_members(question, snapshot)
+    found = find_all(question.conditions, question.kind, snapshot)
     chances = [member.chance for member in found]
     sizes = range(1, 1 + sum(chance >= SURE for chance in chances))
     if not sizes:
@@ -352,24 +355,23 @@ def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     sure, size = max((rate_list(chances, size), size) for size in sizes)
     names = tuple(member.name for member in found[:size])
     reason = f"the {size} likeliest of {len(found)} that may be of it; the text may name more"
-    return _give("; ".join(names), names, found[:size], reason, sure)
+    return _give("; ".join(names), names, _cite(found[:size]), reason, sure)
 
 
-def _count_members(
-    question: SetQuestion, found: Sequence[Member], snapshot: Snapshot
-) -> Answer | None:
+def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """The number of members that there are at least; None where a stated number is the answer."""
     condition = question.conditions[0]
     if _is_headcount(condition, question.kind, snapshot):
         return None
     if is_counted(condition, question.kind, snapshot):
         return None
+    found = _list_distinct(find_all(question.conditions, question.kind, snapshot))
     likely = [member for member in found if member.chance >= SURE]
     least, sure = count_least([member.chance for member in likely])
     if not least:
         return None
     reason = f"{len(likely)} likely members of {len(found)} found; the text may name more"
-    return _give(f"at least {least}", (), likely[:least], reason, sure)
+    return _give(f"at least {least}", (), _cite(likely[:least]), reason, sure)
 
 
 def _is_headcount(condition: Condition, kind: Sequence[str], snapshot: Snapshot) -> bool:
@@ -464,11 +466,14 @@ def _spread(chances: Sequence[float]) -> list[float]:
     return spread
 
 
+def _cite(members: Sequence[Member]) -> tuple[Item, ...]:
+    return tuple(member.item for member in members)
+
+
 def _give(
-    text: str, choices: tuple[str, ...], members: Sequence[Member], reason: str, chance: float
+    text: str, choices: tuple[str, ...], items: tuple[Item, ...], reason: str, chance: float
 ) -> Answer:
-    """An answer that rests on members."""
-    items = tuple(member.item for member in members)
+    """An answer that rests on statements."""
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     layers = [item.layer for item in items]
     layer = next((one for one in ("ontology", "graph") if one in layers), "text")
@@ -479,11 +484,11 @@ def _give(
 
 def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """What has the most members: by the sum of their chances."""
-    rivals = question.rivals or _list_owners(question, snapshot)
+    relation = Relation(question.words, snapshot)
+    rivals = question.rivals or _list_owners(question, relation, snapshot)
     if any(_is_headcount(Condition(r, ()), question.kind, snapshot) for r in rivals):
         return None
     sized: list[tuple[float, str, list[Member]]] = []
-    relation = Relation(question.words, snapshot)
     for rival in rivals:
         condition = Condition(rival, question.words)
         found = find_related(condition, question.kind, snapshot, relation)
@@ -503,16 +508,15 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.holds:
         text = "yes" if best == question.rivals[0] else "no"
     reason = f"about {most:.0f} against {second:.0f} of the next"
-    return _give(text, (), listed, reason, chance)
+    return _give(text, (), _cite(listed), reason, chance)
 
 
 def _normal(x: float) -> float:
     return 0.5 * (1 + math.erf(x / math.sqrt(2)))
 
 
-def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
+def _list_owners(question: SetQuestion, relation: Relation, snapshot: Snapshot) -> list[str]:
     """Things that may have most: ends of the relation, those with the most facts first."""
-    relation = Relation(question.words, snapshot)
     has_values = question.words[-1:] == question.kind[-1:]
     counts: dict[str, int] = {}
 
@@ -521,16 +525,13 @@ def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
         if owner:
             counts[owner] = counts.get(owner, 0) + 1
 
-    table = snapshot.table("condensed")
-    known = table["standard_relation"].unique().to_pylist()
-    wordings = {wording for wording in known if relation.is_said_by(wording)}
-    rows = table.select(["head_id", "tail_id", "standard_relation", "standard_turned"]).to_pylist()
-    for row in rows if wordings else ():
-        if row["standard_relation"] in wordings:
-            count(row["head_id"], row["tail_id"], row["standard_turned"])
-    for row in snapshot.table("instances").to_pylist():
-        if row["property_iri"] in relation.properties:
-            count(row["subject_id"], row["object_id"], False)
+    facts, values = snapshot.table("condensed"), snapshot.table("instances")
+    known = facts["standard_relation"].unique().to_pylist()
+    said = [wording for wording in known if relation.is_said_by(wording)]
+    for row in _pick(facts, "standard_relation", said):
+        count(row["head_id"], row["tail_id"], row["standard_turned"])
+    for row in _pick(values, "property_iri", list(relation.properties)):
+        count(row["subject_id"], row["object_id"], False)
     classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
     if not has_values:
         classes += [p.range for p in snapshot.schema.properties if p.iri in relation.properties]
@@ -538,6 +539,13 @@ def _list_owners(question: SetQuestion, snapshot: Snapshot) -> list[str]:
         counts.setdefault(member, len(snapshot.facts_about([member], most=MOST_OWNERS)))
     ordered = sorted(counts, key=lambda e: (-counts[e], snapshot.names[e]))[:MOST_OWNERS]
     return list(dict.fromkeys(snapshot.names[entity] for entity in ordered))
+
+
+def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows with one of some values in a column."""
+    chosen = pc.is_in(table[column], value_set=pa.array(values, pa.string()))
+    found: list[dict[str, Any]] = table.filter(chosen).to_pylist()
+    return found
 
 
 def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
@@ -566,12 +574,8 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     chance = round(known + (1 - known) / 2, 4)
     if not question.rivals:
         chance = round(one.chance * len(found) / len(rivals), 4)
-    items = (*one.items, *other.items)
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     reason = f"{first}: {one.value}; {second}: {other.value}"
-    layer = "ontology" if any(item.layer == "ontology" for item in items) else "text"
-    step = Step(layer, Outcome.ANSWERED, reason, tuple(item.text for item in items), chance)
-    return Answer(text, (), items, layer, places, (step,), confidence=chance)
+    return _give(text, (), (*one.items, *other.items), reason, chance)
 
 
 def _list_kind(question: SetQuestion, snapshot: Snapshot) -> list[str]:

@@ -8,7 +8,7 @@ from functools import partial
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
 from kpyramid.completion.types import GraphLayer, Proposal, may_share
 from kpyramid.embeddings.port import Embedder
-from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
+from kpyramid.llm.caller import Asker, Loss, ask_batches, cut_batches
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
@@ -111,13 +111,11 @@ class Namer:
             language=self.language,
             max_tokens=self.max_tokens,
         )
-        batches = list(
-            cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
-        )
-        questions = [(ask(batch), partial(parse_names, batch=batch)) for batch in batches]
+        batches = cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
         losses = []
-        answers = ask_all(self.asker, questions, self.concurrency)
-        for batch, answer in zip(batches, answers, strict=True):
+        for batch, answer in ask_batches(
+            self.asker, batches, lambda b: (ask(b), partial(parse_names, batch=b)), self.concurrency
+        ):
             found = {} if isinstance(answer, Failure) else answer
             self._answers.update((item.key, found.get(at)) for at, item in enumerate(batch))
             if isinstance(answer, Failure):

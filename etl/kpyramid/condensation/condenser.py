@@ -9,9 +9,9 @@ from itertools import combinations
 
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
 from kpyramid.condensation.merging import Condensation, Merger
-from kpyramid.condensation.task import Question, ask_what_is_same, parse_what_is_same
-from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
-from kpyramid.llm.types import Failure
+from kpyramid.condensation.task import Question, Same, ask_what_is_same, parse_what_is_same
+from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
+from kpyramid.llm.types import Failure, Request
 from kpyramid.ontology.schema import Schema
 
 
@@ -170,19 +170,19 @@ class Condenser:
         self, sets: Sequence[_Set]
     ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Said]], list[Loss]]:
         """The pairs that say the same, how often each wording was the best, what got no answer."""
-        batches = list(cut_batches(sets, name=_name, weigh=lambda s: len(s.said), size=_FACTS))
-        questions = []
-        for batch in batches:
+        batches = cut_batches(sets, name=_name, weigh=lambda s: len(s.said), size=_FACTS)
+
+        def pose(batch: Sequence[_Set]) -> tuple[Request, Parse[dict[int, tuple[Same, ...]]]]:
             asked = [one.question for one in batch]
             request = ask_what_is_same(
                 asked, domain=self.domain, language=self.language, max_tokens=self.max_tokens
             )
-            questions.append((request, partial(parse_what_is_same, batch=asked)))
+            return request, partial(parse_what_is_same, batch=asked)
+
         same: set[tuple[_Anchor, _Pair]] = set()
         best: Counter[tuple[_Anchor, _Said]] = Counter()
         losses = []
-        answers = ask_all(self.asker, questions, self.concurrency)
-        for batch, answer in zip(batches, answers, strict=True):
+        for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))

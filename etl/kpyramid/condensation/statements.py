@@ -13,7 +13,7 @@ from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, list_plain_words, stem_words
 from kpyramid.extraction.cascade.prompts import write_json
 from kpyramid.keys import JsonValue
-from kpyramid.llm.caller import Asker, Loss, ask_all, cut_batches
+from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Expected, Strict, Task, flatten, strict_schema
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
@@ -87,19 +87,17 @@ class Summariser:
             BudgetError, EndpointError: no further call can be made; the answers so far are kept.
         """
         parts = [part for group in groups for part in cut_groups(group)]
-        batches = list(
-            cut_batches(parts, name=_identify, weigh=lambda g: len(g.facts), size=_FACTS)
-        )
-        questions = []
-        for batch in batches:
+        batches = cut_batches(parts, name=_identify, weigh=lambda g: len(g.facts), size=_FACTS)
+
+        def pose(batch: Sequence[Group]) -> tuple[Request, Parse[Mapping[int, Claimed]]]:
             request = ask_for_statements(
                 batch, domain=self.domain, language=self.language, max_tokens=self.max_tokens
             )
-            questions.append((request, partial(parse_statements, batch=batch)))
+            return request, partial(parse_statements, batch=batch)
+
         found: list[Summary] = []
         losses: list[Loss] = []
-        answers = ask_all(self.asker, questions, self.concurrency)
-        for batch, answer in zip(batches, answers, strict=True):
+        for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; not summarised: {'; '.join(g.name for g in batch)}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))

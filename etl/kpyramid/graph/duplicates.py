@@ -17,7 +17,7 @@ from kpyramid.extraction.cascade.duplicates import (
     parse_duplicates,
 )
 from kpyramid.graph.relations import Union
-from kpyramid.llm.caller import Asker, ask_all, cut_batches
+from kpyramid.llm.caller import Asker, ask_batches, cut_batches
 from kpyramid.llm.types import Failure
 
 _SIMILARITY = 0.75
@@ -128,7 +128,6 @@ class Disambiguator:
         Raises:
             BudgetError, EndpointError: the answers so far are kept.
         """
-        batches = list(cut_groups(groups))
         ask = partial(
             ask_for_duplicates,
             kind,
@@ -136,11 +135,15 @@ class Disambiguator:
             language=self.language,
             max_tokens=self.max_tokens,
         )
-        questions = [(ask(batch), partial(parse_duplicates, groups=batch)) for batch in batches]
-        answers = ask_all(self.asker, questions, self.concurrency)
+        answers = ask_batches(
+            self.asker,
+            cut_groups(groups),
+            lambda batch: (ask(batch), partial(parse_duplicates, groups=batch)),
+            self.concurrency,
+        )
         pairs: list[KeyPair] = []
         failures = []
-        for batch, answer in zip(batches, answers, strict=True):
+        for batch, answer in answers:
             if isinstance(answer, Failure):
                 failures.append((answer, batch))
             else:

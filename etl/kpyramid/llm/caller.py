@@ -313,3 +313,19 @@ def ask_all(
     finally:
         # After a fatal error: what is under way ends and is kept, nothing more begins.
         pool.shutdown(cancel_futures=True)
+
+
+def ask_batches(
+    asker: Asker,
+    batches: Iterable[T],
+    pose: Callable[[T], tuple[Request, Parse[A]]],
+    concurrency: int,
+) -> list[tuple[T, A | Failure]]:
+    """Each batch with its answer, in order; `pose` gives its request and how a reply is read.
+
+    Raises:
+        BudgetError, EndpointError: as `ask_all`.
+    """
+    asked = list(batches)
+    answers = ask_all(asker, [pose(batch) for batch in asked], concurrency)
+    return list(zip(asked, answers, strict=True))

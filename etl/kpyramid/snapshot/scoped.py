@@ -528,11 +528,10 @@ class ScopedView(View):
         named = all(at < 0 or (seen[at] and self.name_of(at)) for at in ends)
         return named and facts.value("standard", row) in self._standards
 
-    def standardise_fact(self, row: int) -> str:
+    def name_standard(self, row: int) -> str:
         """See `View`."""
-        if self._divides and not self._shows_standard(row):
-            return ""
-        return super().standardise_fact(row)
+        hidden = self._divides and not self._shows_standard(row)
+        return "" if hidden else super().name_standard(row)
 
     def _filter_relations(self, whole: pa.Table) -> pa.Table:
         forms = self._relation_forms

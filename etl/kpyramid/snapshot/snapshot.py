@@ -330,6 +330,14 @@ class Snapshot:
         """
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
+    def name_standard(self, condensed_id: str) -> str:
+        """The standard relation of a fact; empty where it may not be seen.
+
+        Raises:
+            KeyError: the id is unknown.
+        """
+        return self._view.name_standard(self._view.locate("condensed", condensed_id))
+
     def standardise_condensed(self, condensed_id: str) -> str:
         """A fact by its standard relation; empty where that is its own wording.
 

@@ -147,12 +147,18 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
+    def name_standard(self, row: int) -> str:
+        """A condensed fact's standard relation; empty where it may not be seen."""
+        return str(self.rows("condensed").value("standard", row))
+
     def standardise_fact(self, row: int) -> str:
         """A condensed fact by its standard relation; empty where that is its own wording."""
+        if not (standard := self.name_standard(row)):
+            return ""
         facts = self.rows("condensed")
         head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
         value = self.name_of(tail) if tail >= 0 else facts.value("literal", row)
-        said = self.name_of(head), facts.value("standard", row), value
+        said = self.name_of(head), standard, value
         _, name, _, relation, _, own, _ = self.state_fact(row)
         return "" if said == (name, relation, own) else " ".join(said)
 

@@ -95,11 +95,10 @@ def _write_system(base: str) -> str:
 
 def describe_schema(schema: Schema, question: str) -> Iterator[str]:
     """A line per class and property: its name, its label where that differs, its ends."""
-    said = set(re.findall(r"\w+", question.casefold()))
+    said = _list_words(question)
 
     def rank(row: OntologyClass | OntologyProperty) -> tuple[bool, str]:
-        words = " ".join((row.label, *row.alt_labels)).casefold()
-        return not said & set(re.findall(r"\w+", words)), row.iri
+        return not said & _list_words(" ".join((row.label, *row.alt_labels))), row.iri
 
     yield "Classes:"
     for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):
@@ -116,15 +115,17 @@ def describe_schema(schema: Schema, question: str) -> Iterator[str]:
 
 def list_examples(snapshot: Snapshot, question: str) -> list[str]:
     """Lines with the ontology's competency questions and their queries, the nearest in words."""
-    said = set(re.findall(r"\w+", question.casefold()))
+    said = _list_words(question)
     stored = cast("list[dict[str, str]]", snapshot.manifest.get("questions", []))
-    nearest = sorted(
-        stored, key=lambda one: -len(said & set(re.findall(r"\w+", one["text"].casefold())))
-    )
+    nearest = sorted(stored, key=lambda one: -len(said & _list_words(one["text"])))
     lines = [f"- {flatten(one['text'])} {flatten(one['sparql'])}" for one in nearest]
     return (
         ["Examples, with <Kind> where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
     )
+
+
+def _list_words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
 
 
 def parse(content: str) -> str:
