@@ -30,6 +30,7 @@ REASONS = (
     "identifiers of your own pyramid",
     "installs packages",
     "the Airflow environment",
+    "a cluster",
 )
 """Why a block is not executed: needs what a test has not, or changes the environment."""
 PRINTED = re.compile(r"# -> (.*)$", re.M)
