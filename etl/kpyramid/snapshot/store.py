@@ -20,7 +20,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
-from kpyramid.storage.snapshots import identify_folder, read_manifest
+from kpyramid.storage.snapshots import identify_folder, read_manifest, require_format
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,7 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 7
-"""Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
-5 standard relations, 6 their ends, 7 statements."""
+GRAPH = "graph.ttl"
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
@@ -276,19 +274,14 @@ class Store:
     Files of the index are mapped, not read.
 
     Raises:
-        InputError: another version built the snapshot.
+        InputError: the folder is no snapshot, or of a format that this release does not read.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.id = identify_folder(folder)
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
-        if self.manifest.get("format") != FORMAT:
-            raise InputError(
-                f"snapshot {self.id} was built by another version (its format is "
-                f"{self.manifest.get('format')}, this version reads {FORMAT}); `kpyramid build "
-                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
-            )
+        require_format(self.manifest, self.id)
         files: Any = self.manifest.get("files", {})
         self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
