@@ -260,7 +260,10 @@ def _name_extra(missing: ModuleNotFoundError) -> str:
     less = "; 'kpyramid[llm]' is enough to ask a model about questions" if asks else ""
     if missing.name == "duckdb":
         less = "; 'kpyramid[export]' is enough to export and to compare snapshots"
-    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[build]'{less}"
+    extra = "export" if missing.name == "lancedb" else "build"
+    return (
+        f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'{less}"
+    )
 
 
 def _start_logging(*, verbose: bool) -> None:

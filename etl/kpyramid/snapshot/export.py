@@ -28,7 +28,7 @@ from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import SEARCHED
 from kpyramid.storage.archive import copy_folder, write_tarball
 from kpyramid.storage.contracts import load_contracts
-from kpyramid.storage.writing import sync_folder
+from kpyramid.storage.writing import sync_folder, sync_tree
 
 _Database = duckdb.DuckDBPyConnection
 _KEYS = {"chunks": "chunk_id", "condensed": "condensed_id", "entities": "entity_id"}
@@ -65,6 +65,7 @@ def export(snapshot: Snapshot, form: str, path: Path) -> Export:
     _remove(part)
     try:
         left_out = FORMS[form](snapshot, part)
+        sync_tree(part)
         part.rename(path)
     except duckdb.Error as e:
         raise IntegrityError(
@@ -136,11 +137,11 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _SAID = ("relation", "wording", "confidence", "modality", "qualifiers", "documents")
 _CREDITS = ("sources", "licences", "attributions")
-_LISTS = {"forms", "access", "modality", "qualifiers", "documents", "chunks", *_CREDITS}
+_LISTS = {"modality", "qualifiers", "documents", *_CREDITS}
 
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
-    fields = {"node": ("label", "type", "forms"), "edge": (*_SAID, *_CREDITS)}
+    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*_SAID, *_CREDITS)}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
         f'attr.type="{"double" if name == "confidence" else "string"}"/>\n'
@@ -157,7 +158,8 @@ def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
         for query in (
             "SELECT '<node id=\"' || id || '\">' || data('label', name) || data('type', type) || "
-            "data('forms', array_to_string(forms, '; ')) || E'</node>\\n' FROM entity",
+            f"data('forms', {_join('forms', '; ')}) || data('classes', {_join('classes', ' ')}) || "
+            "E'</node>\\n' FROM entity",
             "SELECT '<node id=\"value:' || xml(literal) || '\">' || data('label', literal) || "
             f"data('type', 'LITERAL') || E'</node>\\n' FROM {_VALUES}",
             "SELECT '<edge id=\"' || id || '\" source=\"' || head || '\" target=\"' || "
@@ -189,8 +191,13 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "entities": (
         "entity",
-        {"id:ID": "id", "name": "name", "type": "type", "forms:string[]": "forms"}
-        | {":LABEL": "'Entity'"},
+        {
+            "id:ID": "id",
+            **{name: name for name in ("name", "type")},
+            **{f"{name}:string[]": name for name in ("forms", "classes")},
+            ":LABEL": "concat_ws(chr(31), 'Entity', nullif(array_to_string(list_transform(classes, "
+            "lambda c: regexp_extract(c, '[^/#]+$')), chr(31)), ''))",
+        },
     ),
     "values": (
         _VALUES,
@@ -223,7 +230,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 """Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL."""
-_NEO4J_README = """\
+_NEO4J_COMMAND = """\
 neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter=U+001F \\
     --nodes=documents.csv --nodes=chunks.csv --nodes=entities.csv --nodes=values.csv \\
     --relationships=facts.csv --relationships=parts.csv --relationships=mentions.csv
@@ -232,7 +239,7 @@ neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter
 
 def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     path.mkdir()
-    (path / "import.sh").write_text(_NEO4J_README, "utf-8")
+    (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
     with _open(snapshot) as database:
         for name, (source, columns) in _NEO4J.items():
             cells = []
@@ -296,10 +303,8 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
 
 
 def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
-    try:
-        import lancedb
-    except ModuleNotFoundError as e:
-        raise InputError("--to lance needs lancedb: pip install 'kpyramid[export]'") from e
+    import lancedb  # in an extra of its own
+
     held = lancedb.connect(path)
     for name in SEARCHED:
         if snapshot._view.part(name).rows:

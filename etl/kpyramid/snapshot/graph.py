@@ -21,7 +21,7 @@ _MEMORY = "2GB"
 """What DuckDB may hold before it goes on in files: tables may be larger."""
 READS = (
     *("documents", "chunks", "claims", "raw_triples"),
-    *("triples", "condensed", "entities", "relations"),
+    *("triples", "condensed", "entities", "relations", "instances"),
 )
 """Tables that the graph is made of."""
 ATTRIBUTION = ("attribution", "author", "authors", "creator", "byline")
@@ -56,7 +56,10 @@ SELECT document_id AS id, source, title, language, licence, access,
 FROM documents ORDER BY id;
 
 CREATE TEMP TABLE entity AS
-SELECT entity_id AS id, name, type, surface_forms AS forms FROM entities ORDER BY id;
+SELECT entity_id AS id, name, type, surface_forms AS forms, coalesce(classes, []) AS classes
+FROM entities LEFT JOIN (SELECT subject_id AS entity_id,
+    list_sort(list(DISTINCT class_iri)) AS classes FROM instances GROUP BY ALL) USING (entity_id)
+ORDER BY id;
 
 CREATE TEMP TABLE stated AS
 SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality, raw_triples.claim_id

@@ -169,10 +169,11 @@ class Snapshot:
 
         Raises:
             InputError: some is hidden, and the table cannot be divided by documents.
+            IntegrityError: the file is not what the manifest says.
         """
         if self.describe_scope():
             return self.table(name)
-        return self.folder / "tables" / f"{name}.parquet"
+        return self._store.locate(f"tables/{name}.parquet", most_hashed=None)
 
     @property
     def schema(self) -> "Schema":

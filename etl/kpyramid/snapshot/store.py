@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
 from kpyramid.storage.snapshots import identify_folder, read_manifest, require_format
@@ -324,8 +324,8 @@ class Store:
             gone = f"snapshot {self.id} is no longer in {self.folder.parent}"
             raise InputError(f"{gone}; it was removed while it was open. Open the ref again")
 
-    def locate(self, name: str) -> Path:
-        """The path of a file of the index, when it is as the manifest says.
+    def locate(self, name: str, *, most_hashed: int | None = MOST_HASHED) -> Path:
+        """The path of a file, when it is as the manifest says; a longer one is not hashed.
 
         Raises:
             InputError: the snapshot was removed.
@@ -334,20 +334,21 @@ class Store:
         path, entry = self.folder / name, self._files.get(name)
         try:
             size = path.stat().st_size
-            data = path.read_bytes() if size <= MOST_HASHED else None
+            is_hashed = entry is not None and (most_hashed is None or size <= most_hashed)
+            found = hash_file(path) if is_hashed else None
         except OSError as e:
             self._require_folder()
-            raise IntegrityError(f"index file {path} cannot be read: {e.strerror}. {ADVICE}") from e
+            raise IntegrityError(f"file {path} cannot be read: {e.strerror}. {ADVICE}") from e
         if entry is None:
-            raise IntegrityError(f"index file {path} is not listed in its manifest")
+            raise IntegrityError(f"file {path} is not listed in its manifest")
         if size != entry["bytes"]:
             raise IntegrityError(
-                f"index file {path} is damaged: it has {size} bytes, its manifest says "
+                f"file {path} is damaged: it has {size} bytes, its manifest says "
                 f"{entry['bytes']}. {ADVICE}"
             )
-        if data is not None and hash_bytes(data) != entry["sha256"]:
+        if found is not None and found != entry["sha256"]:
             raise IntegrityError(
-                f"index file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
+                f"file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
             )
         return path
 
