@@ -135,23 +135,25 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
-_SAID = ("relation", "wording", "confidence", "modality", "qualifiers", "documents")
-_CREDITS = ("sources", "licences", "attributions")
-_LISTS = {"modality", "qualifiers", "documents", *_CREDITS}
+_CREDITS = {
+    f"{name}s": f"gather(list_transform(places, lambda p: p.{name}))"
+    for name in ("document", "source", "licence", "attribution")
+}
+"""Of a fact the documents that state it, and whom to name."""
+_LISTS = {"modality": "modality", "qualifiers": "qualifiers", **_CREDITS}
 
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
-    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*_SAID, *_CREDITS)}
+    plain = ("relation", "wording", "confidence")
+    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*plain, *_LISTS)}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
         f'attr.type="{"double" if name == "confidence" else "string"}"/>\n'
         for kind, names in fields.items()
         for name in names
     )
-    about = "".join(
-        f" || data('{name}', {_join(name, '; ') if name in _LISTS else f'{name}::VARCHAR'})"
-        for name in fields["edge"]
-    )
+    about = "".join(f" || data('{name}', {name}::VARCHAR)" for name in plain)
+    about += "".join(f" || data('{name}', {_join(held, '; ')})" for name, held in _LISTS.items())
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     with _open(snapshot) as database, path.open("wb") as sink:
         database.execute(_XML)
@@ -174,6 +176,7 @@ def _join(name: str, between: str) -> str:
     return f"nullif(array_to_string({name}, '{between}'), '')"
 
 
+_CHUNKS = "gather(list_transform(places, lambda p: p.chunk))"
 _WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
 _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "documents": (
@@ -213,10 +216,8 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "relation": "relation",
             "wording": "wording",
             "confidence:double": "confidence",
-            **{
-                f"{name}:string[]": name
-                for name in ("modality", "qualifiers", "chunks", "documents", *_CREDITS)
-            },
+            "chunks:string[]": _CHUNKS,
+            **{f"{name}:string[]": held for name, held in _LISTS.items()},
         },
     ),
     "parts": (
@@ -224,8 +225,8 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {":START_ID": "chunk_id", ":END_ID": "document_id", ":TYPE": "'PART_OF'"},
     ),
     "mentions": (
-        "(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
-        "entity, chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
+        f"(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
+        f"entity, {_CHUNKS} AS chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
         {":START_ID": "entity", ":END_ID": "chunk", ":TYPE": "'MENTIONED_IN'"},
     ),
 }
@@ -264,9 +265,10 @@ _JSON = {
     "ORDER BY id",
     "entities": "FROM entity",
     "facts": """
-        SELECT fact.* EXCLUDE (places, chunks), evidence FROM fact JOIN (
-            SELECT fact_id, list({'document': document_id, 'start': first, 'end': last,
-                'text': text} ORDER BY document_id, first, last) AS evidence
+        SELECT fact.* EXCLUDE (places), evidence FROM fact JOIN (
+            SELECT fact_id, list({'document': spot.document, 'start': spot.first,
+                'end': spot.last, 'text': text, 'source': spot.source, 'licence': spot.licence,
+                'attribution': spot.attribution} ORDER BY document_id, first, last) AS evidence
             FROM (SELECT id AS fact_id, unnest(places) AS spot FROM fact)
             JOIN place ON document_id = spot.document AND first = spot.first AND last = spot.last
             GROUP BY fact_id
@@ -294,8 +296,7 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
                 left_out.append(name)
                 continue
             database.execute(f"CREATE TABLE {name} AS FROM {source}")
-        for statement in list_views(left_out, kind="TABLE"):
-            database.execute(statement)
+        database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))
     return tuple(left_out)
 
 

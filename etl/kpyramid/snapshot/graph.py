@@ -50,6 +50,8 @@ def name_source(database: duckdb.DuckDBPyConnection, name: str, table: Path | pa
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.
 
 _GRAPH = f"""
+CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
+
 CREATE TEMP TABLE document AS
 SELECT document_id AS id, source, title, language, licence, access,
     coalesce({", ".join(f"metadata['{name}']" for name in ATTRIBUTION)}) AS attribution
@@ -86,18 +88,10 @@ ORDER BY document_id, first, last;
 
 CREATE TEMP TABLE fact AS
 WITH said AS (
-    SELECT condensed_id, max(confidence) AS confidence,
-        list_sort(list_filter(list(DISTINCT modality), lambda x: x IS NOT NULL)) AS modality
-    FROM stated GROUP BY condensed_id
-), spots AS (
-    SELECT condensed_id, list_sort(list(DISTINCT chunk_id)) AS chunks,
-        list_sort(list(DISTINCT document_id)) AS documents,
-        list_sort(list(DISTINCT {{'document': document_id, 'first': first, 'last': last}}))
-            AS places,
-        list_sort(list(DISTINCT source)) AS sources,
-        list_sort(list_filter(list(DISTINCT licence), lambda x: x IS NOT NULL)) AS licences,
-        list_sort(list_filter(list(DISTINCT attribution), lambda x: x IS NOT NULL))
-            AS attributions
+    SELECT condensed_id, max(confidence) AS confidence, gather(list(modality)) AS modality,
+        gather(list({{'document': document_id, 'first': first, 'last': last,
+            'chunk': chunk_id, 'source': source, 'licence': licence,
+            'attribution': attribution}})) AS places
     FROM stated JOIN spot USING (claim_id) JOIN document ON document.id = document_id
     GROUP BY condensed_id
 )
@@ -107,8 +101,8 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     concat_ws(' ', heads.name, relations.name, coalesce(others.name, literal)) AS wording,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
     round(confidence, 4) AS confidence, modality,
-    spots.* EXCLUDE (condensed_id)
-FROM condensed JOIN said USING (condensed_id) JOIN spots USING (condensed_id)
+    places
+FROM condensed JOIN said USING (condensed_id)
 JOIN relations USING (relation_id)
 JOIN entities AS heads ON heads.entity_id = head_id
 JOIN entities AS ends ON ends.entity_id = standard_head_id
@@ -123,7 +117,8 @@ def open_graph(tables: Mapping[str, Path | pa.Table]) -> Iterator[duckdb.DuckDBP
     """A database with the graph of some tables (`READS`) in its tables.
 
     They are `document`, `entity`, `fact` and `place`, in the order of their keys. Facts have the
-    ends of their standard relation; `wording` is the fact as the text words it.
+    ends of their standard relation; `wording` is the fact as the text words it, and `places` says
+    where, and whose text that is.
     """
     with open_database() as database:
         for name in READS:
