@@ -117,8 +117,8 @@ def test_the_readme_says_what_is_there_whose_it_is_and_who_may_see_it(folder: Pa
     assert "3 documents as" in readme and f"format {FORMAT}" in readme
     assert "| https://creativecommons.org/licenses/by-sa/4.0/ | 1 |" in readme
     assert "| none stated | 1 |" in readme
-    assert "`author`" in readme and "1 documents say so" in readme
-    assert "1 documents have access labels" in readme
+    assert "`author`" in readme and "which 1 document of them state" in readme
+    assert "(column `access`): 1 document." in readme
     for name in load_contracts():
         assert f"| `{name}` |" in readme
 
@@ -593,6 +593,21 @@ def test_other_bytes_are_refused_and_nothing_is_written(
     export(told, "tar", tmp_path / "a.tar.zst")
     (tmp_path / "b.tar.zst").write_bytes(make((tmp_path / "a.tar.zst").read_bytes()))
     refuse(tmp_path / "b.tar.zst", message, tmp_path)
+
+
+def test_what_is_no_folder_and_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "gone"):
+        with pytest.raises(InputError, match=f"{name} is no file"):
+            import_snapshot(Warehouse(tmp_path / "w"), tmp_path / name)
+
+
+def test_an_import_of_more_than_there_is_room_for_is_refused_before_it_is_written(
+    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(told, "tar", tmp_path / "a.tar.zst")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1000))  # type: ignore[attr-defined]
+    refuse(tmp_path / "a.tar.zst", "has room for 1,000", tmp_path)
 
 
 # Formats.

@@ -13,6 +13,8 @@ from kpyramid.snapshot.graph import ATTRIBUTION
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 
+_LONGEST = 200
+"""Characters of a licence or a file's name in the README."""
 _README = Path(__file__).parent / "readme.jinja"
 
 
@@ -60,8 +62,8 @@ def _quote(text: str) -> str:
 
 def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
     table = pq.read_table(documents, columns=["source", "licence", "access", "metadata"])
-    files = Counter(source.partition("#")[0] for source in table["source"].to_pylist())
-    licences = Counter(table["licence"].to_pylist())
+    files = Counter(_plain(source.partition("#")[0]) for source in table["source"].to_pylist())
+    licences = Counter(_plain(licence or "none stated") for licence in table["licence"].to_pylist())
     told = [any(k in ATTRIBUTION for k, _ in pairs) for pairs in table["metadata"].to_pylist()]
     template = Environment(undefined=StrictUndefined, autoescape=False).from_string(  # noqa: S701
         _README.read_text("utf-8")
@@ -70,10 +72,15 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
         {k: manifest[k] for k in ("corpus", "software", "format", "resources")},
         rows={name: entry["rows"] for name, entry in manifest["tables"].items()},
         files=sorted(files.items()),
-        licences=sorted(licences.items(), key=lambda pair: (-pair[1], pair[0] or "")),
+        licences=sorted(licences.items(), key=lambda pair: (-pair[1], pair[0])),
         attribution=", ".join(f"`{name}`" for name in ATTRIBUTION),
         attributed=sum(told),
         labelled=sum(map(bool, table["access"].to_pylist())),
         tables=[(name, contract.about) for name, contract in load_contracts().items()],
-        count="{:,}".format,
+        count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
     )
+
+
+def _plain(text: str) -> str:
+    """What a document says of itself, as one line that Markdown reads as words."""
+    return " ".join(re.sub(r"[`|<>\[\]]", " ", text).split())[:_LONGEST]

@@ -164,17 +164,16 @@ class _Bounded:
 
 @contextmanager
 def _open_stream(path: Path) -> Iterator[_Bounded]:
-    try:
-        with path.open("rb") as file:
-            if file.read(len(_ZSTD)) == _ZSTD:
-                file.seek(0)
-                with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
-                    yield _Bounded(stream)
-            else:
-                file.seek(0)
-                yield _Bounded(file)
-    except FileNotFoundError as e:
-        raise InputError(f"{path} is not there; name a snapshot's folder or tarball") from e
+    if not path.is_file():  # opening a pipe would wait
+        raise InputError(f"{path} is no file; name a snapshot's folder or tarball")
+    with path.open("rb") as file:
+        is_packed = file.read(len(_ZSTD)) == _ZSTD
+        file.seek(0)
+        if is_packed:
+            with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
+                yield _Bounded(stream)
+        else:
+            yield _Bounded(file)
 
 
 def _unpack(path: Path, folder: Path) -> str:
@@ -202,8 +201,8 @@ def _unpack(path: Path, folder: Path) -> str:
                     shutil.copyfileobj(_read_member(tar, member), file)
                 if name == MANIFEST:
                     members = _list_members(folder)
-                    del members[MANIFEST]
                     _require_room(folder, members)
+                    del members[MANIFEST]
                     stream.left += sum(members.values())
     except (tarfile.TarError, ValueError, OverflowError) as e:
         raise IntegrityError(f"is no tarball of a snapshot: {e}") from e

@@ -27,7 +27,7 @@ from kpyramid.storage.refs import (
 )
 from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SNAPSHOT_ID, SUMS
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import stage_folder, sync_folder, write_and_sync
+from kpyramid.storage.writing import stage_folder, sync_folder, sync_tree, write_and_sync
 
 
 def write_snapshot(
@@ -72,9 +72,7 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
     """
     if _is_whole(warehouse.snapshots / identifier):
         return False
-    for path in [*folder.rglob("*"), folder]:
-        if path.is_dir():
-            sync_folder(path)
+    sync_tree(folder)
     warehouse.snapshots.mkdir(parents=True, exist_ok=True)
     try:
         folder.rename(warehouse.snapshots / identifier)
