@@ -1,4 +1,4 @@
-"""What a snapshot costs to publish, verify, open and compare, beside the plain tools.
+"""What a snapshot costs to publish, verify, open, compare and export, beside the plain tools.
 
 No published system is reproduced. The snapshot is that of `query.py`: tables of `synthetic.py`, a
 condensed fact per triple, an index. Each ratio is of two wall times in one run, files warm:
@@ -7,7 +7,10 @@ of each to the disk; `verify_over_sha256` is `kpyramid verify`, all it does, ove
 and `bytes_over_sha256` its check of the bytes alone. `open_seconds` is the median wall time of a
 fresh process that opens the ref and retrieves once. `diff_seconds` and `peak_mb` are of a fresh
 process that runs `kpyramid diff --json --table facts` against a snapshot in which one fact and one
-document in a hundred are gone, and one fact in a hundred is changed.
+document in a hundred are gone, and one fact in a hundred is changed. `export_over_write` is, for
+each form, the wall time of an export that is on the disk over that of writing the same bytes with
+a flush of each file; `import_seconds` takes the folder and the tarball into another warehouse with
+all checks, and `same_id` is 1 if both have the id that was exported.
 
 `--keep FOLDER` keeps the warehouse there, or measures the one that is there already.
 """
@@ -20,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,12 @@ import pyarrow as pa
 from options import make_parser, name_count, print_figures, report
 from query import make_warehouse
 
+from kpyramid.snapshot.export import FORMS, export
+from kpyramid.snapshot.graph import READS, write_graph
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.store import GRAPH
+from kpyramid.snapshot.view import EVERYTHING
+from kpyramid.storage.archive import import_snapshot
 from kpyramid.storage.contracts import encode_table, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import commit, write_snapshot
@@ -93,15 +103,59 @@ def change_some(folder: Path) -> dict[str, bytes]:
 
 
 def complete(warehouse: Warehouse) -> None:
-    """Publishes what `main` is at with all tables: those that were not made stay empty."""
+    """Publishes what `main` is at with its graph and all tables: those not made stay empty."""
     made = warehouse.snapshots / resolve_ref(warehouse, "main")
     files = list_files(made)
     for name, contract in load_contracts().items():
         if (file := f"tables/{name}.parquet") not in files:
             files[file] = encode_table(contract.build([]))
+    files[GRAPH] = warehouse.root / GRAPH
+    write_graph({name: made / f"tables/{name}.parquet" for name in READS}, warehouse.root / GRAPH)
     facts = {k: v for k, v in read_manifest(made).items() if k != "files"}
     whole = write_snapshot(warehouse, files, facts)
     commit(warehouse, "main", snapshot=whole, order="1", run="whole", at="now")
+
+
+def measure_exports(folder: Path, scratch: Path) -> dict[str, Any]:
+    """Each form over writing its bytes, and the way back."""
+    snapshot, found = Snapshot(folder, scope=EVERYTHING), {}
+    import lancedb  # noqa: F401 - three seconds of their own
+
+    seconds: dict[str, float] = {}
+    sizes: dict[str, int] = {}
+    for form in FORMS:
+        report(f"exporting to {form}")
+        path, copy = scratch / form, scratch / "bytes"
+        seconds[form] = take_time(partial(export, snapshot, form, path))
+        source = path if path.is_dir() else scratch / "one"
+        if not path.is_dir():
+            source.mkdir()
+            path.rename(source / form)
+        written = take_time(partial(copy_synced, source, copy))
+        found[form] = round(seconds[form] / written, 2)
+        sizes[form] = sum(p.stat().st_size for p in copy.rglob("*") if p.is_file()) >> 20
+        shutil.rmtree(copy)
+        if path.is_dir() and form != "folder":
+            shutil.rmtree(path)
+        elif source.name == "one":
+            if form == "tar":
+                (source / form).rename(path)
+            shutil.rmtree(source)
+    imported, same = {}, []
+    for form in ("folder", "tar"):
+        report(f"importing the {form}")
+        other = Warehouse(scratch / f"imported-{form}")
+        started = time.perf_counter()
+        same.append(import_snapshot(other, scratch / form)[0] == snapshot.id)
+        imported[form] = round(time.perf_counter() - started, 2)
+        shutil.rmtree(other.root)
+    return {
+        "export_over_write": found,
+        "export_seconds": {form: round(took, 2) for form, took in seconds.items()},
+        "export_megabytes": sizes,
+        "import_seconds": imported,
+        "same_id": int(all(same)),
+    }
 
 
 def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
@@ -141,6 +195,7 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
     started = time.perf_counter()
     done = run(*comparing)
     seconds = time.perf_counter() - started
+    exported = measure_exports(first, scratch)
     shutil.rmtree(scratch)
     return {
         "publish_over_copy": round(published / copied, 2),
@@ -152,6 +207,7 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
         "copy_seconds": round(copied, 2),
         "sha256_seconds": round(sums, 2),
         "megabytes": round(size / 2**20),
+        **exported,
         "triples": triples,
         "processors": os.cpu_count(),
     }

@@ -71,10 +71,10 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
     from kpyramid.snapshot.indexing import READS, build_index
-    from kpyramid.snapshot.store import FORMAT
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import commit, write_snapshot
+    from kpyramid.storage.snapshots import FORMAT
     from kpyramid.storage.writing import stage_folder
 
     warehouse, settings, contracts = open_warehouse(folder), Settings(), load_contracts()

@@ -65,7 +65,7 @@ def _describe_column(column: Column) -> str:
         f"`{column.type}`",
         "yes" if column.nullable else "",
         f"`{column.references}`" if column.references else "",
-        column.about,
+        column.about + (f" Unit: {column.unit}." if column.unit else ""),
     ]
     return _join_cells(cells)
 

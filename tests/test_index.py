@@ -18,9 +18,10 @@ from kpyramid.snapshot.index_files import settle, weigh_words, write_rows
 from kpyramid.snapshot.indexing import Links
 from kpyramid.snapshot.scoped import ScopedView
 from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words
-from kpyramid.snapshot.store import FORMAT, MappedRows, Store
+from kpyramid.snapshot.store import MappedRows, Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
+from kpyramid.storage.snapshots import READ_FORMATS
 from kpyramid.storage.verification import check_bytes
 from tests.corpora import (
     build_corpus,
@@ -273,7 +274,7 @@ def test_a_removed_snapshot_is_a_clear_error_or_answers_from_what_is_mapped(
         link_text("Who founded Aster Pictures?", fresh)
 
 
-@pytest.mark.parametrize("version", range(1, FORMAT))
+@pytest.mark.parametrize("version", range(1, READ_FORMATS[0]))
 def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path, version: int) -> None:
     manifest = json.loads((built / "manifest.json").read_text("utf-8"))
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": version}))

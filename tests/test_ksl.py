@@ -711,7 +711,7 @@ def test_a_leak_is_found() -> None:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["export", "instructions", *map(str, arguments)])
+    return CliRunner().invoke(app, ["instructions", *map(str, arguments)])
 
 
 def write_gold(folder: File, *rows: Mapping[str, Any]) -> File:

@@ -54,7 +54,7 @@ app.add_typer(ontology.app)
 app.add_typer(proposals.app)
 app.add_typer(evaluate.app)
 app.add_typer(rejects.app)
-app.add_typer(export.app)
+
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 
@@ -120,6 +120,7 @@ def build(
 
 
 app.add_typer(refs.app)
+app.add_typer(export.app)
 command(app)(diff)
 command(app)(ask)
 command(app)(learn)
@@ -141,21 +142,25 @@ def snapshots(
 @command(app)
 def verify(
     snapshot: Annotated[
-        str | None, typer.Argument(help=f"{refs.SNAPSHOT_HELP} By default the ref's.")
+        str | None,
+        typer.Argument(help=f"{refs.SNAPSHOT_HELP} Or a folder: ./copy. By default the ref's."),
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",
 ) -> None:
-    """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
+    """Check a snapshot: every byte, every contract, every reference, every span; and all refs.
+
+    Of a folder, which may lie anywhere, the snapshot alone.
+    """
+    from kpyramid.snapshot.snapshot import is_path, locate_snapshot
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.snapshots import identify_folder
     from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 
-    place = open_warehouse(warehouse)
-    identifier = resolve_ref(place, snapshot or ref)
-    folder = place.snapshots / identifier
+    folder = locate_snapshot(snapshot or ref, warehouse)
+    identifier = identify_folder(folder)
     problems = check_bytes(folder) or check_tables(folder)
-    of_refs = check_refs(place)
+    of_refs = [] if is_path(snapshot or ref) else check_refs(open_warehouse(warehouse))
     if problems:
         damage = "\n".join(f"  {problem}" for problem in problems)
         lines = [

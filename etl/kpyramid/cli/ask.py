@@ -13,6 +13,7 @@ from kpyramid.cli.options import (
     EverythingOption,
     ModeName,
     SettingsOption,
+    SnapshotOption,
     WarehouseOption,
     print_found,
     read_scope,
@@ -40,10 +41,7 @@ def ask(
         str, typer.Argument(help="A question in plain words; - reads standard input.")
     ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: Annotated[
-        str,
-        typer.Option(help="A ref, the id of a snapshot, or the path of its folder or of a copy."),
-    ] = "main",
+    ref: SnapshotOption = "main",
     strategy: Annotated[
         StrategyName | None,
         typer.Option(help="Where the answer is looked for, see above.  [default: polyrag]"),

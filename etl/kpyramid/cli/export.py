@@ -1,5 +1,7 @@
-"""`kpyramid export`: a snapshot's graph in other forms."""
+"""`kpyramid export` and `import`: a snapshot in other forms, and back; rows to train on."""
 
+import os
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +20,23 @@ from kpyramid.cli.options import (
     print_found,
     read_scope,
 )
+from kpyramid.cli.refs import SNAPSHOT_HELP
 
-app = typer.Typer(
-    name="export",
-    no_args_is_help=True,
-    help="Write what a snapshot knows in forms that other programs read.",
-)
+app = typer.Typer()
+
+
+class FormName(StrEnum):
+    """What a snapshot is exported to."""
+
+    folder = "folder"
+    tar = "tar"
+    turtle = "turtle"
+    nquads = "nquads"
+    graphml = "graphml"
+    neo4j = "neo4j"
+    jsonl = "jsonl"
+    duckdb = "duckdb"
+    lance = "lance"
 
 
 class PromptName(StrEnum):
@@ -31,6 +44,88 @@ class PromptName(StrEnum):
 
     paper = "paper"
     ask = "ask"
+
+
+@command(app)
+def export(
+    snapshot: Annotated[
+        str, typer.Argument(metavar="SNAPSHOT", help=f"{SNAPSHOT_HELP} Or a folder: ./copy.")
+    ],
+    path: Annotated[Path, typer.Argument(help="File or folder to write; it must not be there.")],
+    to: Annotated[
+        FormName,
+        typer.Option(
+            "--to",
+            help="folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. "
+            "turtle, nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin. "
+            "jsonl. duckdb: one file of all tables. lance: the vectors.",
+        ),
+    ],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
+) -> None:
+    """Write a snapshot in a form that another program reads; it appears whole or not at all.
+
+    Title, source, licence, attribution and labels of each document go along, and facts lead to
+    their places. What only documents with labels say is left out without --access or
+    --everything; folder and tar are the whole snapshot, and need --everything if any has labels.
+
+    Example: kpyramid export main pyramid.tar.zst --to tar
+    """
+    from kpyramid.snapshot import export as forms
+    from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
+    from kpyramid.storage.layout import open_warehouse
+
+    scope = read_scope(access, everything)
+    is_held = not is_path(snapshot) and os.access(open_warehouse(warehouse).root, os.W_OK)
+    with ExitStack() as stack:
+        if is_held:
+            opened = stack.enter_context(hold_snapshot(snapshot, warehouse, scope=scope))
+        else:
+            opened = open_snapshot(snapshot, warehouse, scope=scope)
+        made = forms.export(opened, to.value, path)
+    found = {
+        "snapshot": opened.id,
+        "to": to.value,
+        "path": str(path),
+        "bytes": made.bytes,
+        "files": made.files,
+        "left_out": made.left_out,
+    }
+    said = [f"Snapshot {opened.id}: {made.bytes:,} bytes in {path} ({to.value})."]
+    if seen := opened.describe_scope():
+        said.append(f"{seen}: the others are for readers with labels; --everything exports all.")
+    if made.left_out:
+        said.append(f"Left out, as they are about all documents: {', '.join(made.left_out)}.")
+    print_found(found, said)
+
+
+@command(app, name="import")
+def import_(
+    path: Annotated[Path, typer.Argument(help="A snapshot's folder, or its tarball (--to tar).")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+) -> None:
+    """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
+
+    It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
+    is written. No ref moves: `kpyramid promote` does that. `gc` removes what no ref is at.
+
+    Example: kpyramid import pyramid.tar.zst && kpyramid promote main 1f3a0c9b7d2e4a56
+    """
+    from kpyramid.storage.archive import import_snapshot
+    from kpyramid.storage.layout import open_warehouse
+
+    place = open_warehouse(warehouse)
+    identifier, is_new = import_snapshot(place, path)
+    print_found(
+        {"snapshot": identifier, "imported": is_new},
+        [
+            f"Snapshot {identifier} is {'' if is_new else 'already '}in {place.root}, and whole.",
+            f"It was made as its id says; compare the id with the sender's. To serve it: kpyramid "
+            f"promote main {identifier}",
+        ],
+    )
 
 
 @command(app)
@@ -65,7 +160,7 @@ def instructions(
     step into an answer is in both files. Questions without a path are counted with the reason.
     Facts of documents with labels are in the rows with --access or --everything only.
 
-    Example: kpyramid export instructions questions.jsonl --out rows --seed 1
+    Example: kpyramid instructions questions.jsonl --out rows --seed 1
     """
     from kpyramid.cli.console import show_count
     from kpyramid.errors import InputError

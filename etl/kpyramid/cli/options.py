@@ -44,7 +44,12 @@ WarehouseOption = Annotated[
     typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
 ]
 RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
-SnapshotOption = Annotated[str, typer.Option(help="The ref or the id of a snapshot.")]
+SnapshotOption = Annotated[
+    str,
+    typer.Option(
+        "--ref", "--snapshot", help="The ref, the id or the folder (./copy) of a snapshot."
+    ),
+]
 SettingsOption = Annotated[
     Path | None,
     typer.Option(
@@ -276,7 +281,12 @@ def _name_extra(missing: ModuleNotFoundError) -> str:
     """What to install: the base install only reads snapshots, without a model."""
     asks = missing.name in ("openai", "httpx2")
     less = "; 'kpyramid[llm]' is enough to ask a model about questions" if asks else ""
-    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[build]'{less}"
+    if missing.name == "duckdb":
+        less = "; 'kpyramid[export]' is enough to export and to compare snapshots"
+    extra = "export" if missing.name == "lancedb" else "build"
+    return (
+        f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'{less}"
+    )
 
 
 def _start_logging(*, verbose: bool) -> None:

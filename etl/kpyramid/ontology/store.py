@@ -12,9 +12,10 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import name_blank_nodes
 from kpyramid.ontology.sandbox import QueryChild
 from kpyramid.ontology.sparql import load_store, run_query
-from kpyramid.ontology.turtle import make_iri
+from kpyramid.ontology.turtle import make_iri, parse_turtle
 
 # Evidence in PROV-O.
 
@@ -169,6 +170,21 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     more = {place for row in rows for place in row.places} - said
     statements = (triple for row in rows for triple in _list_sources(row))
     return write_sorted(chain(statements, *map(describe_quotation, more)))
+
+
+def write_ontology(schema_turtle: str, instances_nt: str) -> str:
+    """Schema and instances as one text of sorted N-Triples, which every reader of OWL reads.
+
+    Individuals are declared, as tools demand that list them. What would be fetched from elsewhere
+    (`owl:imports`) is left out.
+    """
+    schema = name_blank_nodes(parse_turtle(schema_turtle, source="the schema"))
+    individual = f"<{n.RDF_TYPE}> <{n.NAMED_INDIVIDUAL}> .\n"
+    lines = instances_nt.splitlines(keepends=True)
+    named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
+    declared = {f"{subject} {individual}" for subject in named}
+    kept = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
+    return "".join(sorted({*kept, *lines, *declared}))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:

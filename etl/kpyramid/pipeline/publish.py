@@ -35,10 +35,10 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
+from kpyramid.snapshot.bundle import describe_folder
 from kpyramid.snapshot.diff import compare
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.store import FORMAT
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
@@ -48,6 +48,7 @@ from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
+from kpyramid.storage.snapshots import FORMAT
 
 _WITHDRAWING = 1
 """Raised when other statements are withdrawn from the same tables."""
@@ -209,6 +210,7 @@ def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mappin
     with prepare_index(*place) as index:
         shaped = {"key": index.key, **run.settings.section("index")}
         said = {**_describe(run, corpus, rows), "index": shaped}
+        files |= describe_folder(said, tables["documents"].path)
         return write_snapshot(run.warehouse, {**files, **index.files}, said)
 
 
@@ -218,6 +220,7 @@ def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonV
     contracts = load_contracts()
     return {
         "format": FORMAT,
+        "software": library_version("kpyramid"),
         "corpus": corpus,
         "tables": {n: {"rows": rows[n], "contract": contracts[n].version} for n in sorted(rows)},
         "stages": {

@@ -150,7 +150,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "publish",
-        version=3,
+        version=4,
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),

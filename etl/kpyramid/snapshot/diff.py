@@ -1,6 +1,5 @@
 """What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -12,14 +11,12 @@ import duckdb
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema
+from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.snapshot import Snapshot
 
 Change = Literal["added", "removed", "changed"]
 _Told = tuple[str, Mapping[str, Any]]
 """A row in words, and its values that are compared, by name."""
-
-_MEMORY = "2GB"
-"""What DuckDB may hold before it goes on in files: the tables of two snapshots may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +120,7 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
     Raises:
         IntegrityError: a table cannot be read.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="kpyramid-diff-") as scratch,
-        duckdb.connect(":memory:", config={"temp_directory": scratch}) as database,
-    ):
-        database.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
+    with open_database() as database:
         database.execute("SET preserve_insertion_order = false")
         try:
             yield Diff(database, before, after)
@@ -284,13 +277,9 @@ class Diff:
         """Makes a table readable as `side.table`: the file, or what is seen of it."""
         if (name := f"{side}.{table}") in self._opened:
             return
-        snapshot = self._sides[side]
-        if snapshot.describe_scope():
-            self._database.register(f"{side}_{table}", snapshot.table(table))
-            self._database.execute(f"CREATE VIEW {name} AS FROM {side}_{table}")
-        else:
-            path = str(snapshot.folder / "tables" / f"{table}.parquet").replace("'", "''")
-            self._database.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')")
+        held = self._sides[side].locate_table(table)
+        source = name_source(self._database, name.replace(".", "_"), held)
+        self._database.execute(f"CREATE VIEW {name} AS FROM {source}")
         self._opened.add(name)
 
     def _measure(self, side: str) -> dict[str, float]:

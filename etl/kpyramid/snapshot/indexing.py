@@ -24,13 +24,13 @@ from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.index_files import weigh_words, write_rows
 from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
-from kpyramid.snapshot.store import FORMAT, META, STATEMENTS
+from kpyramid.snapshot.store import GRAPH, META, STATEMENTS
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.results import TableFile, read_result
-from kpyramid.storage.snapshots import MANIFEST, list_folders, read_manifest
+from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_folders, read_manifest
 from kpyramid.storage.writing import stage_folder
 
 # Following references over whole columns: rows of one table to rows of another.
@@ -491,7 +491,7 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 8
+VERSION = 9
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -502,7 +502,7 @@ READS = (
 _SAYS_WHERE = frozenset(
     f"<{iri}>" for iri in (n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE, n.SOURCE, n.DCT + "title")
 )
-_LIBRARIES = ("faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
+_LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
 
 def key_index(sums: Mapping[str, str], instances_nt: str, settings: IndexSettings) -> str:
@@ -637,7 +637,10 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedIndex:
-    """The files of an index by their names in the snapshot, and the key of all that shapes it."""
+    """The files of an index and the graph in RDF, by their names in the snapshot.
+
+    `key`: of all that shapes them.
+    """
 
     key: str
     files: Mapping[str, Path]
@@ -651,7 +654,7 @@ def prepare_index(
     instances_nt: str,
     settings: IndexSettings,
 ) -> Iterator[PreparedIndex]:
-    """The index of some tables; its files are there as long as the `with` lasts.
+    """The index of some tables, and their graph; the files are there as long as the `with` lasts.
 
     Snapshots are their own cache: an index is copied from one whose tables were the same, so that
     nothing is stored twice, and made when there is none.
@@ -666,12 +669,15 @@ def prepare_index(
         with hold(warehouse, name):
             yield PreparedIndex(key, held, is_new=False)
         return
+    from kpyramid.snapshot.graph import write_graph  # DuckDB: who only reads has none
+
     contracts = load_contracts()
     read = {name: read_result(tables[name], contracts[name]) for name in READS}
     with stage_folder(warehouse) as folder:
         files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
         del read
-        yield PreparedIndex(key, files, is_new=True)
+        write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
+        yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
 
 
 def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | None:
@@ -684,7 +690,9 @@ def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | 
         index, files = manifest.get("index"), manifest.get("files")
         if not isinstance(index, dict) or index.get("key") != key or not isinstance(files, dict):
             continue
-        listed: dict[str, Any] = {n: e for n, e in files.items() if n.startswith("index/")}
+        listed: dict[str, Any] = {
+            n: e for n, e in files.items() if n.startswith("index/") or n == GRAPH
+        }
         damaged = [name for name in listed if not _is_whole(folder / name, listed[name])]
         if not damaged:
             return folder.name, {name: folder / name for name in listed}

@@ -42,7 +42,7 @@ def open_snapshot(
 ) -> "Snapshot":
     """The snapshot of a ref, of an id, or in a folder that may lie anywhere, such as a copy.
 
-    A `Path`, and a text with a slash, is such a folder. A ref is resolved once, here.
+    A `Path`, and a text with a slash (`./`), is such a folder. A ref is resolved once, here.
     `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
@@ -51,11 +51,25 @@ def open_snapshot(
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
-    if isinstance(ref, Path) or os.sep in ref:
-        return Snapshot(Path(ref).absolute(), model, scope)
+    return Snapshot(locate_snapshot(ref, warehouse), model, scope)
+
+
+def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Path:
+    """The folder of what `open_snapshot` opens.
+
+    Raises:
+        InputError: no such warehouse, ref or snapshot.
+    """
+    if is_path(ref):
+        return Path(ref).absolute()
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
-    return Snapshot(opened.snapshots / resolve_ref(opened, ref), model, scope)
+    return opened.snapshots / resolve_ref(opened, str(ref))
+
+
+def is_path(ref: str | Path) -> bool:
+    """Whether a snapshot is named by its folder, and not by a ref or an id."""
+    return isinstance(ref, Path) or os.sep in ref or ref in (os.curdir, os.pardir)
 
 
 @contextmanager
@@ -74,7 +88,7 @@ def hold_snapshot(
         ConflictError: gc removed it just now.
         InputError: as `open_snapshot`, or a path is given: gc does not touch a copy.
     """
-    if os.sep in ref:
+    if is_path(ref):
         raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
     snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
     from kpyramid.storage.leases import hold  # who only reads loads nothing that writes
@@ -149,6 +163,17 @@ class Snapshot:
             IntegrityError: the file is damaged.
         """
         return self._view.table(name)
+
+    def locate_table(self, name: str) -> Path | pa.Table:
+        """A table where it lies, for readers out of core; what is seen of it if some is hidden.
+
+        Raises:
+            InputError: some is hidden, and the table cannot be divided by documents.
+            IntegrityError: the file is not what the manifest says.
+        """
+        if self.describe_scope():
+            return self.table(name)
+        return self._store.locate(f"tables/{name}.parquet", most_hashed=None)
 
     @property
     def schema(self) -> "Schema":

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.neighbours import load_faiss
 from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
-from kpyramid.storage.snapshots import identify_folder, read_manifest
+from kpyramid.storage.snapshots import identify_folder, read_manifest, require_format
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +28,7 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 7
-"""Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
-5 standard relations, 6 their ends, 7 statements."""
+GRAPH = "graph.ttl"
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
@@ -276,19 +274,14 @@ class Store:
     Files of the index are mapped, not read.
 
     Raises:
-        InputError: another version built the snapshot.
+        InputError: the folder is no snapshot, or of a format that this release does not read.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.id = identify_folder(folder)
         self.manifest: dict[str, JsonValue] = read_manifest(folder)
-        if self.manifest.get("format") != FORMAT:
-            raise InputError(
-                f"snapshot {self.id} was built by another version (its format is "
-                f"{self.manifest.get('format')}, this version reads {FORMAT}); `kpyramid build "
-                "CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
-            )
+        require_format(self.manifest, self.id)
         files: Any = self.manifest.get("files", {})
         self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
@@ -331,8 +324,8 @@ class Store:
             gone = f"snapshot {self.id} is no longer in {self.folder.parent}"
             raise InputError(f"{gone}; it was removed while it was open. Open the ref again")
 
-    def locate(self, name: str) -> Path:
-        """The path of a file of the index, when it is as the manifest says.
+    def locate(self, name: str, *, most_hashed: int | None = MOST_HASHED) -> Path:
+        """The path of a file, when it is as the manifest says; a longer one is not hashed.
 
         Raises:
             InputError: the snapshot was removed.
@@ -341,20 +334,21 @@ class Store:
         path, entry = self.folder / name, self._files.get(name)
         try:
             size = path.stat().st_size
-            data = path.read_bytes() if size <= MOST_HASHED else None
+            is_hashed = entry is not None and (most_hashed is None or size <= most_hashed)
+            found = hash_file(path) if is_hashed else None
         except OSError as e:
             self._require_folder()
-            raise IntegrityError(f"index file {path} cannot be read: {e.strerror}. {ADVICE}") from e
+            raise IntegrityError(f"file {path} cannot be read: {e.strerror}. {ADVICE}") from e
         if entry is None:
-            raise IntegrityError(f"index file {path} is not listed in its manifest")
+            raise IntegrityError(f"file {path} is not listed in its manifest")
         if size != entry["bytes"]:
             raise IntegrityError(
-                f"index file {path} is damaged: it has {size} bytes, its manifest says "
+                f"file {path} is damaged: it has {size} bytes, its manifest says "
                 f"{entry['bytes']}. {ADVICE}"
             )
-        if data is not None and hash_bytes(data) != entry["sha256"]:
+        if found is not None and found != entry["sha256"]:
             raise IntegrityError(
-                f"index file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
+                f"file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
             )
         return path
 

@@ -1,6 +1,7 @@
 """Table contracts: what `schemas/*.toml` promises, as Arrow schemas, checks and Parquet files."""
 
 import io
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, reduce
@@ -40,17 +41,28 @@ _TYPES = {
     "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"
+_FORM = b"2\n"
+"""Raised when the same rows are written as other bytes: 2 descriptions of the columns."""
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Column:
-    """One column; `references` is `table.column`, for a list it holds for every element."""
+    """One column; `references` is `table.column`, for a list it holds for every element.
+
+    `unit`: what its numbers count or are.
+    """
 
     name: str
     type: str
     about: str
     nullable: bool = False
     references: str | None = None
+    unit: str | None = None
+
+    def describe(self) -> dict[str, str]:
+        """What Parquet files say of it: description, and where there are any unit and reference."""
+        said = {"description": self.about, "unit": self.unit, "references": self.references}
+        return {name: text for name, text in said.items() if text}
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -98,7 +110,16 @@ class Contract:
             IntegrityError: the table breaks the contract.
         """
         self.check(table)
-        return table.sort_by([(name, "ascending") for name in self.key]).combine_chunks()
+        table = table.sort_by([(name, "ascending") for name in self.key]).combine_chunks()
+        return pa.Table.from_arrays(table.columns, schema=self._describe(table.schema))
+
+    def _describe(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with what the contract says: a field's for Arrow, all as JSON for others."""
+        said = {column.name: column.describe() for column in self.columns}
+        fields = [field.with_metadata(said[field.name]) for field in schema]
+        plain = {"description": self.about, "contract": str(self.version)}
+        columns = json.dumps(said, ensure_ascii=False)
+        return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
 
     def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
         """One table of at least one part, sorted by its key.
@@ -224,7 +245,7 @@ def load_contracts() -> Mapping[str, Contract]:
 @cache
 def hash_contract(table: str) -> str:
     """The hash of a contract's file: an ingredient of every key that depends on the table."""
-    return hash_bytes(locate_declarations("schemas")[table].read_bytes())
+    return hash_bytes(_FORM + locate_declarations("schemas")[table].read_bytes())
 
 
 # Tables as Parquet files whose bytes are a function of their rows.

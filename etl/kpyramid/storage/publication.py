@@ -27,7 +27,7 @@ from kpyramid.storage.refs import (
 )
 from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SNAPSHOT_ID, SUMS
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import stage_folder, sync_folder, write_and_sync
+from kpyramid.storage.writing import stage_folder, sync_folder, sync_tree, write_and_sync
 
 
 def write_snapshot(
@@ -49,8 +49,7 @@ def write_snapshot(
     }
     manifest = canonical_json({**facts, "files": members})
     identifier = hash_bytes(manifest)[:SNAPSHOT_DIGITS]
-    target = warehouse.snapshots / identifier
-    if _is_whole(target):
+    if _is_whole(warehouse.snapshots / identifier):
         return identifier
     hashes[MANIFEST] = hash_bytes(manifest)
     contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
@@ -61,17 +60,28 @@ def write_snapshot(
             write_and_sync(folder / name, data)
             if isinstance(data, Path) and hash_file(folder / name) != hashes[name]:
                 raise IntegrityError(f"{data} changed while it was published; run the build again")
-        for path in [*folder.rglob("*"), folder]:
-            if path.is_dir():
-                sync_folder(path)
-        warehouse.snapshots.mkdir(parents=True, exist_ok=True)
-        try:
-            folder.rename(target)
-        except OSError:
-            if not _is_whole(target):
-                raise
-        sync_folder(warehouse.snapshots)
+        settle(warehouse, folder, identifier)
     return identifier
+
+
+def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
+    """Moves a whole staged folder to its place among the snapshots; False if it is there already.
+
+    Raises:
+        IntegrityError: what is there is damaged.
+    """
+    if _is_whole(warehouse.snapshots / identifier):
+        return False
+    sync_tree(folder)
+    warehouse.snapshots.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.rename(warehouse.snapshots / identifier)
+    except OSError:
+        if not _is_whole(warehouse.snapshots / identifier):
+            raise
+        return False
+    sync_folder(warehouse.snapshots)
+    return True
 
 
 def _hash_content(content: bytes | Path) -> str:

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from kpyramid.errors import InputError, IntegrityError
@@ -13,6 +14,13 @@ MANIFEST = "manifest.json"
 SUMS = "SHA256SUMS"
 SNAPSHOT_DIGITS = 16
 SNAPSHOT_ID = re.compile(f"[0-9a-f]{{{SNAPSHOT_DIGITS}}}")
+
+FORMAT = 8
+"""Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
+5 standard relations, 6 their ends, 7 statements, 8 a folder that describes itself."""
+READ_FORMATS = (7, 8)
+"""Formats that this release reads. 8 only adds files, so 7 is read as it lies; the next build
+publishes it in format 8."""
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +43,28 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
     if not isinstance(manifest, dict):
         raise IntegrityError(f"{folder / MANIFEST} is damaged: it holds no object")
     return manifest
+
+
+def require_format(manifest: Mapping[str, JsonValue], name: str) -> None:
+    """Passes when this release reads the format of a snapshot.
+
+    Raises:
+        InputError: it does not; says what to install, or to build again.
+    """
+    made, software = manifest.get("format"), manifest.get("software")
+    if made in READ_FORMATS:
+        return
+    known = f"this release reads {' and '.join(map(str, READ_FORMATS))}"
+    if isinstance(made, int) and made > FORMAT:
+        asked = f"'kpyramid>={software}'" if isinstance(software, str) else "--upgrade kpyramid"
+        raise InputError(
+            f"snapshot {name} is of format {made}, made by a newer release ({software or 'unknown'}"
+            f"), and {known}: pip install {asked}"
+        )
+    raise InputError(
+        f"snapshot {name} was built by another version (its format is {made}, and {known}); "
+        "`kpyramid build CORPUS` makes it anew: what is in the warehouse's caches costs nothing"
+    )
 
 
 def identify_folder(folder: Path) -> str:

@@ -19,7 +19,15 @@ from kpyramid.storage.refs import (
     list_refs,
     read_entry,
 )
-from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SUMS, list_folders, read_manifest
+from kpyramid.storage.snapshots import (
+    MANIFEST,
+    SNAPSHOT_DIGITS,
+    SUMS,
+    identify_folder,
+    list_folders,
+    read_manifest,
+    require_format,
+)
 
 
 def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
@@ -54,7 +62,10 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
 
 
 def check_bytes(folder: Path) -> list[str]:
-    """What is wrong with a snapshot's bytes: its name, its list of files, each file's hash."""
+    """What is wrong with a snapshot's bytes: its name, its list of files, each file's hash.
+
+    A copy may have any name that is no id; what its id is, `identify_folder` says.
+    """
     try:
         manifest = (folder / MANIFEST).read_bytes()
         lines = (folder / SUMS).read_text("utf-8").splitlines()
@@ -65,7 +76,7 @@ def check_bytes(folder: Path) -> list[str]:
     for line in lines:
         digest, _, name = line.partition("  ")
         listed[name] = digest
-    if hash_bytes(manifest)[:SNAPSHOT_DIGITS] != folder.name:
+    if hash_bytes(manifest)[:SNAPSHOT_DIGITS] != identify_folder(folder):
         problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
     else:  # the manifest is what the id vouches for; the sums have to repeat it
         files = {name: entry["sha256"] for name, entry in json.loads(manifest)["files"].items()}
@@ -108,7 +119,12 @@ def _walk(folder: Path) -> tuple[set[str], list[str]]:
 
 
 def check_tables(folder: Path) -> list[str]:
-    """What is wrong with a snapshot's tables: contracts, references, spans outside their text."""
+    """What is wrong with a snapshot's tables: contracts, references, spans outside their text.
+
+    Raises:
+        InputError: the snapshot is of a format that this release does not read.
+    """
+    require_format(read_manifest(folder), folder.name)
     problems = _check_versions(folder)
     if problems:
         return problems

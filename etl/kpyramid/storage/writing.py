@@ -46,6 +46,12 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def sync_tree(path: Path) -> None:
+    """Waits until the disk has a file, or a folder with all that is below it."""
+    for each in [*path.rglob("*"), path]:
+        sync_folder(each)
+
+
 @contextlib.contextmanager
 def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
     """A fresh folder under `staging/`, gone at the end unless it was renamed away.

@@ -1,6 +1,7 @@
 """Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from kpyramid.ontology.store import (
     Quotation,
     state_row,
     write_instances,
+    write_ontology,
     write_provenance,
 )
 from kpyramid.ontology.validation.repair import Withdrawal
@@ -33,12 +35,15 @@ def run(
 
     `seed.ttl` is the schema before completion. `schema.ttl` and `instances.nt` hold what is stated,
     with the sentences each individual is derived from; `provenance.nt` has every sentence that
-    states a statement.
+    states a statement. `ontology.nt` holds the schema and what is stated, for readers of OWL.
     """
     statements = list_statements(documents, chunks, entities, instances)
+    grown = write_schema(adopt_proposals(schema, proposals.to_pylist()))
+    stated = write_instances(replace(one, places=()) for one in statements)
     return {
         "ontology/seed.ttl": write_schema(schema),
-        "ontology/schema.ttl": write_schema(adopt_proposals(schema, proposals.to_pylist())),
+        "ontology/schema.ttl": grown,
+        "ontology/ontology.nt": write_ontology(grown, stated),
         "ontology/instances.nt": write_instances(statements),
         "ontology/provenance.nt": write_provenance(statements),
     }

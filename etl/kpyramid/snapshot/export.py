@@ -1,0 +1,361 @@
+"""What a snapshot says, or is, in the forms of other programs; each appears whole or not at all."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.ontology.store import write_ontology
+from kpyramid.snapshot.bundle import list_views
+from kpyramid.snapshot.graph import (
+    READS,
+    name_source,
+    open_database,
+    open_graph,
+    write_lines,
+    write_quads,
+    write_turtle,
+)
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.store import SEARCHED
+from kpyramid.storage.archive import copy_folder, write_tarball
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.writing import sync_folder, sync_tree
+
+_Database = duckdb.DuckDBPyConnection
+_KEYS = {"chunks": "chunk_id", "condensed": "condensed_id", "entities": "entity_id"}
+_BATCH = 8_192
+"""Rows of vectors that are written at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What was written: a file or a folder, its bytes, and tables that the scope kept back."""
+
+    path: Path
+    bytes: int
+    files: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def export(snapshot: Snapshot, form: str, path: Path) -> Export:
+    """Writes a snapshot, as far as its scope lets it be seen, in one of `FORMS`.
+
+    Each document's source, title, licence, attribution and access labels go along.
+
+    Raises:
+        InputError: there is no such form, something is at the path, or the scope hides documents
+            and the form is a copy of the whole snapshot.
+        IntegrityError: the snapshot is damaged.
+    """
+    if form not in FORMS:
+        raise InputError(f"--to {form!r}: it is one of {', '.join(FORMS)}")
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path} is there already; nothing was written. Name another path")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    _remove(part)
+    try:
+        left_out = FORMS[form](snapshot, part)
+        sync_tree(part)
+        part.rename(path)
+    except duckdb.Error as e:
+        raise IntegrityError(
+            f"snapshot {snapshot.id} cannot be exported: {e}. `kpyramid verify` says whether it is "
+            "damaged"
+        ) from e
+    finally:
+        _remove(part)
+    sync_folder(path.parent)
+    found = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
+    names = tuple(p.relative_to(path).as_posix() for p in found) if path.is_dir() else (path.name,)
+    return Export(path, sum(p.stat().st_size for p in found), names, tuple(left_out))
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _open(snapshot: Snapshot) -> AbstractContextManager[_Database]:
+    return open_graph({name: snapshot.locate_table(name) for name in READS})
+
+
+# The whole snapshot.
+
+
+def _require_whole(snapshot: Snapshot) -> None:
+    if seen := snapshot.describe_scope():
+        raise InputError(
+            f"this form is a copy of the whole snapshot, and {seen} may be seen: give "
+            "--everything, or choose a form that leaves the others out, such as duckdb or nquads"
+        )
+
+
+def _write_folder(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    _require_whole(snapshot)
+    copy_folder(snapshot.folder, path)
+    return ()
+
+
+def _write_tar(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    _require_whole(snapshot)
+    write_tarball(snapshot.folder, path)
+    return ()
+
+
+# RDF: the ontology, its individuals and where they are said, then the graph.
+
+
+def _write_rdf(
+    write: Callable[[_Database, BinaryIO], None], snapshot: Snapshot, path: Path
+) -> tuple[str, ...]:
+    schema, instances = snapshot._view.read_ontology(sources=True)
+    with _open(snapshot) as database, path.open("wb") as sink:
+        sink.write(write_ontology(schema, instances).encode())
+        write(database, sink)
+    return ()
+
+
+# Property graphs: entities and values are nodes, facts are edges.
+
+_XML = """
+CREATE OR REPLACE TEMP MACRO xml(x) AS replace(replace(replace(replace(regexp_replace(x,
+    '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{FFFE}\\x{FFFF}]', chr(65533), 'g'),
+    '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
+CREATE OR REPLACE TEMP MACRO data(k, x) AS
+    coalesce('<data key="' || k || '">' || xml(x) || '</data>', '');
+"""
+"""What XML cannot hold becomes the replacement character."""
+_VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
+_CREDITS = {
+    f"{name}s": f"gather(list_transform(places, lambda p: p.{name}))"
+    for name in ("document", "source", "licence", "attribution")
+}
+"""Of a fact the documents that state it, and whom to name."""
+_LISTS = {"modality": "modality", "qualifiers": "qualifiers", **_CREDITS}
+
+
+def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    plain = ("relation", "wording", "confidence")
+    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*plain, *_LISTS)}
+    keys = "".join(
+        f'<key id="{name}" for="{kind}" attr.name="{name}" '
+        f'attr.type="{"double" if name == "confidence" else "string"}"/>\n'
+        for kind, names in fields.items()
+        for name in names
+    )
+    about = "".join(f" || data('{name}', {name}::VARCHAR)" for name in plain)
+    about += "".join(f" || data('{name}', {_join(held, '; ')})" for name, held in _LISTS.items())
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    with _open(snapshot) as database, path.open("wb") as sink:
+        database.execute(_XML)
+        sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
+        for query in (
+            "SELECT '<node id=\"' || id || '\">' || data('label', name) || data('type', type) || "
+            f"data('forms', {_join('forms', '; ')}) || data('classes', {_join('classes', ' ')}) || "
+            "E'</node>\\n' FROM entity",
+            "SELECT '<node id=\"value:' || xml(literal) || '\">' || data('label', literal) || "
+            f"data('type', 'LITERAL') || E'</node>\\n' FROM {_VALUES}",
+            "SELECT '<edge id=\"' || id || '\" source=\"' || head || '\" target=\"' || "
+            f"coalesce(tail, 'value:' || xml(literal)) || '\">'{about} || E'</edge>\\n' FROM fact",
+        ):
+            write_lines(database, query, sink)
+        sink.write(b"</graph>\n</graphml>\n")
+    return ()
+
+
+def _join(name: str, between: str) -> str:
+    return f"nullif(array_to_string({name}, '{between}'), '')"
+
+
+_CHUNKS = "gather(list_transform(places, lambda p: p.chunk))"
+_WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
+_NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "documents": (
+        "document",
+        {
+            "id:ID": "id",
+            **{name: name for name in ("source", "title", "language", "licence", "attribution")},
+            "access:string[]": "access",
+            ":LABEL": "'Document'",
+        },
+    ),
+    "chunks": (
+        "chunks",
+        {"id:ID": "chunk_id", "text": "text", "start:long": "start", ":LABEL": "'Chunk'"},
+    ),
+    "entities": (
+        "entity",
+        {
+            "id:ID": "id",
+            **{name: name for name in ("name", "type")},
+            **{f"{name}:string[]": name for name in ("forms", "classes")},
+            ":LABEL": "concat_ws(chr(31), 'Entity', nullif(array_to_string(list_transform(classes, "
+            "lambda c: regexp_extract(c, '[^/#]+$')), chr(31)), ''))",
+        },
+    ),
+    "values": (
+        _VALUES,
+        {"id:ID": "'value:' || literal", "name": "literal", ":LABEL": "'Value'"},
+    ),
+    "facts": (
+        "fact",
+        {
+            ":START_ID": "head",
+            ":END_ID": "coalesce(tail, 'value:' || literal)",
+            ":TYPE": f"coalesce(nullif(upper({_WORDS}), ''), 'RELATED_TO')",
+            "id": "id",
+            "relation": "relation",
+            "wording": "wording",
+            "confidence:double": "confidence",
+            "chunks:string[]": _CHUNKS,
+            **{f"{name}:string[]": held for name, held in _LISTS.items()},
+        },
+    ),
+    "parts": (
+        "chunks",
+        {":START_ID": "chunk_id", ":END_ID": "document_id", ":TYPE": "'PART_OF'"},
+    ),
+    "mentions": (
+        f"(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
+        f"entity, {_CHUNKS} AS chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
+        {":START_ID": "entity", ":END_ID": "chunk", ":TYPE": "'MENTIONED_IN'"},
+    ),
+}
+"""Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL."""
+_NEO4J_COMMAND = """\
+neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter=U+001F \\
+    --nodes=documents.csv --nodes=chunks.csv --nodes=entities.csv --nodes=values.csv \\
+    --relationships=facts.csv --relationships=parts.csv --relationships=mentions.csv
+"""
+
+
+def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    path.mkdir()
+    (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
+    with _open(snapshot) as database:
+        for name, (source, columns) in _NEO4J.items():
+            cells = []
+            for head, value in columns.items():
+                text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
+                quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
+                plain = head.endswith((":double", ":long"))
+                cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
+            with (path / f"{name}.csv").open("wb") as sink:
+                sink.write(",".join(columns).encode() + b"\n")
+                line = " || ',' || ".join(cells)
+                write_lines(database, f"SELECT {line} || chr(10) FROM {source}", sink)
+    return ()
+
+
+# JSON lines, and one DuckDB file.
+
+_JSON = {
+    "documents": "SELECT document.*, text, metadata FROM document JOIN documents "
+    "ON documents.document_id = id ORDER BY id",
+    "chunks": 'SELECT chunk_id AS id, document_id AS document, start, "end", text FROM chunks '
+    "ORDER BY id",
+    "entities": "FROM entity",
+    "facts": """
+        SELECT fact.* EXCLUDE (places), evidence FROM fact JOIN (
+            SELECT fact_id, list({'document': spot.document, 'start': spot.first,
+                'end': spot.last, 'text': text, 'source': spot.source, 'licence': spot.licence,
+                'attribution': spot.attribution} ORDER BY document_id, first, last) AS evidence
+            FROM (SELECT id AS fact_id, unnest(places) AS spot FROM fact)
+            JOIN place ON document_id = spot.document AND first = spot.first AND last = spot.last
+            GROUP BY fact_id
+        ) ON fact_id = id ORDER BY id""",
+}
+
+
+def _write_jsonl(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    path.mkdir()
+    with _open(snapshot) as database:
+        for name, query in _JSON.items():
+            with (path / f"{name}.jsonl").open("wb") as sink:
+                lines = f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({query}) AS row_of"
+                write_lines(database, lines, sink)
+    return ()
+
+
+def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    left_out = []
+    with open_database(path) as database:
+        for name in load_contracts():
+            try:
+                source = name_source(database, name, snapshot.locate_table(name))
+            except InputError:  # it cannot be divided by documents
+                left_out.append(name)
+                continue
+            database.execute(f"CREATE TABLE {name} AS FROM {source}")
+        database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))
+    return tuple(left_out)
+
+
+# Vectors.
+
+
+def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    import lancedb  # in an extra of its own
+
+    held = lancedb.connect(path)
+    for name in SEARCHED:
+        if snapshot._view.part(name).rows:
+            held.create_table(name, data=_read_vectors(snapshot, name))
+    with _open(snapshot) as database:
+        held.create_table("documents", data=database.sql("FROM document").to_arrow_table())
+    return ()
+
+
+def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
+    """The rows of a searched table that are seen: id, words, vector, and a chunk's document."""
+    view = snapshot._view
+    part, mask = view.part(name), view.searched(name)
+    rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
+    width = part.matrix.shape[1]
+    fields = [("id", pa.string()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), width))]
+    if name == "chunks":
+        fields.append(("document_id", pa.string()))
+    schema = pa.schema(fields)
+    keys = view.rows("documents").column("document_id")
+
+    def read() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(rows), _BATCH):
+            some = rows[start : start + _BATCH]
+            at = pa.array(some)
+            texts = part.rows.column("text").take(at)
+            if mask is not None:
+                texts = pa.array([view.text_of(name, int(row)) for row in some], pa.string())
+            flat = pa.array(part.matrix[some].reshape(-1))
+            held = [
+                part.rows.column(_KEYS[name]).take(at),
+                texts.cast(pa.string()),
+                pa.FixedSizeListArray.from_arrays(flat, width),
+            ]
+            if name == "chunks":
+                held.append(keys.take(pa.array(part.rows.numbers("document")[some])))
+            yield pa.record_batch(held, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, read())
+
+
+FORMS: Mapping[str, Callable[[Snapshot, Path], tuple[str, ...]]] = {
+    "folder": _write_folder,
+    "tar": _write_tar,
+    "turtle": partial(_write_rdf, write_turtle),
+    "nquads": partial(_write_rdf, write_quads),
+    "graphml": _write_graphml,
+    "neo4j": _write_neo4j,
+    "jsonl": _write_jsonl,
+    "duckdb": _write_duckdb,
+    "lance": _write_lance,
+}
+"""What a snapshot is exported to, by name."""

@@ -1,0 +1,285 @@
+"""A snapshot's graph as lines of text, out of core: RDF, GraphML, JSON lines and CSV by DuckDB.
+
+DuckDB joins the tables where they lie and writes each line as one string; the strings of a batch
+lie one behind the other in memory, so a batch is written to the file as it is.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from kpyramid.ontology import names as n
+
+_MEMORY = "2GB"
+"""What DuckDB may hold before it goes on in files: tables may be larger."""
+READS = (
+    *("documents", "chunks", "claims", "raw_triples"),
+    *("triples", "condensed", "entities", "relations", "instances"),
+)
+"""Tables that the graph is made of."""
+ATTRIBUTION = ("attribution", "author", "authors", "creator", "byline")
+"""Fields of a document's metadata that say whom to name; the first that is there is taken."""
+
+
+@contextmanager
+def open_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB with bounded memory: a file, or none that stays."""
+    with (
+        tempfile.TemporaryDirectory(prefix="kpyramid-duckdb-") as scratch,
+        duckdb.connect(str(path or ":memory:"), config={"temp_directory": scratch}) as database,
+    ):
+        database.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
+        yield database
+
+
+def name_source(database: duckdb.DuckDBPyConnection, name: str, table: Path | pa.Table) -> str:
+    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own."""
+    if isinstance(table, Path):
+        return "read_parquet('" + str(table).replace("'", "''") + "')"
+    database.register(f"held_{name}", table)
+    return f"held_{name}"
+
+
+# The graph: documents, chunks, entities, facts and places, each sorted by its key.
+
+_GRAPH = f"""
+CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
+
+CREATE TEMP TABLE document AS
+SELECT document_id AS id, source, title, language, licence, access,
+    coalesce({", ".join(f"metadata['{name}']" for name in ATTRIBUTION)}) AS attribution
+FROM documents ORDER BY id;
+
+CREATE TEMP TABLE entity AS
+SELECT entity_id AS id, name, type, surface_forms AS forms, coalesce(classes, []) AS classes
+FROM entities LEFT JOIN (SELECT subject_id AS entity_id,
+    list_sort(list(DISTINCT class_iri)) AS classes FROM instances GROUP BY ALL) USING (entity_id)
+ORDER BY id;
+
+CREATE TEMP TABLE stated AS
+SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality, raw_triples.claim_id
+FROM (SELECT condensed_id, unnest(derived_from) AS triple_id FROM condensed)
+JOIN (SELECT triple_id, confidence, unnest(raw_triple_ids) AS raw_triple_id FROM triples)
+    AS triples USING (triple_id)
+JOIN raw_triples USING (raw_triple_id);
+
+CREATE TEMP TABLE spot AS
+SELECT DISTINCT claim_id, chunks.document_id, chunks.chunk_id, span.start AS first,
+    span."end" AS last
+FROM (SELECT claim_id, chunk_id, unnest(spans) AS span FROM claims) AS claims
+JOIN chunks USING (chunk_id);
+
+CREATE TEMP TABLE place AS
+SELECT document_id || '#char=' || first || ',' || last AS id, document_id, first, last,
+    CASE WHEN first >= chunks.start AND last <= chunks."end"
+        THEN substring(chunks.text, first - chunks.start + 1, last - first)
+        ELSE substring(documents.text, first + 1, last - first) END AS text
+FROM (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
+    WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL)
+JOIN chunks USING (document_id, chunk_id) JOIN documents USING (document_id)
+ORDER BY document_id, first, last;
+
+CREATE TEMP TABLE fact AS
+WITH said AS (
+    SELECT condensed_id, max(confidence) AS confidence, gather(list(modality)) AS modality,
+        gather(list({{'document': document_id, 'first': first, 'last': last,
+            'chunk': chunk_id, 'source': source, 'licence': licence,
+            'attribution': attribution}})) AS places
+    FROM stated JOIN spot USING (claim_id) JOIN document ON document.id = document_id
+    GROUP BY condensed_id
+)
+SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
+    coalesce(nullif(standard_relation, ''), relations.name) AS relation,
+    standard_tail_id AS tail, coalesce(tails.name, literal) AS tail_name, literal,
+    concat_ws(' ', heads.name, relations.name, coalesce(others.name, literal)) AS wording,
+    list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
+    round(confidence, 4) AS confidence, modality,
+    places
+FROM condensed JOIN said USING (condensed_id)
+JOIN relations USING (relation_id)
+JOIN entities AS heads ON heads.entity_id = head_id
+JOIN entities AS ends ON ends.entity_id = standard_head_id
+LEFT JOIN entities AS others ON others.entity_id = tail_id
+LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
+ORDER BY id;
+"""
+
+
+@contextmanager
+def open_graph(tables: Mapping[str, Path | pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with the graph of some tables (`READS`) in its tables.
+
+    They are `document`, `entity`, `fact` and `place`, in the order of their keys. Facts have the
+    ends of their standard relation; `wording` is the fact as the text words it, and `places` says
+    where, and whose text that is.
+    """
+    with open_database() as database:
+        for name in READS:
+            source = name_source(database, name, tables[name])
+            database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
+        database.execute(_GRAPH)
+        yield database
+
+
+def write_lines(database: duckdb.DuckDBPyConnection, query: str, sink: BinaryIO) -> None:
+    """Writes the one text column of a query, value behind value; nulls are nothing."""
+    for batch in database.sql(query).to_arrow_reader(65_536):
+        values = batch.column(0).cast(pa.large_string())
+        offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset :]
+        first, last = int(offsets[0]), int(offsets[len(values)])
+        if last > first:
+            sink.write(memoryview(values.buffers()[2])[first:last])
+
+
+# RDF.
+
+_PREFIXES = {
+    "rdf": n.RDF,
+    "rdfs": n.RDFS,
+    "skos": n.SKOS,
+    "xsd": n.XSD,
+    "prov": n.PROV,
+    "dct": n.DCT,
+    "kp": n.KP,
+}
+_CURIE = re.compile(r"<(\w+:\w+)>")
+_RELATION = "'relation/' || url_encode(relation)"
+_OBJECT = "CASE WHEN tail IS NULL THEN text(literal) ELSE iri(tail) END"
+_TERMS = """
+CREATE OR REPLACE TEMP MACRO iri(x) AS '<{base}' || x || '>';
+CREATE OR REPLACE TEMP MACRO text(x) AS '"' || replace(replace(replace(replace(
+    x, '\\', '\\\\'), '"', '\\"'), chr(10), '\\n'), chr(13), '\\r') || '"';
+CREATE OR REPLACE TEMP MACRO texts(x) AS list_transform(x, lambda t: text(t));
+CREATE OR REPLACE TEMP MACRO named(x) AS CASE
+    WHEN regexp_full_match(x, 'https?://[^\\x00-\\x20<>"{{}}|\\\\^`]+') THEN '<' || x || '>'
+    ELSE text(x) END;
+"""
+_Says = Sequence[tuple[str, str]]
+"""Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms."""
+_RDF: Sequence[tuple[str, str, str, _Says]] = (
+    (
+        "document",
+        "iri(id)",
+        "",
+        (
+            ("dct:source", "named(source)"),
+            ("dct:title", "text(title)"),
+            ("dct:license", "named(licence)"),
+            ("dct:creator", "text(attribution)"),
+            ("kp:access[]", "texts(access)"),
+        ),
+    ),
+    (
+        "place",
+        "iri(id)",
+        "",
+        (("prov:wasQuotedFrom", "iri(document_id)"), ("prov:value", "text(text)")),
+    ),
+    (
+        "entity",
+        "iri(id)",
+        "",
+        (
+            ("rdfs:label", "text(name)"),
+            ("skos:altLabel[]", "texts(list_filter(forms, lambda f: f <> name))"),
+            ("kp:entityType", "text(type)"),
+        ),
+    ),
+    (
+        "(SELECT DISTINCT relation FROM fact ORDER BY relation)",
+        f"iri({_RELATION})",
+        "",
+        (("rdf:type", "<rdf:Property>"), ("rdfs:label", "text(relation)")),
+    ),
+    ("fact WHERE len(modality) = 0", "iri(head)", "iri(id)", (("", _OBJECT),)),
+    (
+        "fact",
+        "iri(id)",
+        "",
+        (
+            ("rdf:type", "<rdf:Statement>"),
+            ("rdf:subject", "iri(head)"),
+            ("rdf:predicate", f"iri({_RELATION})"),
+            ("rdf:object", _OBJECT),
+            ("rdfs:label", "text(wording)"),
+            ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
+            ("kp:modality[]", "texts(modality)"),
+            ("kp:qualifier[]", "texts(qualifiers)"),
+            (
+                "prov:wasDerivedFrom[]",
+                "list_transform(places, lambda p: "
+                "iri(p.document || '#char=' || p.first || ',' || p.last))",
+            ),
+        ),
+    ),
+)
+
+
+def write_turtle(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
+    """Writes the graph as Turtle, a line for each subject.
+
+    A fact is stated by its standard relation, unless the text only holds it for possible, and
+    described as an `rdf:Statement` under its id: its wording, confidence, circumstances, and the
+    places (PROV-O) that state it, each with its words and its document. A document has source,
+    title, licence, attribution and access labels.
+    """
+    database.execute(_TERMS.format(base=""))
+    lines = [f"@base <{n.ENTITY}> ."]
+    lines += [f"@prefix {name}: <{iri}> ." for name, iri in _PREFIXES.items()]
+    sink.write("\n".join([*lines, "", ""]).encode())
+    for source, subject, _, says in _RDF:
+        parts = []
+        for predicate, value in says:
+            name = f"'{_cut(predicate)} '" if predicate else f"iri({_RELATION}) || ' '"
+            value = _expand(value, lambda curie: f"'{curie}'")
+            joined = f"nullif(array_to_string({value}, ', '), '')"
+            parts.append(f"{name} || {joined if predicate.endswith('[]') else value}")
+        line = f"{subject} || ' ' || concat_ws(' ; ', {', '.join(parts)}) || E' .\\n'"
+        filled = f"coalesce({', '.join(parts)}) IS NOT NULL"
+        joint = " AND " if " WHERE " in source else " WHERE "
+        write_lines(database, f"SELECT {line} FROM {source}{joint}{filled}", sink)
+
+
+def write_quads(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
+    """Writes the same as N-Quads; what a fact states is in the graph named by the fact's id."""
+    database.execute(_TERMS.format(base=n.ENTITY))
+
+    def spell(curie: str) -> str:
+        prefix, _, name = curie.partition(":")
+        return f"'<{_PREFIXES[prefix]}{name}>'"
+
+    for source, subject, graph, says in _RDF:
+        parts = []
+        for predicate, value in says:
+            name = spell(_cut(predicate)) if predicate else f"iri({_RELATION})"
+            value = _expand(value, spell)
+            before, after = f"{subject} || ' ' || {name} || ' '", "E' .\\n'"
+            after = f"' ' || {graph} || {after}" if graph else after
+            if predicate.endswith("[]"):
+                made = f"list_transform({value}, lambda o: {before} || o || {after})"
+                parts.append(f"array_to_string({made}, '')")
+            else:
+                parts.append(f"{before} || {value} || {after}")
+        write_lines(database, f"SELECT concat({', '.join(parts)}) FROM {source}", sink)
+
+
+def write_graph(tables: Mapping[str, Path], path: Path) -> None:
+    """Writes the graph of some tables as a Turtle file."""
+    with open_graph(tables) as database, path.open("wb") as sink:
+        write_turtle(database, sink)
+
+
+def _cut(predicate: str) -> str:
+    return predicate.removesuffix("[]")
+
+
+def _expand(value: str, spell: Callable[[str], str]) -> str:
+    """SQL with each `<prefix:name>` as the text of that term."""
+    return _CURIE.sub(lambda found: spell(found[1]), value)

@@ -1,0 +1,230 @@
+"""Snapshots that travel: a copied folder, a tarball, and taking either into a warehouse."""
+
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+import pyarrow as pa
+
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.publication import settle
+from kpyramid.storage.snapshots import (
+    MANIFEST,
+    SNAPSHOT_ID,
+    SUMS,
+    identify_folder,
+    read_manifest,
+    require_format,
+)
+from kpyramid.storage.verification import check_bytes, check_tables
+from kpyramid.storage.writing import stage_folder, write_and_sync
+
+_MOST_MEMBERS = 1_000
+"""Files and folders; a snapshot has some seventy."""
+_MOST_LISTED = 2**24
+"""Bytes of a manifest or of a list of sums; those of a snapshot have some 10,000."""
+_MEMBER = re.compile(r"\w[\w.-]*(/\w[\w.-]*){0,3}", re.ASCII)
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def _list_members(folder: Path) -> dict[str, int]:
+    """The files of a snapshot, as its manifest names them, and their bytes; the manifest is first.
+
+    Raises:
+        InputError: the folder is no snapshot.
+        IntegrityError: the manifest is damaged, or names what no snapshot has.
+    """
+    try:
+        if (folder / MANIFEST).is_file() and (folder / MANIFEST).stat().st_size > _MOST_LISTED:
+            raise IntegrityError(f"{MANIFEST} has more than {_MOST_LISTED:,} bytes")
+        files: Any = read_manifest(folder).get("files")
+        sizes = {name: entry["bytes"] for name, entry in sorted(files.items())}
+        wrong = [
+            name
+            for name, size in sizes.items()
+            if not _MEMBER.fullmatch(name) or name in (MANIFEST, SUMS) or int(size) < 0
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as e:
+        raise IntegrityError(f"{MANIFEST} is damaged: it lists no files") from e
+    if wrong or len(sizes) > _MOST_MEMBERS:
+        raise IntegrityError(f"{MANIFEST} lists {wrong[0] if wrong else len(sizes)!r} as files")
+    return {MANIFEST: _MOST_LISTED, SUMS: _MOST_LISTED, **sizes}
+
+
+def copy_folder(folder: Path, target: Path) -> None:
+    """Copies a snapshot's files, and checks every byte of the copy.
+
+    Raises:
+        IntegrityError: the snapshot is damaged.
+    """
+    for name in _list_members(folder):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            write_and_sync(target / name, folder / name)
+        except FileNotFoundError as e:
+            raise IntegrityError(f"{name} is missing") from e
+    if problems := check_bytes(target):
+        raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
+
+
+def write_tarball(folder: Path, target: Path) -> None:
+    """Writes a snapshot as `.tar.zst`, the same bytes each time: no times, no owners, sorted.
+
+    Its manifest comes first: whoever unpacks it knows then which files follow, and their sizes.
+
+    Raises:
+        IntegrityError: the snapshot is damaged.
+    """
+    if problems := check_bytes(folder):
+        raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
+    top = identify_folder(folder)
+    with (
+        pa.CompressedOutputStream(str(target), "zstd") as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as tar,
+    ):
+        for name in _list_members(folder):
+            member = tarfile.TarInfo(f"{top}/{name}")
+            member.size = (folder / name).stat().st_size
+            with (folder / name).open("rb") as file:
+                tar.addfile(member, file)
+
+
+def import_snapshot(warehouse: Warehouse, path: Path) -> tuple[str, bool]:
+    """Takes a folder or tarball that was exported into a warehouse; its id, and whether it is new.
+
+    All of it is checked: names, bytes, contracts, references, spans. Only the files that its
+    manifest names are written, below `staging/`, each no longer than the manifest says. That shows
+    that it is as it was made, not who made it: for that compare the id.
+
+    Raises:
+        InputError: there is no snapshot at the path, no room for it, or it is of a newer format.
+        IntegrityError: something in it is altered, missing, too much, or no plain file.
+    """
+    with stage_folder(warehouse) as folder:
+        try:
+            named = _copy(path, folder) if path.is_dir() else _unpack(path, folder)
+            require_format(read_manifest(folder), path.name)
+            identifier, problems = identify_folder(folder), check_bytes(folder)
+            if SNAPSHOT_ID.fullmatch(named) and named != identifier:
+                problems = [f"its name is {named}, and its id {identifier}", *problems]
+            if problems := problems or check_tables(folder):
+                raise IntegrityError(f"altered or damaged: {'; '.join(problems[:5])}")
+        except IntegrityError as e:
+            raise IntegrityError(f"{path}: {e}. Nothing was imported") from e
+        return identifier, settle(warehouse, folder, identifier)
+
+
+def _copy(source: Path, folder: Path) -> str:
+    """Copies what a folder's manifest names, unless there is more in it; the folder's name."""
+    for number, path in enumerate(source.rglob("*")):
+        if number >= _MOST_MEMBERS:
+            raise IntegrityError(f"holds more than {_MOST_MEMBERS} files and folders")
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise IntegrityError(f"{path.relative_to(source)} is a link or no regular file")
+    members = _list_members(source)
+    _require_room(folder, members)
+    if more := [p for p in source.rglob("*") if p.is_file() and _name(p, source) not in members]:
+        raise IntegrityError(f"{_name(more[0], source)} is not listed in {MANIFEST}")
+    copy_folder(source, folder)
+    return source.resolve().name
+
+
+def _name(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _require_room(folder: Path, members: dict[str, int]) -> None:
+    size, free = sum(members.values()) - 2 * _MOST_LISTED, shutil.disk_usage(folder).free
+    if size > free:
+        raise InputError(f"the snapshot has {size:,} bytes; {folder.parent} has room for {free:,}")
+
+
+class _Bounded:
+    """A stream of which no more than `left` bytes may be read, whatever a header asks for."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.left = 2 * _MOST_LISTED
+
+    def read(self, size: int) -> bytes:
+        try:
+            data: bytes = self._stream.read(min(size, self.left + 1))
+        except (pa.ArrowException, OSError) as e:
+            raise IntegrityError(f"cannot be unpacked: {e}") from e
+        self.left -= len(data)
+        if self.left < 0:
+            raise IntegrityError("unpacks to more than its manifest says")
+        return data
+
+
+@contextmanager
+def _open_stream(path: Path) -> Iterator[_Bounded]:
+    if not path.is_file():  # opening a pipe would wait
+        raise InputError(f"{path} is no file; name a snapshot's folder or tarball")
+    with path.open("rb") as file:
+        is_packed = file.read(len(_ZSTD)) == _ZSTD
+        file.seek(0)
+        if is_packed:
+            with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as stream:
+                yield _Bounded(stream)
+        else:
+            yield _Bounded(file)
+
+
+def _unpack(path: Path, folder: Path) -> str:
+    """Writes a tarball's files as they come, if the manifest names them; the folder's name."""
+    members: dict[str, int] = {}
+    top: str | None = None
+    try:
+        with _open_stream(path) as stream, _open_tar(stream) as tar:
+            for number, member in enumerate(tar):
+                if number >= _MOST_MEMBERS:
+                    raise IntegrityError(f"holds more than {_MOST_MEMBERS} members")
+                if member.isdir():
+                    continue
+                if not member.isreg() or member.issparse():
+                    raise IntegrityError(f"{member.name!r} is a link, a device or no plain file")
+                if top is None:
+                    top, members = _find_top(member.name), {MANIFEST: _MOST_LISTED}
+                name = member.name.removeprefix(top)
+                if not member.name.startswith(top) or member.size > members.pop(name, -1):
+                    raise IntegrityError(
+                        f"{member.name!r} is not in its manifest, comes twice, or is too long"
+                    )
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with (folder / name).open("xb") as file:
+                    shutil.copyfileobj(_read_member(tar, member), file)
+                if name == MANIFEST:
+                    members = _list_members(folder)
+                    _require_room(folder, members)
+                    del members[MANIFEST]
+                    stream.left += sum(members.values())
+    except (tarfile.TarError, ValueError, OverflowError) as e:
+        raise IntegrityError(f"is no tarball of a snapshot: {e}") from e
+    return PurePosixPath(top or "").name
+
+
+def _open_tar(stream: Any) -> tarfile.TarFile:
+    return tarfile.open(fileobj=stream, mode="r|")
+
+
+def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    file = tar.extractfile(member)
+    assert file is not None, "it is a regular file"
+    return file
+
+
+def _find_top(name: str) -> str:
+    """What stands before the names of all files, which the first one, the manifest, shows."""
+    top, found, after = name.rpartition(MANIFEST)
+    if not found or after or (top and not top.endswith("/")):
+        raise IntegrityError(
+            f"begins with {name!r} and not with {MANIFEST}; `kpyramid export --to tar` writes it "
+            "first. A tarball made otherwise: unpack it, and import the folder"
+        )
+    return top

@@ -1,0 +1,635 @@
+"""A snapshot that another team receives: its folder, its other forms, and the way back."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyoxigraph as ox
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.errors import InputError, IntegrityError
+from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.snapshot.export import FORMS, export
+from kpyramid.snapshot.view import EVERYTHING
+from kpyramid.storage.archive import import_snapshot
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
+from tests.corpora import hash_tree, open_told, require_java
+
+STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
+RECORDS = [
+    {
+        "id": "holm",
+        "text": "Anna Holm founded Aster Pictures in 1921. Aster Pictures is a company in Leeds. "
+        'Anna Holm wrote the novel "Grey Water; a Life".',
+        "title": STRANGE,
+        "licence": "https://creativecommons.org/licenses/by-sa/4.0/",
+        "author": "Ida Bell; Per \ufffeLund",
+    },
+    {
+        "id": "batt",
+        "text": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
+        "Leon Batt studied at the University of Bergen.",
+        "title": None,
+    },
+    {
+        "id": "zorblax",
+        "text": "Clara Zorblax founded Quuxville in 1888. Clara Zorblax was born in Lima.",
+        "access": ["board"],
+        "licence": "in house",
+    },
+]
+WHOLE = ("folder", "tar")
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
+    return Snapshot(open_told("travel", {"a.jsonl": lines}).folder, scope=EVERYTHING)
+
+
+@pytest.fixture
+def folder(told: Snapshot, tmp_path: Path) -> Path:
+    """A copy of the snapshot under another name, as it arrives elsewhere."""
+    return shutil.copytree(told.folder, tmp_path / "a copy")
+
+
+def count_facts(snapshot: Snapshot) -> int:
+    return snapshot.count("condensed")
+
+
+# The folder by itself.
+
+
+def test_a_copied_folder_is_checked_opened_and_asked_by_its_path(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    sums = ["sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS"]
+    assert subprocess.run(sums, check=False).returncode == 0
+    for place in ("./", ".", str(folder)):
+        verified = CliRunner().invoke(app, ["verify", place, "--json"])
+        assert verified.exit_code == 0, verified.output
+        assert json.loads(verified.stdout)["snapshot"] == open_snapshot(place).id
+    asked = CliRunner().invoke(
+        app, ["ask", "Where was Leon Batt born?", "--snapshot", "./", "--json"]
+    )
+    assert json.loads(asked.stdout)["text"] == "Oslo"
+    (folder / "graph.ttl").write_bytes(b"")
+    damaged = CliRunner().invoke(app, ["verify", "./", "--json"])
+    assert damaged.exit_code == 6 and "graph.ttl" in damaged.stdout
+
+
+def list_blocks(readme: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", readme, re.S)
+
+
+def test_every_python_block_of_the_readme_runs_in_the_folder(folder: Path) -> None:
+    blocks = list_blocks((folder / "README.md").read_text("utf-8"))
+    assert len(blocks) == 5
+    code = "\n".join(blocks)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Aster Pictures" in done.stdout
+
+
+def test_the_readme_says_what_is_there_whose_it_is_and_who_may_see_it(folder: Path) -> None:
+    readme = (folder / "README.md").read_text("utf-8")
+    assert "3 documents as" in readme and f"format {FORMAT}" in readme
+    assert "| https://creativecommons.org/licenses/by-sa/4.0/ | 1 |" in readme
+    assert "| none stated | 1 |" in readme
+    assert "`author`" in readme and "which 1 document of them state" in readme
+    assert "(column `access`): 1 document." in readme
+    for name in load_contracts():
+        assert f"| `{name}` |" in readme
+
+
+def test_parquet_and_duckdb_say_what_columns_mean(folder: Path) -> None:
+    database = duckdb.connect()
+    database.execute(f"SET file_search_path = '{folder}'")
+    database.execute((folder / "views.sql").read_text("utf-8"))
+    assert database.sql("FROM facts").fetchall()
+    for name, contract in load_contracts().items():
+        schema = pq.read_schema(folder / "tables" / f"{name}.parquet")
+        said = json.loads(schema.metadata[b"columns"])
+        noted = dict(
+            database.sql(
+                f"SELECT column_name, comment FROM duckdb_columns() WHERE table_name = '{name}'"
+            ).fetchall()
+        )
+        for column in contract.columns:
+            field = schema.field(column.name)
+            assert field.metadata[b"description"].decode() == column.about
+            assert field.metadata.get(b"unit", b"").decode() == (column.unit or "")
+            assert said[column.name] == column.describe()
+            assert noted[column.name].startswith(column.about)
+    assert "characters" in str(load_contracts()["chunks"].columns)
+
+
+def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(
+    told: Snapshot,
+) -> None:
+    import owlready2
+    import rdflib
+
+    place = told.folder / "ontology" / "ontology.nt"
+    individuals = {
+        quad.subject.value
+        for quad in ox.parse(path=place, format=ox.RdfFormat.N_TRIPLES)
+        if quad.object == ox.NamedNode(str(rdflib.OWL.NamedIndividual))
+    }
+    assert individuals
+    read = rdflib.Graph().parse(place)
+    assert {str(s) for s in read.subjects(rdflib.RDF.type, rdflib.OWL.NamedIndividual)} == (
+        individuals
+    )
+    world = owlready2.World()
+    loaded = world.get_ontology(place.as_uri()).load()
+    assert {one.iri for one in loaded.individuals()} == individuals
+    anna = loaded.search_one(label="Anna Holm")
+    assert str(anna.is_a[0].label.first()) == "agent"
+    for name in ("graph.ttl", "ontology/schema.ttl", "ontology/instances.nt"):
+        path = told.folder / name
+        form = ox.RdfFormat.TURTLE if path.suffix == ".ttl" else ox.RdfFormat.N_TRIPLES
+        one, other = rdflib.Graph().parse(path), list(ox.parse(path=path, format=form))
+        assert len(one) == len({*other}) > 0
+        assert name.endswith(".nt") or {"rdfs", "skos", "kp"} <= dict(one.namespaces()).keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ontology.nt", "schema.ttl"])
+def test_the_owl_api_of_protege_reads_the_ontology(
+    told: Snapshot, tmp_path: Path, name: str
+) -> None:
+    """By the OWL API that owlready2 carries for HermiT, and a class there that loads and saves."""
+    require_java()
+    import owlready2
+
+    hermit = Path(owlready2.__file__).parent / "hermit"
+    given, saved = told.folder / "ontology" / name, tmp_path / "saved.owx"
+    path = os.pathsep.join(map(str, (hermit, hermit / "HermiT.jar")))
+    command = ["java", "-cp", path, "Save", str(given), "xml", str(saved)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "saved" in done.stderr, done.stderr
+    found = saved.read_text("utf-8")
+    assert found.count('<Class IRI="') + found.count('<Class abbreviatedIRI="') > 0
+    if name == "ontology.nt":
+        lines = given.read_text("utf-8").splitlines()
+        assert found.count("<ClassAssertion>") == sum(
+            "/id/entity-" in line and "#type> <" in line and "NamedIndividual" not in line
+            for line in lines
+        )
+        assert "<ObjectPropertyAssertion>" in found and "<DataPropertyAssertion>" in found
+
+
+# Every form is read back by what reads it.
+
+
+def test_turtle_and_quads_say_the_same_to_rdflib_and_pyoxigraph(
+    told: Snapshot, tmp_path: Path
+) -> None:
+    import rdflib
+
+    export(told, "turtle", tmp_path / "a.ttl")
+    export(told, "nquads", tmp_path / "a.nq")
+    turtle = {q.triple for q in ox.parse(path=tmp_path / "a.ttl", format=ox.RdfFormat.TURTLE)}
+    quads = list(ox.parse(path=tmp_path / "a.nq", format=ox.RdfFormat.N_QUADS))
+    named = [quad for quad in quads if isinstance(quad.graph_name, ox.NamedNode)]
+    blank = {t for t in turtle if "_:" in str(t)}
+    assert turtle - blank == {q.triple for q in quads if "_:" not in str(q.triple)}
+    assert len(named) == count_facts(told)
+    assert len(rdflib.Graph().parse(tmp_path / "a.ttl")) == len(turtle)
+    with warnings.catch_warnings(), (tmp_path / "a.nq").open("rb") as file:
+        warnings.simplefilter("ignore", DeprecationWarning)  # rdflib about its own parser
+        other = rdflib.Dataset()
+        other.parse(file, format="nquads")
+        assert len(list(other.graphs())) == len(named) + 1
+    asked = """
+        PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
+        PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+        PREFIX prov: <http://www.w3.org/ns/prov#>
+        PREFIX dct: <http://purl.org/dc/terms/>
+        SELECT ?words ?title ?licence ?who WHERE {
+            ?s rdfs:label "Anna Holm" . ?o rdfs:label "Aster Pictures" . ?s ?p ?o .
+            ?fact a rdf:Statement ; rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ;
+                prov:wasDerivedFrom ?place .
+            ?place prov:value ?words ; prov:wasQuotedFrom ?document .
+            ?document dct:title ?title ; dct:license ?licence ; dct:creator ?who }"""
+    store = ox.Store()
+    store.bulk_load(path=tmp_path / "a.ttl", format=ox.RdfFormat.TURTLE)
+    found: Any = list(store.query(asked))
+    assert "founded Aster Pictures" in found[0]["words"].value
+    assert found[0]["title"].value == STRANGE
+    assert found[0]["licence"] == ox.NamedNode(str(RECORDS[0]["licence"]))
+    assert found[0]["who"].value == RECORDS[0]["author"]
+
+
+def test_graphml_is_read_by_networkx_and_igraph(told: Snapshot, tmp_path: Path) -> None:
+    import igraph
+    import networkx
+
+    export(told, "graphml", tmp_path / "a.graphml")
+    read = networkx.read_graphml(tmp_path / "a.graphml", force_multigraph=True)
+    other = igraph.Graph.Read_GraphML(str(tmp_path / "a.graphml"))
+    assert read.number_of_edges() == other.ecount() == count_facts(told)
+    assert read.number_of_nodes() == other.vcount()
+    assert sorted(label for _, label in read.nodes(data="label")) == sorted(other.vs["label"])
+    (edge,) = (
+        data
+        for one, two, data in read.edges(data=True)
+        if (read.nodes[one]["label"], read.nodes[two]["label"]) == ("Anna Holm", "Aster Pictures")
+    )
+    assert edge["relation"] == "founded" and 0 < edge["confidence"] <= 1
+    assert edge["licences"] == RECORDS[0]["licence"] and edge["sources"] == "a.jsonl#holm"
+    (anna,) = (data for _, data in read.nodes(data=True) if data["label"] == "Anna Holm")
+    assert anna["classes"].startswith("https://w3id.org/kpyramid/general#Agent")
+    assert edge["attributions"] == "Ida Bell; Per \ufffdLund", "XML cannot hold the other"
+
+
+def test_neo4j_files_have_the_documented_form(told: Snapshot, tmp_path: Path) -> None:
+    """Headers as `neo4j-admin database import` documents them; ids once; ends that are there."""
+    made = export(told, "neo4j", tmp_path / "neo4j")
+    script = (tmp_path / "neo4j" / "import.sh").read_text("utf-8")
+    nodes = re.findall(r"--nodes=(\S+)", script)
+    edges = re.findall(r"--relationships=(\S+)", script)
+    assert sorted([*nodes, *edges, "import.sh"]) == sorted(made.files)
+    assert "--multiline-fields=true" in script and "--array-delimiter=U+001F" in script
+    header = re.compile(r"\w*:ID|:LABEL|:START_ID|:END_ID|:TYPE|\w+(:(double|long|string\[\]))?")
+    ids: list[str] = []
+    rows: dict[str, list[dict[str, str]]] = {}
+    for name in (*nodes, *edges):
+        text = (tmp_path / "neo4j" / name).read_text("utf-8")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        rows[name] = list(reader)
+        assert all(header.fullmatch(field) for field in reader.fieldnames or ())
+        assert all(None not in row and None not in row.values() for row in rows[name])
+        if name in nodes:
+            ids += [row["id:ID"] for row in rows[name]]
+    assert len(ids) == len(set(ids))
+    for name in edges:
+        assert rows[name]
+        for row in rows[name]:
+            assert {row[":START_ID"], row[":END_ID"]} <= set(ids) and row[":TYPE"]
+    assert len(rows["facts.csv"]) == count_facts(told)
+    (anna,) = (row for row in rows["entities.csv"] if row["name"] == "Anna Holm")
+    assert anna[":LABEL"].split("\x1f")[:2] == ["Entity", "Agent"]
+    titles = {row["source"]: row["title"] for row in rows["documents.csv"]}
+    assert titles["a.jsonl#holm"] == STRANGE
+
+
+def test_json_lines_lead_each_fact_to_its_words(told: Snapshot, tmp_path: Path) -> None:
+    export(told, "jsonl", tmp_path / "out")
+    read = {
+        path.stem: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for path in (tmp_path / "out").iterdir()
+    }
+    texts = {row["id"]: row["text"] for row in read["documents"]}
+    assert len(read["facts"]) == count_facts(told)
+    for fact in read["facts"]:
+        given = [(e["document"], e["start"], e["end"], e["text"]) for e in fact["evidence"]]
+        places = [(e.document_id, e.start, e.end, e.text) for e in told.evidence(fact["id"])]
+        assert given == places
+        assert all(text == texts[document][a:b] for document, a, b, text in given)
+    assert {row["title"] for row in read["documents"]} == {STRANGE, None}
+
+
+def test_one_duckdb_file_has_all_tables_and_views(told: Snapshot, tmp_path: Path) -> None:
+    export(told, "duckdb", tmp_path / "a.duckdb")
+    with duckdb.connect(str(tmp_path / "a.duckdb"), read_only=True) as database:
+        for name in load_contracts():
+            rows = database.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0]
+            assert rows == told.table(name).num_rows
+        assert database.sql("FROM facts").fetchall()
+        noted = "SELECT comment FROM duckdb_columns() WHERE column_name = 'confidence'"
+        assert "Unit: probability" in str(database.sql(noted).fetchall())
+
+
+def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None:
+    import lancedb
+
+    export(told, "lance", tmp_path / "lance")
+    held = lancedb.connect(tmp_path / "lance")
+    for name in ("chunks", "condensed", "entities"):
+        query = "Who founded Aster Pictures?"
+        found = held.open_table(name).search(told.embed(query)).metric("cosine").limit(3).to_list()
+        expected = told.neighbours(query, 3, name)
+        assert [row["id"] for row in found] == [key for key, *_ in expected]
+        assert [row["text"] for row in found] == [text for _, text, _ in expected]
+    assert {row["licence"] for row in held.open_table("documents").to_arrow().to_pylist()} == {
+        record.get("licence") for record in RECORDS
+    }
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f not in ("duckdb", "lance")])
+def test_the_same_snapshot_gives_the_same_bytes(told: Snapshot, tmp_path: Path, form: str) -> None:
+    made = [export(told, form, tmp_path / name) for name in ("one", "two")]
+    one, two = (
+        hash_tree(e.path) if e.path.is_dir() else hashlib.sha256(e.path.read_bytes()).hexdigest()
+        for e in made
+    )
+    assert one == two
+    assert made[0].bytes > 0 and made[0].files
+
+
+def read_everything(path: Path) -> bytes:
+    files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+    return b"".join(file.read_bytes() for file in sorted(files))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_has_labels_is_in_no_export_without_them(
+    told: Snapshot, tmp_path: Path, form: str
+) -> None:
+    public = Snapshot(told.folder)
+    if form in WHOLE:
+        with pytest.raises(InputError, match="2 of 3 documents may be seen: give --everything"):
+            export(public, form, tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+        return
+    made = export(public, form, tmp_path / "out")
+    said = read_everything(made.path)
+    for word in (b"Zorblax", b"zorblax", b"Quuxville", b"in house"):
+        assert word not in said
+    assert b"Leon Batt" in said
+    assert bool(made.left_out) == (form == "duckdb")
+    if form != "duckdb":
+        assert b"Zorblax" in read_everything(export(told, form, tmp_path / "all").path)
+
+
+def test_an_export_appears_whole_or_not_at_all(
+    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").write_text("mine")
+    with pytest.raises(InputError, match="is there already; nothing was written"):
+        export(told, "jsonl", tmp_path / "there")
+    with pytest.raises(InputError, match="it is one of folder, tar"):
+        export(told, "xlsx", tmp_path / "new")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kpyramid.snapshot.export.write_lines", fail)
+    with pytest.raises(OSError, match="No space"):
+        export(told, "jsonl", tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_damaged_snapshot_is_not_exported(folder: Path, tmp_path: Path) -> None:
+    (folder / "tables" / "facts.parquet").write_bytes(b"more")
+    with pytest.raises(IntegrityError, match="is not listed"):
+        export(Snapshot(folder, scope=EVERYTHING), "tar", tmp_path / "a.tar.zst")
+    (folder / "tables" / "facts.parquet").unlink()
+    data = bytearray((folder / "tables" / "triples.parquet").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "tables" / "triples.parquet").write_bytes(data)
+    for form in ("folder", "tar", "nquads", "duckdb"):
+        with pytest.raises(IntegrityError, match=r"triples\.parquet.*(damaged|changed)"):
+            export(Snapshot(folder, scope=EVERYTHING), form, tmp_path / form)
+
+
+# Import: the same id, or nothing.
+
+
+@pytest.mark.parametrize("form", WHOLE)
+def test_export_and_import_keep_the_id(told: Snapshot, tmp_path: Path, form: str) -> None:
+    export(told, form, tmp_path / "out")
+    warehouse = Warehouse(tmp_path / "w")
+    assert import_snapshot(warehouse, tmp_path / "out") == (told.id, True)
+    assert hash_tree(warehouse.snapshots / told.id) == hash_tree(told.folder)
+    assert import_snapshot(warehouse, tmp_path / "out") == (told.id, False)
+    assert list(warehouse.staging.iterdir()) == []
+
+
+def test_commands_export_import_and_promote(told: Snapshot, tmp_path: Path) -> None:
+    def run(*arguments: object) -> dict[str, Any]:
+        done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+        assert done.exit_code == 0, done.output
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    home, other, file = told.folder.parent.parent, tmp_path / "w", tmp_path / "a.tar.zst"
+    made = run("export", "main", file, "--to", "tar", "--everything", "--warehouse", home)
+    assert made["snapshot"] == told.id and made["bytes"] == file.stat().st_size
+    unpacked = ["tar", "--zstd", "-xf", str(file), "-C", str(tmp_path)]
+    assert subprocess.run(unpacked, check=False).returncode == 0
+    sums = ["sha256sum", "--quiet", "-c", "SHA256SUMS"]
+    assert subprocess.run(sums, cwd=tmp_path / told.id, check=False).returncode == 0
+    assert run("import", file, "--warehouse", other)["snapshot"] == told.id
+    assert run("promote", "main", told.id, "--warehouse", other)["moved"]
+    assert run("verify", "--warehouse", other)["ok"]
+
+
+Change = Callable[[Path], object]
+
+
+def rewrite(folder: Path, **changed: object) -> None:
+    """The manifest with other values, and sums that fit it: whole, but of another id."""
+    manifest = json.dumps({**read_manifest(folder), **changed}, sort_keys=True).encode()
+    (folder / MANIFEST).write_bytes(manifest)
+    sums = (folder / "SHA256SUMS").read_text("utf-8").splitlines()
+    kept = [line for line in sums if not line.endswith(f"  {MANIFEST}")]
+    line = f"{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}"
+    (folder / "SHA256SUMS").write_text("\n".join([*kept, line]) + "\n", "utf-8")
+
+
+def list_outside(folder: Path) -> dict[str, Any]:
+    files: Any = read_manifest(folder)["files"]
+    return {**files, "../outside": {"sha256": "0" * 64, "bytes": 4}}
+
+
+ALTERED: dict[str, tuple[Change, str]] = {
+    "a changed byte": (lambda f: (f / "graph.ttl").write_bytes(b"x"), "graph.ttl: its bytes"),
+    "a missing file": (lambda f: (f / "README.md").unlink(), "README.md is missing"),
+    "another file": (lambda f: (f / "x.txt").write_text("x"), "x.txt is not listed"),
+    "a link": (lambda f: (f / "x").symlink_to("/etc/passwd"), "x is a link"),
+    "a pipe": (lambda f: os.mkfifo(f / "x"), "x is a link or no regular file"),
+    "no manifest": (lambda f: (f / MANIFEST).unlink(), "no readable manifest"),
+    "a manifest of nothing": (lambda f: rewrite(f, files=[]), "it lists no files"),
+    "a manifest that points outside": (
+        lambda f: rewrite(f, files=list_outside(f)),
+        r"lists '\.\./outside'",
+    ),
+    "deep JSON": (lambda f: (f / MANIFEST).write_text("[" * 100_000), "lists no files"),
+    "a newer format": (
+        lambda f: rewrite(f, format=FORMAT + 1, software="7.1.0"),
+        r"made by a newer release \(7\.1\.0\).*pip install 'kpyramid>=7\.1\.0'",
+    ),
+    "an older format": (lambda f: rewrite(f, format=6), "kpyramid build CORPUS"),
+    "too many files": (
+        lambda f: [(f / f"x{n}").touch() for n in range(1_100)],
+        "more than 1000 files",
+    ),
+}
+
+
+def refuse(path: Path, message: str, tmp_path: Path) -> None:
+    """The import fails, and nothing is left or written anywhere below the test's folder."""
+    before = hash_tree(tmp_path)
+    warehouse = Warehouse(tmp_path / "w")
+    with pytest.raises((IntegrityError, InputError), match=message):
+        import_snapshot(warehouse, path)
+    assert hash_tree(tmp_path) == before
+    assert not warehouse.snapshots.exists() or not list(warehouse.snapshots.iterdir())
+    assert not list(warehouse.staging.glob("*"))
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_an_altered_folder_is_refused_and_nothing_is_written(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    change, message = ALTERED[name]
+    change(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        if name == "a pipe":  # hashing the tree would wait for it
+            patch.setattr("tests.test_export.hash_tree", lambda _: {})
+        refuse(folder, message, tmp_path)
+
+
+def test_a_folder_under_the_id_of_another_is_refused(folder: Path, tmp_path: Path) -> None:
+    renamed = folder.rename(folder.parent / "0123456789abcdef")
+    refuse(renamed, "its name is 0123456789abcdef, and its id", tmp_path)
+
+
+def pack(path: Path, members: Iterator[tuple[tarfile.TarInfo, bytes]]) -> Path:
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for member, data in members:
+            member.size = len(data) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def make_member(name: str, kind: bytes = tarfile.REGTYPE, **fields: Any) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member
+
+
+MEMBERS: dict[str, tuple[list[tuple[tarfile.TarInfo, bytes]], str]] = {
+    "a link": ([(make_member("x/a", tarfile.SYMTYPE, linkname="/etc"), b"")], "is a link"),
+    "a hard link": ([(make_member("x/a", tarfile.LNKTYPE, linkname="../b"), b"")], "is a link"),
+    "a device": ([(make_member("x/null", tarfile.CHRTYPE), b"")], "a device"),
+    "a pipe": ([(make_member("x/pipe", tarfile.FIFOTYPE), b"")], "is a link, a device"),
+    "a name above": ([(make_member("x/../../outside"), b"here")], "is not in its manifest"),
+    "an absolute name": ([(make_member("/tmp/kp-outside"), b"here")], "is not in its manifest"),
+    "a file of its own": ([(make_member("x/more"), b"here")], "is not in its manifest"),
+    "a second manifest": ([(make_member("x/manifest.json"), b"{}")], "comes twice"),
+    "a file that is too long": ([(make_member("x/graph.ttl"), b"0" * 2**22)], "is too long"),
+    "a long header": (
+        [(make_member("x/graph.ttl", pax_headers={"comment": "0" * 2**26}), b"")],
+        "unpacks to more",
+    ),
+    "many folders": (
+        [(make_member(f"x/{n}", tarfile.DIRTYPE), b"") for n in range(1_100)],
+        "more than 1000 members",
+    ),
+    "half of it": ([], "SHA256SUMS"),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_made_up_tarball_is_refused_and_nothing_is_written(
+    told: Snapshot, tmp_path: Path, name: str
+) -> None:
+    members, message = MEMBERS[name]
+    manifest = (told.folder / MANIFEST).read_bytes()
+    first = (make_member(f"x/{MANIFEST}"), manifest)
+    path = pack(tmp_path / "a.tar", iter([first, *members]))
+    refuse(path, message, tmp_path)
+    assert not Path("/tmp/kp-outside").exists()
+
+
+def compress(data: bytes) -> bytes:
+    return pa.Codec("zstd").compress(data, asbytes=True)  # type: ignore[no-any-return]
+
+
+BYTES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "nothing": (lambda _: b"", "is no tarball|is missing|no readable manifest"),
+    "a text": (lambda _: b"hello" * 1_000, "is no tarball"),
+    "half": (lambda data: data[: len(data) // 2], "cannot be unpacked|no tarball|missing"),
+    "a flipped bit": (
+        lambda data: data[:5_000] + bytes([data[5_000] ^ 1]) + data[5_001:],
+        "cannot be unpacked|its bytes changed|no tarball|damaged|missing",
+    ),
+    "a bomb of zeros": (lambda _: compress(bytes(2**28)), "is missing|no readable manifest"),
+    "a bomb of a manifest": (
+        lambda _: compress(
+            make_member("x/manifest.json", size=2**33).tobuf(tarfile.GNU_FORMAT) + bytes(2**26)
+        ),
+        "is too long",
+    ),
+    "a manifest that is not first": (
+        lambda _: make_member("x/README.md").tobuf(tarfile.GNU_FORMAT) + bytes(10_240),
+        "begins with 'x/README.md' and not with manifest.json",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_other_bytes_are_refused_and_nothing_is_written(
+    told: Snapshot, tmp_path: Path, name: str
+) -> None:
+    make, message = BYTES[name]
+    export(told, "tar", tmp_path / "a.tar.zst")
+    (tmp_path / "b.tar.zst").write_bytes(make((tmp_path / "a.tar.zst").read_bytes()))
+    refuse(tmp_path / "b.tar.zst", message, tmp_path)
+
+
+def test_what_is_no_folder_and_no_file_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "gone"):
+        with pytest.raises(InputError, match=f"{name} is no file"):
+            import_snapshot(Warehouse(tmp_path / "w"), tmp_path / name)
+
+
+def test_an_import_of_more_than_there_is_room_for_is_refused_before_it_is_written(
+    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export(told, "tar", tmp_path / "a.tar.zst")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(9, 8, 1000))  # type: ignore[attr-defined]
+    refuse(tmp_path / "a.tar.zst", "has room for 1,000", tmp_path)
+
+
+# Formats.
+
+
+def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Format 7 had neither graph nor README, no views and no `ontology.nt`."""
+    files: Any = {**read_manifest(folder)["files"]}  # type: ignore[dict-item]
+    for name in ("README.md", "views.sql", "graph.ttl", "ontology/ontology.nt"):
+        (folder / name).unlink()
+        del files[name]
+    manifest = {**read_manifest(folder), "format": 7, "files": files}
+    del manifest["software"]
+    data = json.dumps(manifest, sort_keys=True).encode()
+    (folder / MANIFEST).write_bytes(data)
+    sums = [f"{entry['sha256']}  {name}" for name, entry in files.items()]
+    sums.append(f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}")
+    (folder / "SHA256SUMS").write_text("".join(f"{line}\n" for line in sums), "utf-8")
+    old = Snapshot(folder, scope=EVERYTHING)
+    assert [place.source for place in old.evidence(old.neighbours("Oslo", 1)[0][0])]
+    export(old, "nquads", tmp_path / "a.nq")
+    assert import_snapshot(Warehouse(tmp_path / "w"), folder) == (old.id, True)
+    assert CliRunner().invoke(app, ["verify", f"{folder}"]).exit_code == 0
