@@ -23,8 +23,7 @@ from kpyramid.extraction.cascade.evidence import (
     says_something,
     supports,
 )
-from kpyramid.extraction.cascade.paraphrase import Statement
-from kpyramid.extraction.cascade.relations import Triple
+from kpyramid.extraction.cascade.tasks import Statement, Triple
 from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
 
