@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import assign_triples, find_naming
 from kpyramid.extraction.cascade.recorded import read_extractions, read_triple
 from kpyramid.extraction.cascade.tasks import (
@@ -31,6 +30,7 @@ from kpyramid.extraction.cascade.tasks import (
     split_commas,
     write_static,
 )
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.task import fence
 from kpyramid.llm.types import FailureKind, ReplyError, Request, key_request

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.recorded import (
     Recorded,
@@ -17,7 +16,7 @@ from kpyramid.extraction.cascade.recorded import (
     write_reply,
 )
 from kpyramid.extraction.cascade.tasks import Form, ask_claims, ask_facts, read_facts
-from kpyramid.extraction.types import Extraction
+from kpyramid.extraction.types import Chunk, Extraction
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import FolderStore, ReplyCache, write_recording
 from kpyramid.llm.caller import Caller, KeyLocks

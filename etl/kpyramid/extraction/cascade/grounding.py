@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
-from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -25,7 +24,15 @@ from kpyramid.extraction.cascade.evidence import (
 )
 from kpyramid.extraction.cascade.tasks import Statement, Triple
 from kpyramid.extraction.syntax.tree import PLACES
-from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import (
+    MAX_RELATION_WORDS,
+    Chunk,
+    Claim,
+    Extraction,
+    Fact,
+    Mention,
+    find_clause,
+)
 
 # Relations of replied triples: completed as the rules do, or rejected.
 

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.documents.sentences import Dropped
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text, supports
 from kpyramid.extraction.cascade.grounding import (
     ground_statements,
@@ -33,7 +32,15 @@ from kpyramid.extraction.cascade.tasks import (
     read_facts,
     read_triples,
 )
-from kpyramid.extraction.types import Claim, ExtractFunction, Extraction, Fact, Mention, Titled
+from kpyramid.extraction.types import (
+    Chunk,
+    Claim,
+    ExtractFunction,
+    Extraction,
+    Fact,
+    Mention,
+    Titled,
+)
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
 from kpyramid.settings import CascadeSettings

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from jinja2 import Environment, StrictUndefined
 
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import assign_triples, find_evidence
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Expected, Strict, Task, write_json

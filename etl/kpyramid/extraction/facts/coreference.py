@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.titles import BRACKET
 from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,

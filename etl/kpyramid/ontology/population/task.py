@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.tasks import show_chunk
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import GUARD, Expected, Strict, Task, strict_schema, write_json
