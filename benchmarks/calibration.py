@@ -1,6 +1,6 @@
 """How well the confidence of extracted facts holds, and the weights it is made of.
 
-The logistic model of `kpyramid.extraction.confidence` is fitted on CaRB's sentences: a fact is
+The logistic model of `kpyramid.extraction.facts.scoring` is fitted on CaRB's sentences: a fact is
 right when at least half of its words stand in the same slot of some gold tuple (CaRB's own
 comparison). To judge it, the sentences are parted in two halves by a hash, and each half is judged
 with weights fitted on the other. `ece` is the expected calibration error over ten equal bins (Guo
@@ -14,7 +14,6 @@ weight there is from that.
 """
 
 import hashlib
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +27,9 @@ from sets.carb import OpenTuple, match_tuples, score_extractions
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from kpyramid.extraction import confidence
-from kpyramid.extraction.confidence import WEIGHTS, apply_weights, list_values
+from kpyramid.extraction.facts import scoring
 from kpyramid.extraction.facts.propositions import draft_propositions
+from kpyramid.extraction.facts.scoring import apply_weights, list_values
 from kpyramid.extraction.syntax.parser import Parser
 
 MATCH = 0.5
@@ -154,25 +153,23 @@ def measure(data: Path, limit: int | None, write: bool) -> dict[str, Any]:
         apply_weights(case.values, crossed[half]) for case, half in zip(cases, halves, strict=True)
     ]
     fitted = fit_weights(cases)
-    drift = max(abs(fitted.get(k, 0.0) - WEIGHTS.get(k, 0.0)) for k in {*fitted, *WEIGHTS})
+    known = scoring.WEIGHTS["propositions"]
+    drift = max(abs(fitted.get(k, 0.0) - known.get(k, 0.0)) for k in {*fitted, *known})
     if write:
-        write_weights(fitted)
+        write_weights("propositions", fitted)
     return judge(gold, cases, chances) | {"drift": round(drift, 2), "weights": fitted}
 
 
-def write_weights(weights: Mapping[str, float]) -> None:
-    """Replace the dictionary in the module's source."""
-    path = Path(confidence.__file__)
-    lines = "".join(f'    "{name}": {weight},\n' for name, weight in weights.items())
-    text, count = re.subn(
-        r"(?<=^WEIGHTS: Mapping\[str, float\] = \{\n)[^}]*(?=^\})",
-        lines,
-        path.read_text("utf-8"),
-        flags=re.MULTILINE,
+def write_weights(name: str, weights: Mapping[str, float]) -> None:
+    """Replace one table of the package's weights."""
+    path = Path(scoring.__file__).with_name("scoring.toml")
+    head = path.read_text("utf-8").partition("\n")[0] + "\n"
+    tables = {**scoring.WEIGHTS, name: weights}
+    parts = (
+        f"\n[{table}]\n" + "".join(f'"{trait}" = {weight}\n' for trait, weight in found.items())
+        for table, found in tables.items()
     )
-    if count != 1:
-        refuse(f"{path}: no WEIGHTS to replace")
-    path.write_text(text, "utf-8")
+    path.write_text(head + "".join(parts), "utf-8")
 
 
 def main() -> None:
@@ -180,7 +177,7 @@ def main() -> None:
         __doc__,
         folder=FOLDER,
         limit="the first N sentences only",
-        flags={"--write": "put the weights into the module"},
+        flags={"--write": "put the weights into the package"},
     )
     print_figures(measure(options.data, options.limit, options.write), options.json)
 

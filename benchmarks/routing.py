@@ -26,7 +26,7 @@ from options import explain_faults, print_figures, read_options
 from sets.text2kgbench_ontologies import convert_ontology
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.extraction.cascade.chunks import Chunk
+from kpyramid.extraction.types import Chunk
 from kpyramid.ontology.population.inducer import Router
 from kpyramid.ontology.population.task import TASKS, Group, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema

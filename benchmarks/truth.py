@@ -18,7 +18,6 @@ there is from that.
 """
 
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from calibration import find_calibration
+from calibration import find_calibration, write_weights
 from convert_set import read_set
 from judged import KINDS, VERDICTS, Row, decode, read_rows
 from numpy.typing import NDArray
@@ -189,21 +188,13 @@ def _judge_kind(kind: str, cases: Sequence[Case]) -> float:
     return round(float(roc_auc_score([case.verdict == "right" for case in held], chances)), 3)
 
 
-def write_weights(weights: dict[str, float]) -> None:
-    path = Path(scoring.__file__).with_name("scoring.toml")
-    head = "# Weights of a triple's traits (scoring.py), made by `benchmarks/truth.py --write`.\n\n"
-    lines = "".join(f'"{name}" = {weight}\n' for name, weight in weights.items())
-    path.write_text(f"{head}[weights]\n{lines}", "utf-8")
-
-
 def measure(data: Path, limit: int | None, write: bool) -> dict[str, Any]:
     judged, cases = read_cases(data, limit)
     fitted = fit_weights(cases)
-    path = Path(scoring.__file__).with_name("scoring.toml")
-    known = tomllib.loads(path.read_text("utf-8"))["weights"]
+    known = scoring.WEIGHTS["triples"]
     drift = max(abs(fitted.get(k, 0.0) - known.get(k, 0.0)) for k in {*fitted, *known})
     if write:
-        write_weights(fitted)
+        write_weights("triples", fitted)
     counts = {"rows": len(cases), "judged": judged, "drift": round(drift, 2)}
     return judge(cases, score_parts(cases)) | counts
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from kpyramid.documents.sentences import Span
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from kpyramid.settings import CascadeSettings
 

@@ -8,8 +8,7 @@ import pytest
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.errors import BudgetError
-from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, cut_extraction
 from kpyramid.llm.types import Failure, FailureKind, Request
 from tests.cascade_script import (
     CHUNK,

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import fold, guess_literal, locate_quotation
 from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENCE, count_allowed
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from tests.cascade_script import (
     CHUNK,
     TEXT,

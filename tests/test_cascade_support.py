@@ -6,9 +6,16 @@ from dataclasses import replace
 import pytest
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction
 from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
+from kpyramid.extraction.types import (
+    Chunk,
+    Claim,
+    Extraction,
+    Fact,
+    Mention,
+    Titled,
+    cut_extraction,
+)
 from kpyramid.llm.types import Request
 from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (

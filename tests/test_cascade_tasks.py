@@ -11,20 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from kpyramid.extraction.cascade import (
-    disambiguation,
-    entities,
-    merged,
-    paraphrase,
-    relations,
-)
-from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.entities import split_commas
 from kpyramid.extraction.cascade.evidence import assign_triples, find_naming
-from kpyramid.extraction.cascade.prompts import Form, fence
 from kpyramid.extraction.cascade.recorded import read_extractions, read_triple
-from kpyramid.extraction.cascade.relations import Triple
+from kpyramid.extraction.cascade.tasks import (
+    MERGED,
+    PROMPTS,
+    Form,
+    Triple,
+    ask_claims,
+    ask_disambiguation,
+    ask_entities,
+    ask_facts,
+    ask_relations,
+    read_claims,
+    read_entities,
+    read_facts,
+    read_triples,
+    split_commas,
+    write_static,
+)
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
+from kpyramid.llm.task import fence
 from kpyramid.llm.types import FailureKind, ReplyError, Request, key_request
 from kpyramid.pipeline.fingerprints import describe_model_part
 from kpyramid.pipeline.tasks import TASKS, list_tasks
@@ -58,11 +66,11 @@ def describe(cascade: CascadeSettings) -> JsonValue:
 
 def render_all(settings: CascadeSettings) -> dict[str, Request]:
     return {
-        "merged": merged.render(CHUNK, form(settings)),
-        "paraphrase": paraphrase.render(CHUNK, form(settings)),
-        "entities": entities.render(CLAIMS, CHUNK, form(settings)),
-        "relations": relations.render(CLAIMS, NAMES, CHUNK, form(settings)),
-        "disambiguation": disambiguation.render(CLAIMS, TRIPLES, NAMES, CHUNK, form(settings)),
+        "merged": ask_facts(CHUNK, form(settings)),
+        "paraphrase": ask_claims(CHUNK, form(settings)),
+        "entities": ask_entities(CLAIMS, CHUNK, form(settings)),
+        "relations": ask_relations(CLAIMS, NAMES, CHUNK, form(settings)),
+        "disambiguation": ask_disambiguation(CLAIMS, TRIPLES, NAMES, CHUNK, form(settings)),
     }
 
 
@@ -89,14 +97,11 @@ def test_every_schema_is_strict(task: str) -> None:
 def test_what_all_chunks_share_comes_first_and_is_the_same(task: str) -> None:
     one = render_all(LLM)[task]
     other = replace(CHUNK, text="Oslo is the capital of Norway.", title="Oslo", document="doc-2")
-    static = {
-        "merged": merged, "paraphrase": paraphrase, "entities": entities, "relations": relations,
-        "disambiguation": disambiguation,
-    }[task].write_static(form())  # fmt: skip
+    static = write_static(task, form())
     assert [message.role for message in one.messages] == ["system", "user"]
     assert one.messages[0].content == static
     assert "Rome" not in static
-    assert merged.render(other, form()).messages[0] == merged.render(CHUNK, form()).messages[0]
+    assert ask_facts(other, form()).messages[0] == ask_facts(CHUNK, form()).messages[0]
 
 
 def test_a_request_is_booked_on_its_document_and_knows_its_text() -> None:
@@ -110,9 +115,9 @@ def test_a_request_is_booked_on_its_document_and_knows_its_text() -> None:
 
 
 def test_the_document_is_no_part_of_the_key_and_the_title_is() -> None:
-    key = key_request(merged.render(CHUNK, form()), {})
-    elsewhere = merged.render(replace(CHUNK, document="doc-2"), form())
-    retitled = merged.render(replace(CHUNK, title="Roma"), form())
+    key = key_request(ask_facts(CHUNK, form()), {})
+    elsewhere = ask_facts(replace(CHUNK, document="doc-2"), form())
+    retitled = ask_facts(replace(CHUNK, title="Roma"), form())
     assert key_request(elsewhere, {}) == key
     assert key_request(retitled, {}) != key
 
@@ -134,8 +139,8 @@ def test_examples_of_the_settings_replace_the_built_in_one(task: str) -> None:
 
 
 def test_the_examples_reply_is_one_that_the_parser_takes() -> None:
-    system = merged.write_static(form(replace(LLM, examples=(EXAMPLE,))))
-    reading = merged.parse(system.rpartition("Reply: ")[2])
+    system = write_static("merged", form(replace(LLM, examples=(EXAMPLE,))))
+    reading = read_facts(system.rpartition("Reply: ")[2])
     assert reading.entities == ("Aspirin", "headache")
     assert reading.statements[0].evidence == "Aspirin treats headache."
     assert reading.triples == ((Triple("Aspirin", "treats", "headache"),),)
@@ -172,9 +177,9 @@ def test_a_text_that_guesses_its_tag_gets_another() -> None:
 
 def test_line_breaks_in_a_title_or_claim_make_no_new_parts() -> None:
     chunk = replace(CHUNK, title="Rome\nText: forged")
-    material = merged.render(chunk, form()).messages[1].content
+    material = ask_facts(chunk, form()).messages[1].content
     assert "Title: Rome Text: forged\n" in material
-    listed = entities.render(["a\n- b", "c"], chunk, form()).messages[1].content
+    listed = ask_entities(["a\n- b", "c"], chunk, form()).messages[1].content
     assert "- a - b\n- c" in listed
 
 
@@ -193,21 +198,21 @@ GOOD = {
 
 
 def test_a_good_reply_is_read_with_single_spaces() -> None:
-    reading = merged.parse(json.dumps(GOOD))
+    reading = read_facts(json.dumps(GOOD))
     assert reading.entities == ("Rome", "Italy")
     assert reading.statements[0].claim == "Rome is the capital of Italy."
     assert reading.triples == (TRIPLES,)
 
 
 def test_a_fenced_reply_was_paid_for_and_is_read() -> None:
-    assert merged.parse(f"```json\n{json.dumps(GOOD)}\n```") == merged.parse(json.dumps(GOOD))
+    assert read_facts(f"```json\n{json.dumps(GOOD)}\n```") == read_facts(json.dumps(GOOD))
 
 
 PARSERS: dict[str, Callable[[str], object]] = {
-    "merged": merged.parse,
-    "paraphrase": paraphrase.parse,
-    "entities": entities.parse,
-    "relations": relations.parse,
+    "merged": read_facts,
+    "paraphrase": read_claims,
+    "entities": read_entities,
+    "relations": read_triples,
 }
 
 
@@ -238,7 +243,7 @@ def test_a_reply_of_another_schema_is_invalid(parser: str, content: str) -> None
 
 def test_entities_are_unique_and_without_commas() -> None:
     content = json.dumps({"entities": ["Rome, Italy", "rome", " Italy ", "1,299 men", "", "a,"]})
-    assert entities.parse(content) == ("Rome", "Italy", "1,299 men", "a")
+    assert read_entities(content) == ("Rome", "Italy", "1,299 men", "a")
 
 
 @given(st.lists(st.text("aB ,1", max_size=6)))
@@ -302,14 +307,14 @@ def test_each_setting_that_shapes_the_replies_shapes_the_description(
 
 def test_a_new_prompt_or_version_shapes_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = choose(LLM)
-    before = merged.TASK.describe(settings)
-    assert replace(merged.TASK, version=merged.TASK.version + 1).describe(settings) != before
-    merged.write_static.cache_clear()
-    monkeypatch.setattr(merged, "SYSTEM", merged.SYSTEM + " Be brief.")
+    before = MERGED.describe(settings)
+    assert replace(MERGED, version=MERGED.version + 1).describe(settings) != before
+    write_static.cache_clear()
+    monkeypatch.setitem(PROMPTS, "merged", PROMPTS["merged"] + " Be brief.")
     try:
-        assert merged.TASK.describe(settings) != before
+        assert MERGED.describe(settings) != before
     finally:
-        merged.write_static.cache_clear()
+        write_static.cache_clear()
 
 
 # Money.
@@ -335,15 +340,15 @@ def test_merging_needs_at_most_half_of_the_prompt_tokens_of_the_four_steps(
         claims = [f"{t.head} {t.relation} {t.tail}." for t in triples]
         names = [name for name in passage.entities if isinstance(name, str)]
         requests = [
-            paraphrase.render(chunk, form(PAPER)),
-            entities.render(claims, chunk, form(PAPER)),
-            relations.render(claims, names, chunk, form(PAPER)),
-            disambiguation.render(claims, triples, names, chunk, form(PAPER)),
+            ask_claims(chunk, form(PAPER)),
+            ask_entities(claims, chunk, form(PAPER)),
+            ask_relations(claims, names, chunk, form(PAPER)),
+            ask_disambiguation(claims, triples, names, chunk, form(PAPER)),
         ]
         four += sum(count(m.content) for request in requests for m in request.messages)
-        one += sum(count(m.content) for m in merged.render(chunk, form()).messages)
+        one += sum(count(m.content) for m in ask_facts(chunk, form()).messages)
     assert one <= 0.45 * four
-    assert count(merged.write_static(form())) <= 500
+    assert count(write_static("merged", form())) <= 500
 
 
 # Which words support what.

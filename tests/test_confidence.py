@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.extraction.confidence import (
+from kpyramid.extraction.facts.scoring import (
     WEIGHTS,
     Features,
     apply_weights,
@@ -49,7 +49,7 @@ def test_every_weight_can_count() -> None:
     }
     known = {name for kind in KINDS for name in list_values(Features(kind, **most))}
     known |= list_values(Features("main", arguments=1)).keys()
-    assert set(WEIGHTS) <= known
+    assert set(WEIGHTS["propositions"]) <= known
 
 
 def test_doubtful_facts_are_less_sure() -> None:

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_passages
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, Titled
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.pipeline.stages import extract

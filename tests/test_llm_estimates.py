@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.extraction.cascade import merged, relations
+from kpyramid.extraction.cascade.tasks import MERGED, RELATIONS
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.ledger import LEDGER, Ledger, bound_cost, cost_of, read_lines
 from kpyramid.llm.types import Message, Request, Usage
@@ -136,7 +136,7 @@ def test_a_later_step_is_foreseen_by_what_it_was_shown_before(tmp_path: Path) ->
             ledger.reserve(ledger.describe(request, f"k{number}")), used, "answered", billed=True
         )
     later = Estimator(read_lines(tmp_path / LEDGER)[0], "m").foresee(
-        relations.TASK, STATIC, [600] * 10, 2000
+        RELATIONS, STATIC, [600] * 10, 2000
     )
     assert later.prompt.expected == pytest.approx(10 * (len(STATIC) + 1800) * 0.25, rel=0.05)
     assert later.completion.expected == pytest.approx(10 * 300, rel=0.05)
@@ -149,7 +149,7 @@ def test_nothing_to_ask_costs_nothing() -> None:
         learn(make_requests(random.Random(4), 9), random.Random(4)),
     ):
         assert estimator.estimate([]).tokens == Range()
-        assert estimator.foresee(merged.TASK, STATIC, [], 100).tokens.high == 0
+        assert estimator.foresee(MERGED, STATIC, [], 100).tokens.high == 0
         assert estimator.estimate([]).price(PRICE) == Range()
 
 

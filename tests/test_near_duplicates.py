@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.extraction.cascade.duplicates import (
+from kpyramid.graph.duplicates import (
+    Candidate,
+    Disambiguator,
     Group,
     Wording,
     ask_for_duplicates,
+    cut_groups,
+    find_groups,
     parse_duplicates,
+    unite_pairs,
 )
-from kpyramid.graph.duplicates import Candidate, Disambiguator, cut_groups, find_groups, unite_pairs
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from tests.corpora import HashEmbedder
 

@@ -161,10 +161,6 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
             "The chapel stands in Marbury district, Tamil Nadu.",
             ("Marbury district", "is located in", "Tamil Nadu"),
         ),
-        (
-            "The editors of the Harlow Review are Anna Holm and Per Lund.",
-            ("Per Lund", "is editor of", "Harlow Review"),
-        ),
         ("Clara Boone spent a year painting churches.", ("Clara Boone", "paints", "churches")),
         ('The mill was rated "Very Good" by the Harlow Trust.', ("mill", "was rated", "Very Good")),
         ("Tom Wells is the only player to have won the cup.", ("Tom Wells", "has won", "cup")),

@@ -110,7 +110,6 @@ CONSTRUCTIONS = {
         ("designed", "Marie Lund", "the ship"),
     ),
     "existence": ("There is a chapel in the wood.", ("is in", "a chapel", "the wood")),
-    "cleft": ("It was Anna who found the ring.", ("found", "Anna", "the ring")),
     "particle": ("The council tore down the mill.", ("tore down", "The council", "the mill")),
     "compound preposition": (
         "Peter spoke on behalf of the crown.",

@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade import merged, paraphrase
-from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import Form
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.recorded import (
     Recorded,
@@ -18,7 +15,8 @@ from kpyramid.extraction.cascade.recorded import (
     read_triple,
     write_reply,
 )
-from kpyramid.extraction.types import Extraction
+from kpyramid.extraction.cascade.tasks import Form, ask_claims, ask_facts, read_facts
+from kpyramid.extraction.types import Chunk, Extraction
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import FolderStore, ReplyCache, write_recording
 from kpyramid.llm.caller import Caller, KeyLocks
@@ -87,7 +85,7 @@ def read_chunks(recording: Path, cache: Path, *chunks: Chunk) -> list[Extraction
 
 
 def test_a_recorded_extraction_is_a_valid_merged_reply(tmp_path: Path) -> None:
-    reading = merged.parse(ask(merged.render(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW)))
+    reading = read_facts(ask(ask_facts(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW)))
     assert reading.entities == ("Ann Lee", "Aster", "Oslo")
     assert [statement.evidence for statement in reading.statements] == [
         "Ann Lee founded Aster.",
@@ -111,7 +109,7 @@ def test_every_recorded_row_becomes_a_fact_or_a_counted_reject(tmp_path: Path) -
 def test_a_chunk_is_answered_by_the_passage_that_contains_it(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", {"text": "Other.", "entities": [], "triples": []}, ROW)
     part = Chunk("It is in Oslo. Ann Lee left Aster in 1901.")
-    reading = merged.parse(ask(merged.render(part, FORM), path))
+    reading = read_facts(ask(ask_facts(part, FORM), path))
     assert reading.entities == ("Ann Lee", "Aster", "Oslo")
     assert [statement.evidence for statement in reading.statements] == [
         "It is in Oslo. Ann Lee left Aster in 1901.",
@@ -126,13 +124,13 @@ def test_a_chunk_is_answered_by_the_passage_that_contains_it(tmp_path: Path) -> 
 def test_what_was_not_recorded_is_a_failure_that_names_its_text(text: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", ROW)
     with pytest.raises(ReplyError, match=text[:12]) as caught:
-        ask(merged.render(Chunk(text), FORM), path)
+        ask(ask_facts(Chunk(text), FORM), path)
     assert caught.value.kind is FailureKind.UNRECORDED
 
 
 def test_other_tasks_are_not_in_a_recorded_extraction(tmp_path: Path) -> None:
     with pytest.raises(ReplyError, match="paraphrase") as caught:
-        ask(paraphrase.render(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW))
+        ask(ask_claims(Chunk(TEXT), FORM), write_lines(tmp_path / "r", ROW))
     assert caught.value.kind is FailureKind.UNRECORDED
 
 
@@ -149,7 +147,7 @@ def test_a_chunk_that_was_not_recorded_fails_alone_and_is_asked_again(tmp_path: 
 
 def test_a_replayed_completion_cost_nothing(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", ROW)
-    raw = ReplayTransport(open_recording(path, MODEL)).send(merged.render(Chunk(TEXT), FORM))
+    raw = ReplayTransport(open_recording(path, MODEL)).send(ask_facts(Chunk(TEXT), FORM))
     assert raw["replayed"] is True
     assert set(raw["usage"].values()) == {0}  # type: ignore[union-attr]
 
@@ -193,7 +191,7 @@ def export(tmp_path: Path, request: Request, content: str) -> Path:
 
 
 def test_an_exported_cache_answers_what_was_asked_of_the_same_model(tmp_path: Path) -> None:
-    request = paraphrase.render(Chunk(TEXT), FORM)
+    request = ask_claims(Chunk(TEXT), FORM)
     path = export(tmp_path, request, '{"claims": []}')
     assert ask(request, path) == '{"claims": []}'
     raw = ReplayTransport(open_recording(path, MODEL)).send(request)
@@ -203,11 +201,11 @@ def test_an_exported_cache_answers_what_was_asked_of_the_same_model(tmp_path: Pa
     with pytest.raises(ReplyError):
         ReplayTransport(elsewhere).send(request)
     with pytest.raises(ReplyError):
-        ask(paraphrase.render(Chunk("Other."), FORM), path)
+        ask(ask_claims(Chunk("Other."), FORM), path)
 
 
 def test_a_damaged_line_of_an_export_is_named(tmp_path: Path) -> None:
-    path = export(tmp_path, paraphrase.render(Chunk(TEXT), FORM), '{"claims": []}')
+    path = export(tmp_path, ask_claims(Chunk(TEXT), FORM), '{"claims": []}')
     path.write_text(path.read_text("utf-8").replace("claims", "clams"), "utf-8")
     with pytest.raises(InputError, match="line 1"):
         open_recording(path, MODEL)
@@ -221,7 +219,7 @@ def test_the_demos_recording_covers_its_corpus_and_every_row_is_counted() -> Non
     recorded = list(read_extractions(DEMO / "recorded_gpt35.jsonl"))
     assert {json.loads(line)["text"] for line in corpus} == {row.text for row in recorded}
     for passage in recorded[:40]:
-        reading = merged.parse(write_reply(passage, passage.text))
+        reading = read_facts(write_reply(passage, passage.text))
         rows = [row for rows in reading.triples for row in rows]
         broken = [row for row in rows if not row.relation]
         assert len(rows) == len(passage.triples)
@@ -239,6 +237,6 @@ def test_a_text_is_found_whatever_space_surrounds_it() -> None:
 def test_a_row_that_repeats_json_can_hold_is_text_or_nothing() -> None:
     rows: list[object] = [None, "", 7, "abc", [], {}, [1, 2, 3], ["a", "b", " "], [["a"], "b", "c"]]
     assert [read_triple(row) for row in rows] == [None] * len(rows)
-    reading = merged.parse(write_reply(Recorded(TEXT, (), tuple(rows)), TEXT))
+    reading = read_facts(write_reply(Recorded(TEXT, (), tuple(rows)), TEXT))
     assert len(reading.triples[0]) == len(rows)
     assert all(row.head and not row.relation for row in reading.triples[0])

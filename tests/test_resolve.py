@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.documents.titles import BRACKET, cite_document
+from kpyramid.documents.qualifiers import BRACKET, cite_document
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
 from kpyramid.pipeline.stages.tables import Row, build_table

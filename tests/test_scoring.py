@@ -1,8 +1,6 @@
 """The confidence of a triple: a probability that ranks facts by what readers said of their like."""
 
 import re
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,6 @@ from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree, unpack_tree
 from kpyramid.settings import ExtractSettings
 
-WEIGHTS = tomllib.loads(Path(scoring.__file__).with_name("scoring.toml").read_text("utf-8"))
 ROLES = (
     "subject object receiver time place manner adverb clause purpose circumstance preposition "
     "attribute quality particle"
@@ -34,7 +31,7 @@ TRAIT = re.compile(
 
 
 def test_every_weight_is_of_a_trait() -> None:
-    assert [name for name in WEIGHTS["weights"] if not TRAIT.fullmatch(name)] == []
+    assert [name for name in scoring.WEIGHTS["triples"] if not TRAIT.fullmatch(name)] == []
 
 
 def test_traits_are_shares() -> None:

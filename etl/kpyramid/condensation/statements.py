@@ -11,11 +11,18 @@ from itertools import pairwise
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, list_plain_words, stem_words
-from kpyramid.extraction.cascade.prompts import write_json
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Expected, Strict, Task, flatten, strict_schema
+from kpyramid.llm.task import (
+    GUARD,
+    Expected,
+    Strict,
+    Task,
+    flatten,
+    strict_schema,
+    write_json,
+)
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 
 _CHARACTERS = 300

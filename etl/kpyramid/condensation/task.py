@@ -4,10 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, strict_schema, write_json
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task, flatten
+from kpyramid.llm.task import (
+    GUARD,
+    Expected,
+    Strict,
+    Task,
+    flatten,
+    strict_schema,
+    write_json,
+)
 from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _CHARACTERS = 120

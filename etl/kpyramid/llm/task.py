@@ -1,5 +1,6 @@
 """A task: one kind of work asked of a language model, and what its requests share."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -43,6 +44,11 @@ def fence(material: str) -> str:
     while digest[:6] in material.casefold():
         digest = hash_bytes(digest.encode())
     return f"<data-{digest[:6]}>\n{material}\n</data-{digest[:6]}>"
+
+
+def write_json(value: JsonValue) -> str:
+    """A reply as an example shows it: without spaces, which a model would copy and bill."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache

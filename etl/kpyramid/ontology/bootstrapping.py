@@ -22,7 +22,6 @@ from kpyramid.ontology.turtle import make_iri
 
 # WordNet read from its own files: `index.*` and `data.*`, as Debian lays them.
 
-DEFAULT_FOLDER = Path("/usr/share/wordnet")
 _NEAR_WORDS = 5
 _ENDINGS = (
     ("ies", "y"),

@@ -13,8 +13,7 @@ from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, list_corpus
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
-from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.types import Extraction, Titled
+from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate

@@ -26,9 +26,9 @@ class Function:
 FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 10, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 11, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 6, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 7, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -6,14 +6,8 @@ The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluatio
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.statements import TASK as SUMMARY
 from kpyramid.condensation.task import TASK as CONDENSATION
-from kpyramid.extraction.cascade import (
-    disambiguation,
-    duplicates,
-    entities,
-    merged,
-    paraphrase,
-    relations,
-)
+from kpyramid.extraction.cascade.tasks import TASKS as CASCADE
+from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
 from kpyramid.pipeline.learning.task import TASK as LEARNING
@@ -21,12 +15,8 @@ from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency, 
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task[..., object], ...] = (
-    merged.TASK,
-    paraphrase.TASK,
-    entities.TASK,
-    relations.TASK,
-    disambiguation.TASK,
-    duplicates.TASK,
+    *CASCADE,
+    DUPLICATES,
     *POPULATION.values(),
     NAMING,
     CONDENSATION,

@@ -20,8 +20,7 @@ from kpyramid.documents.words import (
     WORD,
     lemmatise,
 )
-from kpyramid.extraction.cascade.chunks import Chunk, find_clause
-from kpyramid.extraction.types import Claim
+from kpyramid.extraction.types import Chunk, Claim, find_clause
 
 # Spans of quotations and names, and the sentences that support a triple.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
-from kpyramid.extraction.cascade.chunks import Chunk, find_clause
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -23,10 +22,17 @@ from kpyramid.extraction.cascade.evidence import (
     says_something,
     supports,
 )
-from kpyramid.extraction.cascade.paraphrase import Statement
-from kpyramid.extraction.cascade.relations import Triple
+from kpyramid.extraction.cascade.tasks import Statement, Triple
 from kpyramid.extraction.syntax.tree import PLACES
-from kpyramid.extraction.types import MAX_RELATION_WORDS, Claim, Extraction, Fact, Mention
+from kpyramid.extraction.types import (
+    MAX_RELATION_WORDS,
+    Chunk,
+    Claim,
+    Extraction,
+    Fact,
+    Mention,
+    find_clause,
+)
 
 # Relations of replied triples: completed as the rules do, or rejected.
 

@@ -9,8 +9,6 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.documents.sentences import Dropped
-from kpyramid.extraction.cascade import disambiguation, entities, merged, paraphrase, relations
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text, supports
 from kpyramid.extraction.cascade.grounding import (
     ground_statements,
@@ -19,10 +17,30 @@ from kpyramid.extraction.cascade.grounding import (
     locate_mentions,
     show_row,
 )
-from kpyramid.extraction.cascade.paraphrase import Statement
-from kpyramid.extraction.cascade.prompts import Form, clean_items
-from kpyramid.extraction.cascade.relations import Triple
-from kpyramid.extraction.types import Claim, ExtractFunction, Extraction, Fact, Mention, Titled
+from kpyramid.extraction.cascade.tasks import (
+    Form,
+    Statement,
+    Triple,
+    ask_claims,
+    ask_disambiguation,
+    ask_entities,
+    ask_facts,
+    ask_relations,
+    clean_items,
+    read_claims,
+    read_entities,
+    read_facts,
+    read_triples,
+)
+from kpyramid.extraction.types import (
+    Chunk,
+    Claim,
+    ExtractFunction,
+    Extraction,
+    Fact,
+    Mention,
+    Titled,
+)
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure, Request
 from kpyramid.settings import CascadeSettings
@@ -211,14 +229,13 @@ class Cascade:
         draft.finish(made)
 
     def _merge(self, draft: _Draft) -> None:
-        reading = self._ask(merged.render(draft.chunk, self._form), merged.parse)
+        reading = self._ask(ask_facts(draft.chunk, self._form), read_facts)
         draft.entities = reading.entities
         draft.triples = draft.ground(reading.statements, reading.triples)
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self._settings.paraphrase == "llm":
-            request = paraphrase.render(draft.chunk, self._form)
-            draft.ground(self._ask(request, paraphrase.parse))
+            draft.ground(self._ask(ask_claims(draft.chunk, self._form), read_claims))
         else:
             draft.claims = draft.chunk.found.claims
 
@@ -226,8 +243,8 @@ class Cascade:
         if not draft.claims:
             return
         if self._settings.entities == "llm":
-            request = entities.render(draft.write_claims(), draft.chunk, self._form)
-            draft.entities = self._ask(request, entities.parse)
+            request = ask_entities(draft.write_claims(), draft.chunk, self._form)
+            draft.entities = self._ask(request, read_entities)
         else:
             draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
 
@@ -239,16 +256,16 @@ class Cascade:
         draft.triples = ((),) * len(draft.claims)
         if draft.claims and draft.entities:
             claims = draft.write_claims()
-            request = relations.render(claims, draft.entities, draft.chunk, self._form)
-            draft.triples = _assign_rows(claims, self._ask(request, relations.parse))
+            request = ask_relations(claims, draft.entities, draft.chunk, self._form)
+            draft.triples = _assign_rows(claims, self._ask(request, read_triples))
 
     def _disambiguate(self, draft: _Draft) -> None:
         before = tuple(chain(*draft.triples))
         if self._settings.disambiguation == "rules" or len(before) < 2:
             return
         claims = draft.write_claims()
-        request = disambiguation.render(claims, before, draft.entities, draft.chunk, self._form)
-        after = self._ask(request, relations.parse)
+        request = ask_disambiguation(claims, before, draft.entities, draft.chunk, self._form)
+        after = self._ask(request, read_triples)
         draft.triples = _assign_rows(claims, after)
         gone = _list_gone(before, after)
         draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]

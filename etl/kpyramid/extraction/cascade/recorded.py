@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade import merged
 from kpyramid.extraction.cascade.evidence import find_naming, list_words, names
-from kpyramid.extraction.cascade.relations import show_triple
+from kpyramid.extraction.cascade.tasks import MERGED, show_triple
 from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.cache import DamagedLine, read_recording
 from kpyramid.llm.replay import Answer
@@ -44,7 +43,7 @@ class Recording:
 
     def answer(self, request: Request) -> str | None:
         """The reply to a merged task; None for other tasks and for texts that are not recorded."""
-        if request.task != merged.TASK.name:
+        if request.task != MERGED.name:
             return None
         passage = self.find(request.subject)
         return None if passage is None else write_reply(passage, request.subject)

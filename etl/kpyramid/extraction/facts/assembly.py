@@ -113,9 +113,6 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     spans = {_cover(frame, subject)}
 
     def rename(token: Node) -> str | None:
-        if token.tag == "WP$" and frame.clause is not None:
-            named = find_phrase(frame.clause.head)
-            return name_owner(named.text) if named is not None else None
         if token.tag not in {"PRP", "PRP$"}:
             return None
         antecedent = findings.antecedents.resolve(token)
@@ -299,7 +296,7 @@ def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
         return None
     first = frame.subjects[0].left_edge.i
     opens = tail.root < first < frame.verb.i and tail.label not in {*PLACES, *TIMES}
-    return "opening" if opens and tail.root != candidate.head.root else None
+    return "opening" if opens else None
 
 
 def _drop_own_name(candidate: Candidate) -> Candidate:
@@ -319,8 +316,7 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     """Who says it, by name where a pronoun tells; None when the text says it itself."""
     if candidate.clause is None:
         return None
-    stance = findings.stances.get(candidate.clause)
-    source = stance.source if stance is not None else None
+    source = findings.stances[candidate.clause].source
     if source is None:
         return None
     phrase = findings.antecedents.resolve(source) or find_phrase(source)

@@ -327,13 +327,13 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
         return "head_is_literal"
     told = tail.text.lower()
-    if told in _DEICTIC or head.text.lower() in _DEICTIC:
+    if told in _DEICTIC:
         return "deictic"
     if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
         return "bare_circumstance"
     if told.partition(" to ")[0] in _PHRASAL and words[-1] == "in":
         return "bare_circumstance"
-    if "et al" in head.text or "et al" in tail.text:
+    if "et al" in head.text:
         return "citation"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
     if told in DIRECTIONS or towards:

@@ -71,7 +71,7 @@ _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
 _CONDITION_TIMES = frozenset({"when", "whenever", "once"})
-_SUPPOSING = frozenset("assuming supposing provided providing".split())
+_SUPPOSING = frozenset("assuming supposing provided".split())
 _CONDITION_NOUNS = frozenset({"condition", "circumstance"})
 _ENABLING = frozenset({"can", "could", "may", "might"})
 _NEEDING = frozenset("must should need have would".split())
@@ -109,7 +109,7 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
     above = findings.frames.get(verb.head.i)
     bare = verb.dep == "ccomp" and verb.tag == "VB" and "aux" not in frame.kids
     held = bare if frame.way == "own" else frame.way == "object_control" and verb.dep == "xcomp"
-    if not held or frame.chain or above is None or not frame.subjects:
+    if not held or frame.chain or above is None:
         return frame
     named = not bare and any(noun.pos == "PROPN" for noun in frame.subjects)
     if named and _word_control(frame) is not None:
@@ -261,13 +261,11 @@ def _agrees(frame: Frame) -> bool:
     """
     top = frame.top
     helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
-    if any(node.pos == "NOUN" for node in helpers):
-        return False  # "would not risk holding": the verb is "risk"
     if top.tag == "VBG" and top.dep == "ccomp" and not helpers and frame.way == "own":
         return False  # "people get their start investing"
     if frame.lender is not None or helpers or frame.chain or top.tag not in {"VBZ", "VBP", "VB"}:
         return True
-    if top.dep == "conj" and top.tag == "VB" and find_infinitive_mark(top) is None:
+    if top.dep == "conj" and top.tag == "VB":
         lead = top.head.head if top.head.dep == "conj" and top.head.tag == "VB" else top.head
         helped = lead.tag != "VB" and lead.lemma in _HELPING  # "helps them see, hear and do"
         return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
@@ -278,9 +276,8 @@ def _agrees(frame: Frame) -> bool:
         return True
     if top.tag == "VBZ":
         return noun.tag != "NNS" or frame.way == "antecedent"
-    caused = top.dep in {"ccomp", "xcomp"} and top.tag == "VB"
     shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in _COLLECTIVE
-    return noun.tag != "NN" or caused or shared
+    return noun.tag != "NN" or shared
 
 
 def _skips_subject(frame: Frame) -> bool:
@@ -289,7 +286,7 @@ def _skips_subject(frame: Frame) -> bool:
     In "the scope was passed and puncture was done" the parser joins "puncture" to what precedes.
     """
     verb = frame.verb
-    if verb.dep != "conj" or frame.way == "own" or verb.head.i > verb.i:
+    if verb.dep != "conj" or frame.way == "own":
         return False
     first = min([verb.i, *(c.i for c in verb.children if c.dep in {"aux", "auxpass", "neg"})])
     before = verb.tree.nodes[first - 1]
@@ -322,7 +319,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     main = _find_verb_above(at)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     if verb.tag == "VBG" and verb.lemma in MEANS and not frame.chain and frame.way != "own":
-        passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING or at.dep == "acl"
+        passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
     if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
@@ -330,7 +327,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     named = all(head.is_named for head in heads) or at.head.word == "by"
     if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
-    if frame.subjects and frame.subjects[0].i > verb.i and not named:
+    if frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
@@ -414,13 +411,13 @@ def _read_preposed(part: Node, verb: Node) -> str | None:
 def _word_means(frame: Frame) -> str:
     """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
     at = frame.top
-    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"} and frame.way != "own":
+    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"}:
         at = at.head
     part = next(c for c in (*at.children, at) if c is at or _read_preposed(c, at) in {"by", "to"})
     nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
     words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    unclear = frame.chain or is_copula(frame.verb) or any(n.pos == "PRON" for n in nodes)
-    return "" if unclear or part.i >= at.i or len(words) > _MAX_MEANS else " ".join(words)
+    unclear = part is at or frame.chain or any(n.pos == "PRON" for n in nodes)
+    return "" if unclear or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
@@ -434,9 +431,7 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
             words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
             if words[1] == "long":
                 return "as"
-    # "providing comfort" gives it; "assuming the price rises" supposes it
-    told = clause.word == "providing" and any(c.dep == "dobj" for c in clause.children)
-    return clause.word if clause.word in _SUPPOSING and not told else None
+    return clause.word if clause.word in _SUPPOSING else None
 
 
 def _find_wish(frame: Frame) -> str | None:
@@ -447,12 +442,9 @@ def _find_wish(frame: Frame) -> str | None:
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
         return None
-    above = verb.head
-    while above.dep == "conj" and above.tag == "VB" and above.head is not above:
-        above = above.head
     if frame.way == "object_control":
-        return None if _word_control(frame) is not None else "to"
-    return "to" if verb.dep == "conj" and above.dep != "relcl" and frame.way != "own" else None
+        return None
+    return "to" if verb.dep == "conj" and verb.head.dep != "relcl" else None
 
 
 def _is_general(verb: Node) -> bool:
@@ -508,7 +500,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
     """Return "a chapel" for "there is a chapel in the wood", whose place is said of it."""
-    preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of" and c.i > noun.i]
+    preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of"]
     if not preps:
         return findings.read_arguments(noun)
     phrase = build_phrase(findings.tree, noun.left_edge.i, preps[0] - 1, noun.i)
@@ -549,7 +541,7 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
         f"{outer.text} {words}",
         tuple(sorted({*outer.tokens, *(n.i for n in inner)})),
         outer.negated or group.negated,
-        outer.modality or group.modality,
+        outer.modality,
         group.passive,
     )
 
@@ -577,7 +569,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         role = part.role
         if role == "quality":
             word = part.root
-            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} and c.i < word.i]
+            grade = [c for c in word.children if c.tag in {"RBR", "RBS"}]
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
             preps = [c for c in word.children if c.dep in {"prep", "agent"}]
@@ -723,7 +715,7 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
-        if part.role not in _PREPOSITIONAL or part is objects[0]:
+        if part.role not in _PREPOSITIONAL:
             continue
         for tail, words, tokens, negated in _read_circumstance(part, findings):
             if words not in _UNDERGONE:
@@ -766,7 +758,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
                 (p, f"{whole} {w}", [*at_whole, *t], negated or n)
                 for each in led
                 for p, w, t, n in _read_prepositional(each, findings)
-                if w not in {"of", "than"} or (having and w == "of")
+                if w not in {"of", "than"} or having
             ]
             phrase = _complete_comparison(phrase, frame.verb)
         if having and root.pos == "NOUN":
@@ -801,8 +793,6 @@ def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
     than = next(ends, verb) if graded else verb
     other = next((find_phrase(c, True) for c in than.children if c.dep == "pobj"), None)
     if than.word != "than" or than.i <= phrase.last or other is None:
-        return phrase
-    if phrase.words + other.words > 2 * FULL_WORDS:
         return phrase
     return replace(phrase, text=f"{phrase.text} than {other.text}", literal=False)
 
@@ -844,10 +834,9 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
 
 
 def _is_instead(part: Part) -> bool:
-    """Whether the part tells what does not hold: "instead of", "rather than"."""
-    around = {word for node in part.link for word in (node.word, node.head.word)}
+    """Whether the part tells what does not hold: "rather than"."""
     compared = any(node.head.tag in {"JJR", "RBR"} for node in part.link)
-    return "instead" in around or (part.link[0].word == "than" and not compared)
+    return part.link[0].word == "than" and not compared
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:

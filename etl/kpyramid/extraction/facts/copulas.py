@@ -32,15 +32,10 @@ _ATTRIBUTES = frozenset(
         "altitude width depth capacity budget density climate seat"
     ).split()
 )
-_DESCRIBED = frozenset(
-    "gender sex colour color shape nationality ethnicity religion faith language".split()
-)
-"""Nouns whose values are adjectives: "the colour of its flag is green"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
 LOCATIVE = frozenset({"in", "at", "near", "on"})
-_SEATS = frozenset("seat capital center centre suburb".split())
 _GROUPING = frozenset("in for among after with at per without on".split())
 _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
@@ -106,7 +101,6 @@ def _add_attribute_value(
         return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or value.text[:1].isupper()  # "Deism", "French": names of any class
-    is_value = is_value or (value.pos == "ADJ" and subject.lemma in _DESCRIBED)
     is_value = is_value or any(c.dep == "nummod" for c in value.children)
     is_value = is_value or (
         is_named_place(value) and not is_named_place(subject)
@@ -120,7 +114,7 @@ def _add_attribute_value(
         of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
         owner = of[0][0] if of else None
     topic = findings.antecedents.topic
-    if owner is None and subject.word in _ATTRIBUTES and topic is not None and not has_poss:
+    if owner is None and subject.word in _ATTRIBUTES and topic is not None:
         owner, indirect = replace(topic.phrase, resolved=True), True
     words, tokens = word_noun(subject)
     if owner is None or owner.last >= value.i:
@@ -136,7 +130,7 @@ def _add_attribute_value(
 def _add_holders(
     office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
 ) -> bool:
-    """Add "Y is editor of X" for "X's editors are Y and Z"; return whether names hold an office.
+    """Add "Y is brother of X" for "X's brothers are Y and Z"; return whether names hold an office.
 
     Without an owner the office is nobody's, and nothing is added.
     """
@@ -147,28 +141,12 @@ def _add_holders(
         return False
     owner = findings.find_owner(office)
     if owner is None:
-        of = [c for c in list_noun_preps(office, findings) if c[1] == "of"]
-        owner = of[0][0] if of else None
-    topic, indirect = findings.antecedents.topic, False
-    if owner is None and topic is not None and lemma in _ATTRIBUTES and not topic.person:
-        owner, indirect = replace(topic.phrase, resolved=True), True
-    if owner is None or owner.last >= holder.i:
         findings.drop("office_without_owner", office.i, holder.i)
         return True
-    words = _word_office(office)
     be = "was" if group.text.startswith(("was", "were", "had")) else "is"
     for phrase in findings.read_arguments(holder):
-        relation = f"{be} {words} of"
-        findings.add(verb, group, phrase, relation, owner, (office.i,), indirect=indirect)
+        findings.add(verb, group, phrase, f"{be} {lemma} of", owner, (office.i,))
     return True
-
-
-def _word_office(office: Node) -> str:
-    """Return "editor-in-chief" for the noun of "the editors-in-chief"."""
-    text, at, nodes = office.lemma.lower(), office.i + 1, office.tree.nodes
-    while at + 1 < len(nodes) and nodes[at].text == "-" and not nodes[at - 1].space:
-        text, at = f"{text}-{nodes[at + 1].word}", at + 2
-    return text
 
 
 def _add_kind(
@@ -205,7 +183,7 @@ def _add_kind(
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
     elif one_of or shared or noun.word in DIRECTIONS:
         relation = None
-    if relation is not None and head.root != tail.root:
+    if relation is not None:
         findings.add(verb, group, head, relation, tail, group.tokens, **common)
     owner = findings.find_owner(noun)
     words, _ = word_kind(noun)
@@ -223,9 +201,9 @@ def _add_kind(
 def _lists_items(verb: Node, noun: Node) -> bool:
     """Whether a plural verb lists what its subject holds: "the criteria were age and weight"."""
     bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in noun.children)
-    many = [c for c in verb.children if c.dep == "nsubj" and c.tag == "NNS" and c.i < verb.i]
+    many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
     listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    return bare and bool(many) and listed and verb.word in {"are", "were"}
+    return bare and many and listed and verb.word in {"are", "were"}
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:
@@ -236,7 +214,7 @@ def _keep_group(value: Phrase, verb: Node) -> Phrase:
             end = prep.right_edge.i
     tree = verb.tree
     phrase = build_phrase(tree, value.first, end, value.root) if end > value.last else None
-    if phrase is None or phrase.words > FULL_WORDS + value.words:
+    if phrase is None:
         return value
     return replace(phrase, label=value.label)
 
@@ -250,7 +228,7 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     if noun.pos == "NOUN" and special:
         owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
         phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)
-        if phrase is not None and phrase.words <= _MAX_KIND and noun.word not in DIRECTIONS:
+        if phrase is not None and phrase.words <= _MAX_KIND:
             return phrase.text, list(range(phrase.first, phrase.last + 1))
     words, tokens = word_noun(noun)
     return (f"located {words}" if noun.word in DIRECTIONS else words), tokens
@@ -320,16 +298,12 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     preps = [p for p in preps if p[0].root != group.i]
     word = group.lemma.lower()
-    return [
-        (p, f"{word} {prep}", ())
-        for p, prep, _ in preps
-        if prep in _MEMBER_PREPS and (prep != "by" or p.is_named)
-    ]
+    return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in _MEMBER_PREPS]
 
 
 def _is_area(noun: Node) -> bool:
     """Whether what it is of also holds it: a district of Leeds, England, is in England."""
-    return noun.pos == "PROPN" or (find_kind_label(noun.word) in PLACES and noun.word not in _SEATS)
+    return noun.pos == "PROPN" or find_kind_label(noun.word) in PLACES
 
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:

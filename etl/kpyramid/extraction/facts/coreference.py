@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.titles import BRACKET
 from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
@@ -206,9 +206,6 @@ def list_kinds(token: Node) -> set[str]:
         before = find_title_noun(token)
         nouns += [before] if before is not None else []
     kinds = {k.word for n in nouns for k in list_conjuncts(n) if k.pos == "NOUN"}
-    for noun in nouns:
-        if noun.word == "one":
-            kinds |= {g.lemma for c in noun.children if c.word == "of" for g in c.children}
     return kinds - {"one", "part"}
 
 
@@ -268,8 +265,6 @@ def is_bare_definite(token: Node) -> bool:
 def is_episodic(token: Node) -> bool:
     """Return whether a bare plural is the subject of what happened: "patients underwent it"."""
     if token.tag != "NNS" or token.dep not in SUBJECTS or token.head.pos != "VERB":
-        return False
-    if any(c.dep in _NARROWING for c in token.children):
         return False
     auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
     return auxiliaries <= {"were"} and (token.head.tag == "VBD" or "were" in auxiliaries)
@@ -480,11 +475,7 @@ class Antecedents:
         if token.word in THING:
             return not title.kinds.isdisjoint(LABEL_BY_NOUN)
         words = title.phrase.text.split()
-        return (
-            1 < len(words) < 5
-            and all(w[0].isupper() for w in words)
-            and not (title.kinds & LABEL_BY_NOUN.keys())
-        )
+        return 1 < len(words) < 5 and all(w[0].isupper() for w in words)
 
     def _meet_unnamed(self, token: Node, title: Antecedent) -> None:
         self._met = True
@@ -645,8 +636,6 @@ class Antecedents:
             one.kinds = {kind for kind in one.kinds if LABEL_BY_NOUN.get(kind) in labels} | said
         one.kinds |= new.kinds if phrase.is_named else said
         one.person, one.gender = new.person, new.gender
-        if not phrase.is_named and not said & one.kinds:
-            one.person = None
         one.plural = None if new.plural else new.plural
         full = set(self._title_words) - one.kinds <= set(list_name_words(phrase.text))
         if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own

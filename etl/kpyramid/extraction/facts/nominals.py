@@ -102,17 +102,15 @@ def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool)
     if not dates or (born is None and not is_person):
         return
     dash = next((d for d in _DASH.finditer(part) if d.start() >= dates[0].end()), None)
-    if died is not None and (born is None or died.start() > born.start()):
+    if died is not None:
         middle, after = died.start(), died.end()
-    elif dash is not None and len(dates) > 1 and dates[-1].start() >= dash.end():
+    elif dash is not None and len(dates) > 1:
         middle, after = dash.start(), dash.end()
     elif born is not None:
         middle = after = len(part)
     else:
         return  # a single date says neither
     begin = born.end() if born is not None and born.start() < middle else 0
-    if born is None and died is None and dates[0].start() > 12 and len(dates[0].group()) < 6:
-        return  # more than a date stands first: a reign, a career
     yield from _read_side(part, begin, middle, "was born", start, tree, opening, born is not None)
     yield from _read_side(part, after, len(part), "died", start, tree, opening, True)
 
@@ -178,7 +176,6 @@ _EMPTY_KINDS = frozenset(
     ).split()
 )
 """Nouns that say how things matter to something, not what they are."""
-_AREAS = frozenset("county district state province country region republic".split())
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
 _RELATIVES = frozenset(
@@ -232,7 +229,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if _add_abbreviation(noun, appositive, findings):
         return
     if noun.pos == "PROPN" and appositive.pos == "PROPN":
-        if _is_title(appositive) and noun.entity not in PLACES:
+        if _is_title(appositive):
             _add_kind(noun, appositive, noun, findings)
         else:
             _add_container(noun, appositive, findings)
@@ -456,7 +453,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"
             for example in _list_examples(root, findings):
-                if findings.tree[example.root].tag == "NNS" or kind.word == "species":
+                if findings.tree[example.root].tag == "NNS":
                     _add(findings, example, "are", many)
                 else:
                     _add(findings, example, "is a", one)
@@ -477,20 +474,12 @@ def _add_named_kind(name: Node, findings: Findings) -> None:
     kind = name.head.head
     if name.dep != "pobj" or name.head.word != "of" or kind.pos != "NOUN" or kind.tag != "NN":
         return
-    if name.word in _AREAS and name.word != kind.word:
-        return  # "the county town of Kent County" lies in it
     definite = any(c.word == "the" for c in kind.children)
     definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
     if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
-        start = name.head.i - 1
         first = min([c.i for c in kind.children if c.dep in {"amod", "compound"}] or [kind.i])
-        if start == kind.i:
-            _add(
-                findings,
-                find_phrase(name),
-                "is a",
-                build_phrase(findings.tree, first, kind.i, kind.i),
-            )
+        words = build_phrase(findings.tree, first, kind.i, kind.i)
+        _add(findings, find_phrase(name), "is a", words)
 
 
 def _add_location(name: Node, findings: Findings) -> None:
@@ -503,7 +492,7 @@ def _add_location(name: Node, findings: Findings) -> None:
         inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
         inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
         apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
-        if inside and apart and find_entity(findings.tree, name.i) is not None:
+        if inside and apart:
             # "the South Slave Region of the Northwest Territories"
             head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
             _add(findings, head, "is located in", phrase)
@@ -517,10 +506,7 @@ def _add_location(name: Node, findings: Findings) -> None:
             and findings.tree[phrase.first - 1].word == "the"
         ):
             # Two organisations, since one would be one name: "the Mystics of the League".
-            start = name.left_edge.i
-            while findings.tree[start].tag in {"DT", "PRP$"}:
-                start += 1
-            head = build_phrase(findings.tree, start, name.i, name.i)
+            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
             _add(findings, head, "belongs to", phrase)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import chain, islice, pairwise, product
 
 from kpyramid.documents.sentences import Span
-from kpyramid.extraction.confidence import Features, estimate_confidence
 from kpyramid.extraction.facts.candidates import Candidate, Findings
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
+from kpyramid.extraction.facts.scoring import Features, estimate_confidence
 from kpyramid.extraction.syntax.clauses import list_prepositional
 from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,

@@ -1,21 +1,116 @@
-"""How sure a triple is: a logistic model over its phrases, its clause and its sentence.
+"""How sure a fact is: logistic models over its words, its clause and its sentence.
 
-The weights are data (`scoring.toml`), fitted by `benchmarks/truth.py --write` to triples of four
-kinds of text that readers judged beside their sentences. What ranks is whether a triple is right:
-true, whole and specific; the number is the share of triples as sure as it that are not false.
+The weights are data (`scoring.toml`). Those of propositions are fitted by
+`benchmarks/calibration.py --write`: right is that at least half of the words agree, slot by slot,
+with a fact of CaRB's annotators. Those of triples are fitted by `benchmarks/truth.py --write` to
+triples of four kinds of text that readers judged beside their sentences: what ranks is whether a
+triple is right (true, whole and specific), the number is the share of triples as sure as it that
+are not false.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from kpyramid.extraction.confidence import Features, apply_weights, list_values
 from kpyramid.extraction.facts.candidates import Candidate, Findings
 from kpyramid.extraction.syntax.predicates import Frame, count_clauses_above, is_copula
 from kpyramid.extraction.syntax.tree import LITERALS, QUOTATION, Node, Phrase, Tree
+
+WEIGHTS: Mapping[str, Mapping[str, float]] = tomllib.loads(
+    Path(__file__).with_name("scoring.toml").read_text("utf-8")
+)
+"""Of `propositions` and `triples`: one weight per value; a value without one counts nothing."""
+
+RESOLVED = -0.7
+"""The weight of `resolved`, set by hand: sentences by themselves do not show what it costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What speaks for or against a fact, n-ary or binary; lengths are in words.
+
+    `construction` is where the fact was read: "main" clause, "conjunct" of another verb,
+    "relative", "participle", "adverbial", "complement", "infinitive", or in a noun phrase
+    "apposition", "possessive", "title", "place", "noun". `depth` counts the clauses above it.
+    `indirect_subject`: the subject stands in another clause (coordination, control, the noun that
+    is modified). `inferred_predicate`: a word of the predicate does not stand in the sentence.
+    `split`: an argument was cut out of a coordination. `object_*` speak of the first argument
+    after the subject; `object_words` is 0 without one. `longest_words`: of the arguments after it.
+    `resolved`: a pronoun or "the town" was replaced by what it stands for.
+    """
+
+    construction: str
+    depth: int = 0
+    sentence_words: int = 0
+    predicate_words: int = 1
+    subject_words: int = 1
+    object_words: int = 0
+    longest_words: int = 0
+    arguments: int = 2
+    subject_named: bool = False
+    object_named: bool = False
+    subject_pronoun: bool = False
+    object_pronoun: bool = False
+    object_clause: bool = False
+    indirect_subject: bool = False
+    inferred_predicate: bool = False
+    resolved: bool = False
+    split: bool = False
+    passive: bool = False
+    copula: bool = False
+    negated: bool = False
+    modal: bool = False
+    attributed: bool = False
+    preposition: bool = False
+
+
+_NUMBERS: Mapping[str, tuple[int, int]] = {
+    "depth": (0, 4),
+    "sentence_words": (0, 60),
+    "predicate_words": (0, 8),
+    "subject_words": (6, 16),
+    "object_words": (0, 24),
+    "longest_words": (6, 24),
+    "arguments": (2, 6),
+}
+"""Below the first number and above the second, more or less makes no difference."""
+_FLAGS = (
+    "subject_named object_named subject_pronoun object_pronoun object_clause "
+    "indirect_subject inferred_predicate resolved split passive copula negated modal attributed "
+    "preposition"
+).split()
+
+
+def estimate_confidence(features: Features) -> float:
+    """The probability of a proposition, 4 decimals; depends on nothing but `features`."""
+    return round(apply_weights(list_values(features), WEIGHTS["propositions"]), 4)
+
+
+def apply_weights(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The logistic model's probability."""
+    total = values.get("resolved", 0.0) * RESOLVED
+    total += sum(weights.get(name, 0.0) * value for name, value in values.items())
+    return 1.0 / (1.0 + math.exp(-total))
+
+
+def list_values(features: Features) -> dict[str, float]:
+    """The features as numbers from 0 to 1, by name, in a fixed order; what is 0 is left out."""
+    values = {"bias": 1.0, f"construction={features.construction}": 1.0}
+    for name, (least, most) in _NUMBERS.items():
+        values[name] = (min(max(getattr(features, name), least), most) - least) / (most - least)
+    for name in _FLAGS:
+        values[name] = float(getattr(features, name))
+    values["subject_only"] = float(features.arguments < 2)
+    values["no_object"] = float(not features.object_words)
+    return {name: value for name, value in values.items() if value}
+
+
+# Triples.
 
 _MOST_WORDS = 6
 """From this number on, the number of an argument's words is one trait."""
@@ -30,16 +125,10 @@ _SUPPOSING = frozenset("if unless whether suppose assume".split())
 _TURNING = frozenset("but however although though".split())
 
 
-@cache
-def _load_weights() -> dict[str, float]:
-    path = Path(__file__).with_name("scoring.toml")
-    return dict(tomllib.loads(path.read_text("utf-8"))["weights"])
-
-
 def score_candidate(candidate: Candidate, findings: Findings, attributed: bool = False) -> float:
     """The probability that the triple is not false, 4 decimals."""
     traits = list_traits(candidate, findings, attributed)
-    return round(apply_weights(traits, _load_weights()), 4)
+    return round(apply_weights(traits, WEIGHTS["triples"]), 4)
 
 
 def list_traits(

@@ -151,12 +151,12 @@ def _fill_relative(part: Part, clause: Node | None) -> Part:
 def _find_gap(frame: Frame) -> Part | None:
     """The noun that a relative clause leaves out: "the book (that) he wrote"."""
     top, kids = frame.top, frame.kids
-    if top.dep != "relcl" or frame.way == "antecedent" or top.head in frame.subjects:
+    if top.dep != "relcl" or frame.way == "antecedent":
         return None
     if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
         return None
     preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children if c.dep != "dobj"):
+    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children):
         return None
     stranded = next((p for p in preps if not p.children), None)
     if stranded is not None:
@@ -215,12 +215,12 @@ def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
     """
     verb = frame.verb
     later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
-    if later is None or later.i < verb.i or any(p.place > verb.i for p in frame.parts):
+    if later is None or any(p.place > verb.i for p in frame.parts):
         return
     other = frames[later.i]
     between = verb.tree.nodes[verb.i + 1 : later.i]
     joined = all(c.dep in {"cc", "prt"} or c.text == "," for c in between)
-    if not joined or _list_own_subjects(other.kids) or not OBJECTS.isdisjoint(other.kids):
+    if not joined or not OBJECTS.isdisjoint(other.kids):
         return
     if _is_passive(frame, frames) != _is_passive(other, frames):
         return
@@ -253,8 +253,6 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
         if own:
             if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
                 return [at.head], "antecedent"
-            if own[0].tag == "WP" and (focus := _find_focus(at, known)) is not None:
-                return [focus], "antecedent"
             return own, way
         if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
             return there[:1], "existential"
@@ -276,14 +274,6 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
             head = head.head  # "able to go", "by going"
         at, way = head, "shared"
     return [], "none"
-
-
-def _find_focus(clause: Node, known: dict[int, Kids]) -> Node | None:
-    """Anna in "it was Anna who won", where the parser takes the clause for a complement."""
-    kids = known.get(clause.head.i, {})
-    if clause.dep != "ccomp" or clause.head.lemma != "be" or "attr" not in kids:
-        return None
-    return kids["attr"][0] if kids["attr"][0].i < clause.i else None
 
 
 def _is_subjectless(verb: Node) -> bool:

@@ -272,7 +272,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
             continue
         if at.dep == "pcomp":
             word = at.head.word
-            denies = word in _DENYING or at.head.head.word in _DENYING
+            denies = word in _DENYING
             negated = negated or denies
             if not denies and word not in _ASSERTING:
                 mood = mood or word
@@ -481,15 +481,15 @@ def _is_bare_participle(frame: Frame) -> bool:
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
         # "... and the mill located in Kent": without an object these are sure to lack their "is".
-        return verb.tag == "VBN" and verb.lemma in _LOCATING and "dobj" not in kids
+        return verb.tag == "VBN" and verb.lemma in _LOCATING
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
     if verb.dep == "conj":
         # "is a school and classified as" shares the "is" of the copula.
         shared = verb.head.lemma == "be" and "dobj" not in kids
-        return verb.head.tag == "VBN" or by or shared or "nsubjpass" in kids
-    return verb.dep in _PARTICIPIAL or verb.dep == "ROOT"
+        return verb.head.tag == "VBN" or by or shared
+    return verb.dep in _PARTICIPIAL
 
 
 def _inflect_be(subject: Node, past: bool) -> str:

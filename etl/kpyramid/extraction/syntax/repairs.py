@@ -25,7 +25,6 @@ QUOTES = {
 _MAX_TITLE = 10
 _SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
-_NOMINAL = frozenset({"NOUN", "PROPN", "PRON", "NUM"})
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
 
@@ -70,8 +69,6 @@ def _seat_title(inner: list[Node], after: int) -> None:
     within = set(map(id, inner))
     if verb.pos not in {"VERB", "AUX"} or tree[after].tag not in {"VBZ", "VBD", "MD"}:
         return
-    if any(c.dep in _SUBJECTS and id(c) not in within for c in verb.children):
-        return
     above = verb.head
     root = inner[-1]
     orphans = [c for n in inner for c in n.children if id(c) not in within and c is not verb]
@@ -115,17 +112,15 @@ def join_leading_title(copula: Node) -> None:
         inner = tree.nodes[first:opening]
     if not 2 <= len(inner) <= _MAX_TITLE or not inner[-1].text[:1].isupper():
         return
-    if any(n.text in QUOTES or n.text in OPENING or n.text == ";" for n in inner):
-        return
     small = [n for n in inner if n.text[:1].islower()]
     if not inner[0].text[:1].isupper() or any(n.pos not in _SMALL for n in small):
         return
     if inner[0].word in {"the", "a", "an"} and len(inner) > 2:
         inner = inner[1:]
     root = _find_root(inner)
-    if root is not None and root.head is copula and root.dep in _SUBJECTS:
+    if root is not None and root.dep in _SUBJECTS:
         _join_name(inner, root)
-    elif root is None or root.pos == "VERB":
+    elif root is None:
         _seat_title(inner, copula.i)
 
 
@@ -143,7 +138,7 @@ def join_hyphens(hyphen: Node) -> None:
     if inner[0].text.islower():
         root = _find_root(inner)
         for node in inner if root is not None and root.pos == "NOUN" else ():
-            if node is not root and node.head in inner:
+            if node is not root:
                 node.dep = "compound"
         return
     if not inner[0].text[:1].isupper() or inner[-1].text == "-":
@@ -151,7 +146,7 @@ def join_hyphens(hyphen: Node) -> None:
     if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
         return
     root = _find_root(inner)
-    if root is None or root.dep in {"relcl", "advcl", "parataxis", "ROOT"}:
+    if root is None:
         return
     label = next((n.entity for n in inner if n.entity), "")
     for node in inner:
@@ -161,8 +156,6 @@ def join_hyphens(hyphen: Node) -> None:
         node.pos, node.tag = "PROPN", "NNP"
         if label and node.entity != label:
             node.entity, node.iob = label, "I"
-    if root.left_edge.i > first:
-        root.left_edge = nodes[first]
 
 
 def _is_part(node: Node) -> bool:
@@ -234,8 +227,6 @@ _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
-_MOVING = VERBS["moving"]
-_LEAVING = VERBS["leaving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -295,7 +286,7 @@ def _retag_common(node: Node) -> None:
 def _part_copula(verb: Node) -> None:
     """End the name before "is" where the recogniser joined it with the value: "Akbar is Male"."""
     nodes = verb.tree.nodes
-    if verb.iob != "I" or {c.dep for c in verb.children}.isdisjoint(_SUBJECTS):
+    if verb.iob != "I":
         return
     verb.iob = "O"
     at = verb.i + 1
@@ -323,8 +314,8 @@ def _join_byname(article: Node) -> None:
     name, byname = nodes[article.i - 1], nodes[min(article.i + 1, len(nodes) - 1)]
     if not _ends_name(name) or byname.head is byname or not byname.text.istitle():
         return
-    beside = byname.dep == "appos" and byname.head is name
-    joined = byname.iob == article.iob == "I" and name.entity == byname.entity
+    beside = byname.dep == "appos"
+    joined = byname.iob == article.iob == "I"
     after = nodes[byname.i + 1] if byname.i + 1 < len(nodes) else None
     if not (beside or joined) or name.dep == "compound":
         return
@@ -343,7 +334,6 @@ def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = 
     if not stays:
         if last.head is not last:
             last.head.children.remove(last)
-            _seat_subject(last.head)
         above = name.head
         above.children[above.children.index(name)] = last
         last.head, last.dep = above, name.dep
@@ -361,22 +351,12 @@ def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = 
     close_entity(last.tree.nodes, last.i)
 
 
-def _seat_subject(verb: Node) -> None:
-    """Make the noun before a verb its subject, where a part of its name was taken for that."""
-    if _SUBJECTS.isdisjoint(c.dep for c in verb.children):
-        for noun in verb.children:
-            if noun.dep == "dep" and noun.i < verb.i and noun.pos in _NOMINAL:
-                noun.dep = "nsubj"
-
-
 def _join_date(month: Node) -> None:
     """Make "31 May 1955" and "May 31, 1955" one DATE, whatever the recogniser made of its parts."""
     nodes, first, last = month.tree.nodes, month.i, month.i
     has_day = has_year = False
     if first > 0 and _is_day(nodes[first - 1]):
         first, has_day = first - 1, True
-    if last + 1 < len(nodes) and nodes[last + 1].text == "." and len(month.text) <= 4:
-        last += 1
     if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
         last, has_day = last + 1, True
     at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
@@ -411,14 +391,14 @@ def _lift_modifier(verb: Node) -> None:
     """
     name = verb.head
     who = any(c.word == "who" for c in verb.children)
-    if name.i > verb.i or not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
+    if not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
         return
     who = (who and name.entity not in {"PERSON", ""}) or name.pos == "NOUN"
     if verb.dep == "relcl":
         that = any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children)
         if not (who or that) or (name.pos == "NOUN" and is_person_noun(name.lemma)):
             return
-    elif name.pos == "NOUN" or verb.tag != "VBN" or not _follows(verb, name):
+    elif verb.tag != "VBN" or not _follows(verb, name):
         return
     at = name
     while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
@@ -436,15 +416,13 @@ def _lift_preposition(prep: Node) -> None:
     """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
     noun = prep.head
     verb = noun.head
-    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB" or noun.head.head is noun:
+    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
         return
     lemma = verb.lemma.lower()
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
-    named = noun.pos == "PROPN" and prep.word in _VERBAL
-    named = named and (not between_names or lemma in _GIVING | _MOVING)
-    swapped = noun.pos == "PROPN" and prep.word == "for" and lemma in _LEAVING
+    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
     given = prep.word == "to" and lemma in _GIVING
-    if not named and not given and not swapped:
+    if not named and not given:
         return
     move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
@@ -458,10 +436,6 @@ def _seat_conjunct(noun: Node) -> None:
     first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
     if first is None or first.pos not in {"NOUN", "PROPN"}:
         return
-    if noun.pos == "NOUN" and any(
-        c.dep == "compound" and c.entity == "PERSON" for c in noun.children
-    ):
-        return  # "Anna studied law, and Paul medicine" leaves out the verb
     if any(c.dep == "punct" and c.text == ";" for c in verb.children):
         return
     move(noun, first)
@@ -535,9 +509,7 @@ def _lift_subject(bracket: Node) -> None:
         return
     wrong, verb = inside[0], inside[0].head
     name = nodes[bracket.i - 1]
-    while name.head.i < bracket.i and name.head is not name and name.dep in {"compound", "nmod"}:
-        name = name.head
-    if name.i >= bracket.i or is_above(name, verb):
+    if is_above(name, verb):
         return
     move(name, verb)
     name.dep = "nsubjpass" if wrong.dep.endswith("pass") else "nsubj"
@@ -588,7 +560,7 @@ def _check_apposition(noun: Node) -> None:
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
-    if edge == 0 or edge <= first.i or nodes[edge - 1].text not in _DASHES:
+    if edge == 0 or nodes[edge - 1].text not in _DASHES:
         return
     glued = not nodes[edge - 1].space and not nodes[edge - 2].space
     if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):

@@ -544,7 +544,6 @@ def _is_double_name(name: Node) -> bool:
         and after[0].text in {"and", "&"}
         and after[1].tag == "NNPS"
         and after[1].head is name
-        and not {name.entity, after[1].entity} & {"NORP", "GPE"}
     )
 
 

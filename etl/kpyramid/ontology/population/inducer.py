@@ -14,7 +14,6 @@ import numpy as np
 from kpyramid.documents.sentences import Dropped, Span, split_sentences
 from kpyramid.documents.words import WORD, lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.cascade.evidence import (
     fold,
     is_pronoun,
@@ -24,6 +23,7 @@ from kpyramid.extraction.cascade.evidence import (
 )
 from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENCE, count_allowed
 from kpyramid.extraction.cascade.reading import Progress
+from kpyramid.extraction.types import Chunk
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.types import Failure
 from kpyramid.ontology.population.examples import Example, Value, Words

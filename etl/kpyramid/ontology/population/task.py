@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kpyramid.extraction.cascade.chunks import Chunk
-from kpyramid.extraction.cascade.prompts import GUARD, Strict, show_chunk, strict_schema, write_json
+from kpyramid.extraction.cascade.tasks import show_chunk
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import Expected, Task
+from kpyramid.llm.task import GUARD, Expected, Strict, Task, strict_schema, write_json
 from kpyramid.llm.types import Request
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example

@@ -16,9 +16,17 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Dropped, Span, cut_passages
-from kpyramid.extraction.cascade.chunks import Chunk, cut_extraction, find_clause
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.types import Claim, ExtractFunction, Extraction, Fact, Titled
+from kpyramid.extraction.types import (
+    Chunk,
+    Claim,
+    ExtractFunction,
+    Extraction,
+    Fact,
+    Titled,
+    cut_extraction,
+    find_clause,
+)
 from kpyramid.keys import content_id
 from kpyramid.llm.types import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject

@@ -7,9 +7,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.documents.qualifiers import DOCUMENT, Qualifiers, unite_qualifiers
+from kpyramid.documents.qualifiers import (
+    BRACKET,
+    DOCUMENT,
+    OPENING,
+    Qualifiers,
+    cite_document,
+    unite_qualifiers,
+)
 from kpyramid.documents.sentences import Span, split_sentences
-from kpyramid.documents.titles import BRACKET, OPENING, cite_document
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type

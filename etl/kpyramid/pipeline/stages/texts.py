@@ -9,8 +9,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Span, cut_passages
-from kpyramid.extraction.cascade.chunks import Chunk
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import content_id
 from kpyramid.ontology.population.checking import (
     Candidate,

@@ -1,0 +1,381 @@
+"""What the cascade asks of a model about a chunk: each step's prompt, reply, parser and task.
+
+`ask_…` gives the request of a step, `read_…` what its reply comes to. All bytes of a prompt are
+part of its requests' keys, so a change of them, of a reply or a parser raises the task's version.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from jinja2 import Environment, StrictUndefined
+
+from kpyramid.extraction.cascade.evidence import assign_triples, find_evidence
+from kpyramid.extraction.types import Chunk
+from kpyramid.keys import JsonValue
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import GUARD, Expected, Strict, Task, write_json
+from kpyramid.llm.types import Request
+from kpyramid.settings import CascadeSettings, Example, Settings
+
+T = TypeVar("T")
+
+_TEMPLATES = Environment(
+    undefined=StrictUndefined,
+    autoescape=False,  # noqa: S701 - a prompt is no HTML
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+BUILT_IN = Example(
+    text="Hedda Lund was a Danish chemist. In 1928 she founded Lund Dyes.",
+    claims=("Hedda Lund was a Danish chemist.", "Hedda Lund founded Lund Dyes in 1928."),
+    entities=("Hedda Lund", "Danish chemist", "Lund Dyes", "1928"),
+    triples=(
+        ("Hedda Lund", "was a", "Danish chemist"),
+        ("Hedda Lund", "founded", "Lund Dyes"),
+        ("Lund Dyes", "was founded in", "1928"),
+    ),
+)
+"""The example of a project that gives none; people and dates are made up."""
+
+_EXAMPLES = """\
+{% for example in examples %}
+Example
+{{ example.given }}
+Reply: {{ example.reply }}
+{% endfor %}"""
+
+PROMPTS = {
+    "paraphrase": """\
+You rewrite {{ domain }} texts in {{ language }} as short factual claims.
+{{ guard }}
+- One fact per claim, in a short phrase of plain grammar; no two claims mean the same.
+- Replace every pronoun by the name it stands for.
+- State only what the text asserts, and all of it.
+- "evidence" is the sentence, or the part of it, that says so, copied letter by letter.
+Reply with JSON only: {"claims": [{"evidence": "...", "claim": "..."}]}
+"""
+    + _EXAMPLES,
+    "entities": """\
+You list the noun entities that claims from {{ domain }} texts in {{ language }} name.
+{{ guard }}
+- Names, things, dates and quantities, worded as in the claims; no pronouns.
+- List each entity once. No entity holds a comma: list its parts instead.
+Reply with JSON only: {"entities": ["..."]}
+"""
+    + _EXAMPLES,
+    "relations": """\
+You complete the relations between entities that claims from {{ domain }} texts in \
+{{ language }} state.
+{{ guard }}
+- A triple is one entity as head, one verb or verb phrase as relation, one entity as tail.
+- Head and tail are entities of the list, spelled as there; the relation says how they are joined.
+- Leave out what the claims do not state.
+Reply with JSON only: {"triples": [{"head": "...", "relation": "...", "tail": "..."}]}
+"""
+    + _EXAMPLES,
+    "disambiguation": """\
+You clean up triples that were read from {{ domain }} texts in {{ language }}.
+{{ guard }}
+- Relations of the same meaning get the same words.
+- A triple that repeats the meaning of an earlier one goes; all others stay.
+- Correct a triple that its claims contradict; add nothing that they do not state.
+- Head and tail keep the spelling of the entities.
+Reply with JSON only: {"triples": [{"head": "...", "relation": "...", "tail": "..."}]}
+""",
+    "merged": """\
+You read {{ domain }} texts in {{ language }} and reply with the facts they state.
+{{ guard }}
+- "entities": the noun entities, with dates and quantities, each once, without commas.
+- "claims": each fact as one short phrase of plain grammar; no two mean the same; every pronoun \
+replaced by the name it stands for; only what the text asserts, and all of it.
+- "evidence": the sentence, or the part of it, that says so, copied letter by letter.
+- "triples": what the claim says: one entity as head, one verb or verb phrase as relation that \
+says how they are joined, one entity as tail.
+Reply with JSON only: {"entities": ["..."], "claims": [{"evidence": "...", "claim": "...", \
+"triples": [{"head": "...", "relation": "...", "tail": "..."}]}]}
+"""
+    + _EXAMPLES,
+}
+"""The system message of each step. An example has no state before its triples are cleaned up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How everything is asked in one run: the settings and the tokens of one reply."""
+
+    settings: CascadeSettings
+    max_tokens: int
+
+
+@lru_cache(maxsize=32)
+def write_static(step: str, form: Form) -> str:
+    """The message that is the same for every chunk, so that servers can keep it."""
+    return _TEMPLATES.from_string(PROMPTS[step]).render(
+        domain=form.settings.domain,
+        language=form.settings.language,
+        examples=[_show_example(step, each) for each in form.settings.examples or (BUILT_IN,)],
+        guard=GUARD,
+    )
+
+
+def _show_example(step: str, example: Example) -> dict[str, str]:
+    """What a step is given of an example, and the reply that it asks for."""
+    evidence = [find_evidence(example.text, claim) for claim in example.claims]
+    claims: list[JsonValue] = [
+        {"evidence": words, "claim": claim}
+        for words, claim in zip(evidence, example.claims, strict=True)
+    ]
+    entities: list[JsonValue] = [*split_commas(example.entities)]
+    given: dict[str, str | Iterable[str]] = {"Text": example.text}
+    reply: dict[str, JsonValue] = {"claims": claims}
+    if step == "entities":
+        given, reply = {"Claims": example.claims}, {"entities": entities}
+    elif step == "relations":
+        given = {"Claims": example.claims, "Entities": example.entities}
+        reply = {"triples": [show_triple(*triple) for triple in example.triples]}
+    elif step == "merged":  # triples stand with the claim that names their ends
+        triples = assign_triples(example.claims, example.triples)
+        reply = {"entities": entities, "claims": [
+            {"evidence": words, "claim": claim, "triples": [show_triple(*row) for row in rows]}
+            for words, claim, rows in zip(evidence, example.claims, triples, strict=True)
+        ]}  # fmt: skip
+    return {"given": show_parts(given), "reply": write_json(reply)}
+
+
+def show_parts(parts: Mapping[str, str | Iterable[str]]) -> str:
+    """Named parts of the material: one line of text, or one line per item."""
+    lines = []
+    for name, part in parts.items():
+        if isinstance(part, str):
+            lines.append(f"{name}: {part}")
+        else:
+            lines += [f"{name}:", *(f"- {' '.join(item.split())}" for item in part)]
+    return "\n".join(lines)
+
+
+def show_chunk(chunk: Chunk) -> str:
+    """A chunk's title and text."""
+    title = " ".join((chunk.title or "").split())
+    return show_parts({"Title": title, "Text": chunk.text} if title else {"Text": chunk.text})
+
+
+def show_triple(head: str, relation: str, tail: str) -> dict[str, JsonValue]:
+    """A triple as replies write it."""
+    return {"head": head, "relation": relation, "tail": tail}
+
+
+# Replies.
+
+
+class _Claim(Strict):
+    evidence: str
+    claim: str
+
+
+class _Claims(Strict):
+    claims: list[_Claim]
+
+
+class _Entities(Strict):
+    entities: list[str]
+
+
+class _Triple(Strict):
+    head: str
+    relation: str
+    tail: str
+
+
+class _Triples(Strict):
+    triples: list[_Triple]
+
+
+class _Fact(_Claim):
+    triples: list[_Triple]
+
+
+class _Facts(Strict):
+    entities: list[str]
+    claims: list[_Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A claim as it was replied, with the quotation that supports it; nothing is checked."""
+
+    claim: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """One row of a reply, single spaces; nothing is checked."""
+
+    head: str
+    relation: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was replied about a chunk; `triples` has a row of triples per statement."""
+
+    entities: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    triples: tuple[tuple[Triple, ...], ...]
+
+
+def read_claims(content: str) -> tuple[Statement, ...]:
+    """The claims, in the order of the reply.
+
+    Raises:
+        ReplyError: it is no JSON of the schema; so do the others.
+    """
+    return _list_statements(parse_json(content, _Claims).claims)
+
+
+def read_entities(content: str) -> tuple[str, ...]:
+    """The entities, each once."""
+    return split_commas(parse_json(content, _Entities).entities)
+
+
+def read_triples(content: str) -> tuple[Triple, ...]:
+    """The triples, in the order of the reply."""
+    return _list_triples(parse_json(content, _Triples).triples)
+
+
+def read_facts(content: str) -> Reading:
+    """Entities, statements and triples, in the order of the reply."""
+    answer = parse_json(content, _Facts)
+    return Reading(
+        split_commas(answer.entities),
+        _list_statements(answer.claims),
+        tuple(_list_triples(fact.triples) for fact in answer.claims),
+    )
+
+
+def _list_statements(claims: Iterable[_Claim]) -> tuple[Statement, ...]:
+    return tuple(Statement(" ".join(each.claim.split()), each.evidence) for each in claims)
+
+
+def _list_triples(rows: Iterable[_Triple]) -> tuple[Triple, ...]:
+    parts = ((row.head, row.relation, row.tail) for row in rows)
+    return tuple(Triple(*(" ".join(part.split()) for part in row)) for row in parts)
+
+
+def split_commas(entities: Sequence[str]) -> tuple[str, ...]:
+    """The entities, each once, cut at commas; a comma between digits belongs to the number."""
+    parts: list[str] = []
+    for entity in entities:
+        start = 0
+        for at, character in enumerate(entity):
+            inside = entity[max(at - 1, 0)].isdigit() and entity[at + 1 : at + 2].isdigit()
+            if character == "," and not inside:
+                parts.append(entity[start:at])
+                start = at + 1
+        parts.append(entity[start:])
+    return clean_items(parts)
+
+
+def clean_items(items: Iterable[str]) -> tuple[str, ...]:
+    """The items with single spaces, each once whatever its case, without empty ones."""
+    kept: dict[str, str] = {}
+    for item in items:
+        words = " ".join(item.split())
+        if words:
+            kept.setdefault(words.casefold(), words)
+    return tuple(kept.values())
+
+
+# Tasks, and requests for them.
+
+
+def _asks_step(step: str) -> Callable[[Settings], bool]:
+    """Whether settings have a model take a step of the cascade, chunk by chunk."""
+
+    def is_asked(settings: Settings) -> bool:
+        cascade = settings.cascade
+        if not cascade.reads_chunks or cascade.mode == "merged":
+            return cascade.reads_chunks and step == cascade.mode
+        return getattr(cascade, step, None) == "llm"
+
+    return is_asked
+
+
+def _make_task(
+    step: str, reply: type[Strict], parse: Callable[[str], T], expected: Expected
+) -> Task[[str], T]:
+    return Task(
+        name=step,
+        version=1,
+        stage="extract",
+        reply=reply,
+        parse=parse,
+        system=lambda settings: write_static(step, Form(settings.cascade, max_tokens=0)),
+        is_asked=_asks_step(step),
+        expected=expected,
+    )
+
+
+MERGED = _make_task("merged", _Facts, read_facts, Expected(reply=4.6))
+"""f_par, f_ent and f_rel in one call: entities, and claims with evidence and triples."""
+PARAPHRASE = _make_task("paraphrase", _Claims, read_claims, Expected(reply=2.6))
+"""f_par: what a text states, as short claims without pronouns, with the words they rest on."""
+# GPT-3.5's entities of 1,890 MuSiQue passages have 0.33 of their characters, its triples 1.61.
+ENTITIES = _make_task("entities", _Entities, read_entities, Expected(reply=0.35, material=1.1))
+"""f_ent: the noun entities that the claims name, each once."""
+RELATIONS = _make_task("relations", _Triples, read_triples, Expected(reply=1.65, material=1.5))
+"""f_rel: how the entities of the claims are related; one head, one verb phrase, one tail each."""
+DISAMBIGUATION = _make_task(
+    "disambiguation", _Triples, read_triples, Expected(reply=1.55, material=2.5)
+)
+"""f_dis, chunk by chunk: one wording per meaning, nothing twice, nothing lost."""
+TASKS = (MERGED, PARAPHRASE, ENTITIES, RELATIONS, DISAMBIGUATION)
+
+
+def ask_facts(chunk: Chunk, form: Form) -> Request:
+    """The question what a chunk states, and of what."""
+    return _ask(MERGED, show_chunk(chunk), chunk, form)
+
+
+def ask_claims(chunk: Chunk, form: Form) -> Request:
+    """The question what a chunk states."""
+    return _ask(PARAPHRASE, show_chunk(chunk), chunk, form)
+
+
+def ask_entities(claims: Sequence[str], chunk: Chunk, form: Form) -> Request:
+    """The question which entities the claims of a chunk name."""
+    return _ask(ENTITIES, show_parts({"Claims": claims}), chunk, form)
+
+
+def ask_relations(
+    claims: Sequence[str], entities: Sequence[str], chunk: Chunk, form: Form
+) -> Request:
+    """The question how the entities of a chunk are related."""
+    return _ask(RELATIONS, show_parts({"Claims": claims, "Entities": entities}), chunk, form)
+
+
+def ask_disambiguation(
+    claims: Sequence[str],
+    triples: Sequence[Triple],
+    entities: Sequence[str],
+    chunk: Chunk,
+    form: Form,
+) -> Request:
+    """The request to refine the triples of a chunk; the reply has the form of the relations'."""
+    rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
+    material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
+    return _ask(DISAMBIGUATION, material, chunk, form)
+
+
+def _ask(task: Task[..., object], material: str, chunk: Chunk, form: Form) -> Request:
+    return task.request(
+        write_static(task.name, form),
+        material,
+        max_tokens=form.max_tokens,
+        subject=chunk.text,
+        document=chunk.document,
+    )
