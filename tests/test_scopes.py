@@ -329,7 +329,10 @@ SURFACE: dict[str, Read] = {
     ),
     "qualify_condensed": lambda s, w: try_keys(s.qualify_condensed, keys_of(w, "condensed")),
     "scopes": lambda s, w: s.scopes,
-    "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),
+    "sparql": lambda s, w: [
+        s.sparql(query, limit=100_000)
+        for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
+    ],
     "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
     "state_instance": lambda s, w: try_keys(s.state_instance, keys_of(w, "instances")),
     "summarise_condensed": lambda s, w: try_keys(s.summarise_condensed, keys_of(w, "condensed")),

@@ -132,11 +132,14 @@ class QueryChild:
     """
 
     def __init__(
-        self, schema_turtle: str, instances_nt: str, *, seconds: float, memory_bytes: int
+        self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int
     ) -> None:
+        """`texts`: schema, instances and facts, see `load_store`."""
+        schema, instances, facts = texts
         self._data: Data = {
-            "schema": schema_turtle,
-            "instances": instances_nt,
+            "schema": schema,
+            "instances": instances,
+            "facts": facts,
             "memory_bytes": memory_bytes,
         }
         self._seconds = seconds

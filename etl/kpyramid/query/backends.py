@@ -13,7 +13,7 @@ from kpyramid.query.decisions import (
     Judgement,
     Verification,
 )
-from kpyramid.query.facts import NearFact, rate_best
+from kpyramid.query.facts import NearFact, rate_best, tell_facts
 from kpyramid.query.types import Answer, Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
@@ -53,7 +53,7 @@ class Chosen:
 
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
-        statements = [fact.statement for fact in facts]
+        statements = tell_facts(facts, asked.snapshot)
         verdict = judge_by_model(asked.question, statements, self._backends.open_asker())
         return Judgement(
             verdict.enough,

@@ -156,6 +156,11 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
     return tuple(items)
 
 
+def tell_facts(facts: Iterable[NearFact], snapshot: Snapshot) -> list[str]:
+    """Facts as a model is shown them, see `Item.told`."""
+    return [item.told for item in state_items(((fact, 0.0) for fact in facts), snapshot)]
+
+
 # Which end of a relation a question asks for, where its grammar says so.
 
 _OF = frozenset("of for by to in".split())

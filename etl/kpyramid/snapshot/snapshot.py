@@ -1,6 +1,7 @@
 """A published snapshot, opened for reading: tables, ontology, neighbours, evidence."""
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -111,7 +112,7 @@ class Snapshot:
             InputError: when it is asked, if the scope names what is not there.
         """
         other = copy(self)
-        for name in ("_view", "ontology", "_sources"):
+        for name in ("_view", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
         other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
@@ -168,16 +169,26 @@ class Snapshot:
 
         return OntologyStore(*self._view.read_ontology(sources=True))
 
+    @cached_property
+    def _layers(self) -> "OntologyStore":
+        from kpyramid.ontology.store import OntologyStore, write_graph
+
+        facts = write_graph(self._view.list_standard(), self.schema)
+        return OntologyStore(*self._view.read_ontology(sources=True), facts)
+
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
 
         Each individual has the sentences it was derived from (`prov:wasDerivedFrom`), unless the
-        scope hides some.
+        scope hides some. `GRAPH kp:graph { ... }` holds the facts of the graph that are not
+        denied by their standard relations: those of the ontology's properties under their IRIs,
+        others as `rel:` and their name, percent-encoded. It is made when a query first says GRAPH.
 
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
         """
-        return self._sources.select(query, limit=limit)
+        layers = self._layers if re.search(r"\bgraph\b", query, re.IGNORECASE) else self._sources
+        return layers.select(query, limit=limit)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -339,7 +350,9 @@ class Snapshot:
         return self._view.name_standard(self._view.locate("condensed", condensed_id))
 
     def standardise_condensed(self, condensed_id: str) -> str:
-        """A fact by its standard relation; empty where that is its own wording.
+        """The standard relation of a fact, with its ends where they are others or turned.
+
+        Empty where that is its own wording.
 
         Raises:
             KeyError: the id is unknown.

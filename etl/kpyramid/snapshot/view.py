@@ -151,16 +151,36 @@ class View:
         """A condensed fact's standard relation; empty where it may not be seen."""
         return str(self.rows("condensed").value("standard", row))
 
-    def standardise_fact(self, row: int) -> str:
-        """A condensed fact by its standard relation; empty where that is its own wording."""
+    def state_standard(self, row: int) -> tuple[str, str, str, str | None, str]:
+        """A fact by its standard relation: ids and names of its ends around it, as it may be seen.
+
+        Where that is hidden it is the fact in its own words.
+        """
         if not (standard := self.name_standard(row)):
-            return ""
-        facts = self.rows("condensed")
+            key, name, _, relation, own_key, own, _ = self.state_fact(row)
+            return key, name, relation, own_key, own
+        facts, keys = self.rows("condensed"), self.rows("entities").keys
         head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
-        value = self.name_of(tail) if tail >= 0 else facts.value("literal", row)
-        said = self.name_of(head), standard, value
-        _, name, _, relation, _, own, _ = self.state_fact(row)
-        return "" if said == (name, relation, own) else " ".join(said)
+        value = (keys[tail], self.name_of(tail)) if tail >= 0 else (None, facts.value("literal", row))
+        return keys[head], self.name_of(head), standard, *value
+
+    def standardise_fact(self, row: int) -> str:
+        """The standard relation of a fact, with its ends where they are others or turned.
+
+        Empty where that is its own wording.
+        """
+        key, name, standard, end, value = self.state_standard(row)
+        own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
+        if (key, end) != (own_key, own_end):
+            return f"{name} {standard} {value}"
+        return "" if standard == relation else standard
+
+    def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
+        """The facts that are seen by their standard relations, without those that are denied."""
+        denied = self.rows("condensed").column("negated")
+        for row in self.select("condensed", range(len(denied))):
+            if not denied[row].as_py():
+                yield self.state_standard(row)
 
     def summarise_fact(self, row: int) -> str:
         """The statement that cites a condensed fact; empty where none does."""
