@@ -296,6 +296,7 @@ SURFACE: dict[str, Read] = {
             for r in w.table("instances").to_pylist()
         }
     ),
+    "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
     "folder": lambda s, w: s.folder,
     "id": lambda s, w: s.id,
     "lexicon": lambda s, w: spell(open_lexicon(s)),

@@ -131,9 +131,7 @@ class QueryChild:
     It starts with the first query, and again after a query that had to be stopped.
     """
 
-    def __init__(
-        self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int
-    ) -> None:
+    def __init__(self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int) -> None:
         """`texts`: schema, instances and facts, see `load_store`."""
         schema, instances, facts = texts
         self._data: Data = {

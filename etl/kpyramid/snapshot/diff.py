@@ -55,7 +55,10 @@ PARTS: Mapping[str, _Part] = {
     "facts": _Part(
         "condensed",
         "condensed_id",
-        _same("qualifiers", "standard_relation", "standard_turned", "anchor", "derived_from"),
+        _same(
+            *("qualifiers", "standard_relation", "standard_turned", "more_detailed_id", "anchor"),
+            "derived_from",
+        ),
         "concat_ws(' | ', h.name, r.name, coalesce(o.name, t.literal))",
         ("condensed", "entities", "relations"),
         "LEFT JOIN {side}.relations AS r USING (relation_id) "

@@ -359,6 +359,14 @@ class Snapshot:
         """
         return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
 
+    def find_detailed(self, condensed_id: str) -> str:
+        """The id of a fact that says all of a fact and more; empty without one.
+
+        Raises:
+            KeyError: the id is unknown.
+        """
+        return self._view.find_detailed(self._view.locate("condensed", condensed_id))
+
     def summarise_condensed(self, condensed_id: str) -> str:
         """What a fact and others of its subject say together; empty where no statement cites it.
 

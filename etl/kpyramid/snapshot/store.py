@@ -28,9 +28,10 @@ SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
-FORMAT = 7
+FORMAT = 8
 """Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
-5 standard relations, 6 their ends, 7 statements."""
+5 standard relations, 6 their ends, 7 statements,
+8 facts in more detail."""
 META = "index/meta.json"
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""

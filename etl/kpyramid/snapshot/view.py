@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kpyramid.documents.words import ARTICLES, list_plain_words
 from kpyramid.snapshot.evidence import Evidence, find_evidence
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
@@ -161,19 +162,25 @@ class View:
             return key, name, relation, own_key, own
         facts, keys = self.rows("condensed"), self.rows("entities").keys
         head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
-        value = (keys[tail], self.name_of(tail)) if tail >= 0 else (None, facts.value("literal", row))
+        value = (
+            (keys[tail], self.name_of(tail)) if tail >= 0 else (None, facts.value("literal", row))
+        )
         return keys[head], self.name_of(head), standard, *value
 
     def standardise_fact(self, row: int) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
 
-        Empty where that is its own wording.
+        Empty where that is its own wording, articles aside.
         """
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
-        if (key, end) != (own_key, own_end):
-            return f"{name} {standard} {value}"
-        return "" if standard == relation else standard
+        said = [
+            [word for word in list_plain_words(text) if word not in ARTICLES]
+            for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
+        ]
+        if said[0] == said[1]:
+            return ""
+        return standard if (key, end) == (own_key, own_end) else f"{name} {standard} {value}"
 
     def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
         """The facts that are seen by their standard relations, without those that are denied."""
@@ -181,6 +188,12 @@ class View:
         for row in self.select("condensed", range(len(denied))):
             if not denied[row].as_py():
                 yield self.state_standard(row)
+
+    def find_detailed(self, row: int) -> str:
+        """The key of a seen fact that says all of a condensed fact and more; empty without one."""
+        facts = self.rows("condensed")
+        at = self.select("condensed", [int(facts.numbers("detailed")[row])])
+        return str(facts.keys[at[0]]) if at and at[0] >= 0 else ""
 
     def summarise_fact(self, row: int) -> str:
         """The statement that cites a condensed fact; empty where none does."""
