@@ -31,9 +31,9 @@ class Chosen:
         rules: Decisions = import_module("kpyramid.answering.rules").Rules()
         return rules
 
-    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
+    def ask_sets(self, asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
         """See `Decisions`."""
-        return self._rules.ask_sets(asked)
+        return self._rules.ask_sets(asked, text=text)
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""

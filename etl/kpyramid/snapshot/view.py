@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, list_plain_words
+from kpyramid.documents.words import ARTICLES, BE, list_plain_words
 from kpyramid.snapshot.evidence import Evidence, find_evidence
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
@@ -153,10 +153,7 @@ class View:
         return str(self.rows("condensed").value("standard", row))
 
     def state_standard(self, row: int) -> tuple[str, str, str, str | None, str]:
-        """A fact by its standard relation: ids and names of its ends around it, as it may be seen.
-
-        Where that is hidden it is the fact in its own words.
-        """
+        """Ids and names of a fact's ends around its standard relation; its own words if hidden."""
         if not (standard := self.name_standard(row)):
             key, name, _, relation, own_key, own, _ = self.state_fact(row)
             return key, name, relation, own_key, own
@@ -168,14 +165,11 @@ class View:
         return keys[head], self.name_of(head), standard, *value
 
     def standardise_fact(self, row: int) -> str:
-        """The standard relation of a fact, with its ends where they are others or turned.
-
-        Empty where that is its own wording, articles aside.
-        """
+        """The standard relation, with ends that are others or turned; empty if it is its own."""
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
         said = [
-            [word for word in list_plain_words(text) if word not in ARTICLES]
+            [word for word in list_plain_words(text) if word not in ARTICLES | BE]
             for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
         ]
         if said[0] == said[1]:
@@ -185,9 +179,8 @@ class View:
     def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
         """The facts that are seen by their standard relations, without those that are denied."""
         denied = self.rows("condensed").column("negated")
-        for row in self.select("condensed", range(len(denied))):
-            if not denied[row].as_py():
-                yield self.state_standard(row)
+        rows = self.select("condensed", range(len(denied)))
+        return (self.state_standard(row) for row in rows if not denied[row].as_py())
 
     def find_detailed(self, row: int) -> str:
         """The key of a seen fact that says all of a condensed fact and more; empty without one."""
