@@ -136,6 +136,7 @@ def _add_tables(folder: Path) -> None:
         "standard_head_id": triples["head_id"],
         "standard_tail_id": triples["tail_id"],
         **{name: triples[name] for name in ("tail_id", "literal", "qualifiers")},
+        "more_detailed_id": pa.nulls(count, pa.string()),
         "anchor": pa.nulls(count, pa.string()),
         "anchor_class": pa.nulls(count, pa.string()),
         "derived_from": each,

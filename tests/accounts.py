@@ -150,6 +150,7 @@ def _condense(triples: list[dict[str, object]], said: Mapping[str, str]) -> dict
                 "standard_turned": False,
                 "standard_head_id": kept["head_id"],
                 "standard_tail_id": kept["tail_id"],
+                "more_detailed_id": None,
                 "anchor": GENERAL + "employer" if len(group) > 1 else None,
                 "anchor_class": GENERAL + "Person" if len(group) > 1 else None,
                 "derived_from": keys,

@@ -26,9 +26,10 @@ from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
+from kpyramid.snapshot.index_files import write_rows
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
 from tests.corpora import hash_tree, open_told, require_java
@@ -613,14 +614,31 @@ def test_an_import_of_more_than_there_is_room_for_is_refused_before_it_is_writte
 # Formats.
 
 
+def cut_column(path: Path, name: str) -> None:
+    if path.suffix == ".parquet":
+        path.write_bytes(encode_table(pq.read_table(path).drop_columns([name])))
+        return
+    with pa.ipc.open_file(path) as reader:
+        batch = reader.get_batch(0)
+    path.unlink()  # not written over: it may be mapped
+    write_rows(path, {other: batch[other] for other in batch.schema.names if other != name})
+
+
 def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Format 7 had neither graph nor README, no views and no `ontology.nt`."""
+    """Format 7 had neither graph nor README, no views, no `ontology.nt` and no links of details."""
     files: Any = {**read_manifest(folder)["files"]}  # type: ignore[dict-item]
     for name in ("README.md", "views.sql", "graph.ttl", "ontology/ontology.nt"):
         (folder / name).unlink()
         del files[name]
+    for name, column in {
+        "tables/condensed.parquet": "more_detailed_id",
+        "index/condensed.arrow": "detailed",
+    }.items():
+        cut_column(folder / name, column)
+        data = (folder / name).read_bytes()
+        files[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     manifest = {**read_manifest(folder), "format": 7, "files": files}
     del manifest["software"]
     data = json.dumps(manifest, sort_keys=True).encode()

@@ -2,10 +2,10 @@
 
 import pytest
 
+from kpyramid.answering.sets import read_kind
 from kpyramid.errors import InputError
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.members import read_kind
 from kpyramid.query.types import Outcome, Question
 from tests.corpora import open_told
 

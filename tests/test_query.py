@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -184,6 +185,32 @@ def test_snapshot_gives_tables_sparql_neighbours_and_evidence(snapshot: Snapshot
     assert snapshot.evidence("condensed-unknown") == []
     with pytest.raises(InputError, match="no table 'nope'"):
         snapshot.table("nope")
+
+
+def test_sparql_asks_the_graph_by_standard_relations(snapshot: Snapshot) -> None:
+    rows = snapshot.sparql(
+        "SELECT ?name ?relation ?end WHERE { GRAPH kp:graph { ?s ?p ?o . ?s rdfs:label ?name . "
+        "?p rdfs:label ?relation . OPTIONAL { ?o rdfs:label ?label } } "
+        "BIND(COALESCE(?label, ?o) AS ?end) }"
+    )
+    facts = snapshot.table("condensed").to_pylist()
+    names = snapshot.names
+    assert {tuple(row.values()) for row in rows} == {
+        (
+            names[fact["standard_head_id"]],
+            fact["standard_relation"],
+            names[fact["standard_tail_id"]] if fact["standard_tail_id"] else fact["literal"],
+        )
+        for fact in facts
+    }
+    labels = {p.label: p.iri for p in snapshot.schema.properties}
+    asked = {fact["standard_relation"] for fact in facts}
+    assert asked & labels.keys() and asked - labels.keys(), "of the ontology, and not"
+    for relation in sorted(asked):
+        iri = f"<{labels[relation]}>" if relation in labels else f"rel:{quote(relation)}"
+        assert snapshot.sparql(f"ASK {{ GRAPH kp:graph {{ ?s {iri} ?o }} }}") == [{"ask": "true"}]
+    plain = snapshot.sparql("ASK { ?s ?p ?o FILTER STRSTARTS(STR(?p), STR(rel:)) }")
+    assert plain == [{"ask": "false"}], "the graph is asked by name alone"
 
 
 def test_a_snapshot_removed_under_a_reader_is_a_clear_error(

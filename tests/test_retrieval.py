@@ -61,15 +61,16 @@ def test_options_bring_the_passages_that_say_them() -> None:
 
 
 def test_a_prompt_numbers_facts_and_passages_and_says_what_connects_them() -> None:
-    items = [Item("f", "A leads\nB", "graph", 0.9, ()), Item("p", "B is far.", "text", 1.0, ())]
+    fact = Item("f", "A leads\nB", "graph", 0.9, (), standard="head", statement="A leads B")
+    items = [fact, Item("p", "B is far.", "text", 1.0, ())]
     found = Retrieval("Q?", (items[0],), (items[1],), (Connection("f", "b", "p"),), (), {"p": "B!"})
     assert found.to_prompt() == (
-        "Facts:\n[F1] A leads B\n\nPassages:\n\n[P1] B!\nB is far.\n\n"
+        "Facts:\n[F1] A leads B [head] (in short: A leads B)\n\nPassages:\n\n[P1] B!\nB is far.\n\n"
         "Connections:\n[F1] and [P1] both name 'b'"
     )
-    assert json.loads(json.dumps(found.to_dict()))["paths"] == [
-        {"source": "f", "name": "b", "target": "p"}
-    ]
+    given = json.loads(json.dumps(found.to_dict()))
+    assert given["paths"] == [{"source": "f", "name": "b", "target": "p"}]
+    assert (given["facts"][0]["standard"], given["facts"][0]["statement"]) == ("head", "A leads B")
     assert repr(found) == "Retrieval('Q?', 1 facts, 1 passages, 1 paths)"
 
 

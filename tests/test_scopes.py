@@ -20,6 +20,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
 from kpyramid.settings import Settings
+from kpyramid.snapshot.individuals import find_instances, state_value
 from kpyramid.snapshot.snapshot import EntitiesByName
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import load_contracts
@@ -290,12 +291,14 @@ SURFACE: dict[str, Read] = {
     "facts_about": lambda s, w: [
         s.state_condensed(key) for key in s.facts_about(keys_of(w, "entities"))
     ],
-    "find_instances": lambda s, w: s.find_instances(
+    "find_instances": lambda s, w: find_instances(
         {
             (r["subject_id"], r["property_iri"], r["object_id"] or r["literal"])
             for r in w.table("instances").to_pylist()
-        }
+        },
+        s,
     ),
+    "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
     "folder": lambda s, w: s.folder,
     "id": lambda s, w: s.id,
     "lexicon": lambda s, w: spell(open_lexicon(s)),
@@ -329,9 +332,14 @@ SURFACE: dict[str, Read] = {
     ),
     "qualify_condensed": lambda s, w: try_keys(s.qualify_condensed, keys_of(w, "condensed")),
     "scopes": lambda s, w: s.scopes,
-    "sparql": lambda s, w: s.sparql(EVERY_TRIPLE, limit=100_000),
+    "sparql": lambda s, w: [
+        s.sparql(query, limit=100_000)
+        for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
+    ],
     "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
-    "state_instance": lambda s, w: try_keys(s.state_instance, keys_of(w, "instances")),
+    "state_value": lambda s, w: try_keys(
+        lambda key: state_value(key, s), keys_of(w, "instances")
+    ),
     "summarise_condensed": lambda s, w: try_keys(s.summarise_condensed, keys_of(w, "condensed")),
     "surface_forms": lambda s, w: s.surface_forms(keys_of(w, "entities")),
     "table": lambda s, w: [spell(s.table(name)) for name in FILTERED],
@@ -355,7 +363,7 @@ SURFACE: dict[str, Read] = {
 name must be added here, with a thought for what it may tell."""
 
 
-OF_QUESTIONS = {"lexicon", "link", "retrieve"}
+OF_QUESTIONS = {"find_instances", "lexicon", "link", "retrieve", "state_value"}
 """What reads a snapshot for a question and stands beside it."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.answering.structure import CERTAIN, count_least, rate_list, read_set
+from kpyramid.answering.sets import CERTAIN, count_least, rate_list, read_set
 from kpyramid.cli.app import app
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.structure import make_structure_questions
@@ -73,6 +73,28 @@ def test_two_are_compared_by_their_numbers_and_by_their_values(told: Snapshot) -
         found = answer(question, told)
         assert (question, found.text) == (question, text)
         assert {"1874", "310"} & {w.strip(".") for p in found.evidence for w in p.text.split()}
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which film was released first?", "Dark Tide"),
+        ("Which bridge was built last?", "Velm Bridge"),
+        ("Which bridge has the greatest length?", "Tarn Bridge"),
+        ("Who directed the most films?", "Ada Holm"),
+    ],
+)
+def test_the_first_of_a_kind_is_found_among_its_things(
+    told: Snapshot, question: str, text: str
+) -> None:
+    found = answer(question, told)
+    assert (found.text.removeprefix("The "), found.confidence >= 0.5) == (text, True)
+    assert found.evidence
+
+
+def test_two_conditions_are_met_together(told: Snapshot) -> None:
+    found = answer("Which films did Olaf Brun direct and also starred Nils Vik?", told)
+    assert found.choices == ("Dark Tide",)
 
 
 @pytest.mark.parametrize(

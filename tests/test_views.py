@@ -118,6 +118,7 @@ ROWS: Mapping[str, list[dict[str, object]]] = {
             "standard_turned": False,
             "standard_head_id": "entity-vasa",
             "standard_tail_id": "entity-stockholm",
+            "more_detailed_id": None,
             "anchor": f"{NAMESPACE}place",
             "anchor_class": None,
             "derived_from": ["triple-1", "triple-2"],
@@ -176,7 +177,14 @@ def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection"
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
     standard = "Vasa", "place", "Stockholm", False
     said = "Vasa", "sank near", "Stockholm", *standard, {"time": "1628"}
-    assert rows == [(*said, 0.75, f"{NAMESPACE}place", 2)]
+    assert rows == [(*said, 0.75, None, f"{NAMESPACE}place", 2)]
+
+
+def test_standard_relations_have_their_wordings_and_distinct_facts(
+    database: "DuckDBPyConnection",
+) -> None:
+    rows = fetch(database, "FROM standard_relations")
+    assert rows == [("place", 1, 1, 1, ["sank near"])]
 
 
 def test_derivations_lead_from_each_triple_to_its_condensed_fact(

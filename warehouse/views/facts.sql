@@ -1,4 +1,4 @@
--- The condensed graph with names in place of ids, its standard relations, what qualifies each fact, the confidence of its surest triple, and how many triples it stands for.
+-- The condensed graph with names in place of ids, its standard relations, what qualifies each fact, a fact that says the same in more detail (count distinct facts where there is none), the confidence of its surest triple, and how many triples it stands for.
 CREATE OR REPLACE VIEW facts AS
 WITH weights AS (
     SELECT condensed_id, max(triples.confidence) AS confidence
@@ -17,6 +17,7 @@ SELECT
     condensed.standard_turned,
     condensed.qualifiers,
     weights.confidence,
+    condensed.more_detailed_id,
     condensed.anchor,
     len(condensed.derived_from) AS source_triples
 FROM condensed

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from kpyramid.answering.sets import read_kind
 from kpyramid.answering.verification import (
     add_fact,
     drop_document,
@@ -35,10 +36,10 @@ from kpyramid.documents.words import (
     split_words,
 )
 from kpyramid.query.analysis import QuestionAnalysis, fits
-from kpyramid.query.members import read_kind
 from kpyramid.query.options import Candidate, Number, read_candidates, read_number
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.individuals import state_value
 from kpyramid.snapshot.snapshot import Snapshot
 
 
@@ -129,7 +130,7 @@ def _read_fact(item: Item, rank: int, snapshot: Snapshot) -> Piece:
     if item.key.startswith("condensed-"):
         stated = snapshot.state_condensed(item.key)
     elif item.key.startswith("instance-"):
-        stated = snapshot.state_instance(item.key)
+        stated = state_value(item.key, snapshot)
     else:  # a value that a query found: what it is of, the query says
         own = Side(None, item.text, "")
         return Piece(item.text, item.evidence, rank, item.layer, (Side(None, "", ""), own))

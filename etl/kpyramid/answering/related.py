@@ -18,10 +18,11 @@ from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
-from kpyramid.query.facts import list_lemmas, state_facts, state_item
+from kpyramid.query.facts import NearFact, list_lemmas, state_facts, state_item
 from kpyramid.query.ontology_layer import shorten, state_instance
 from kpyramid.query.types import Item, Question
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
@@ -231,7 +232,7 @@ class _Gathered:
                     ends = [shorten(row["x"]) for row in rows]
                     self._is_known = 1.0 if ends else self._is_known
                     facts = [(entity, iri, x) if turned else (x, iri, entity) for x in ends]
-                    for row in self._snapshot.find_instances(facts):
+                    for row in find_instances(facts, self._snapshot):
                         end = row["object_id"] if turned else row["subject_id"]
                         if end:
                             item = state_instance(row, self._snapshot)
@@ -240,9 +241,7 @@ class _Gathered:
     def read_facts(self) -> None:
         """Facts that join something with what is named."""
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
-        weights = self._snapshot.weigh_condensed(keys)
-        sound = [key for key, row in zip(keys, weights, strict=True) if not (row[2] or row[3])]
-        for fact in state_facts(dict.fromkeys(sound, 0.0), self._snapshot):
+        for fact in state_sound(keys, self._snapshot):
             end = fact.tail_id if fact.head_id in self._entities else fact.head_id
             if end is None or end in self._entities or fact.relation == "is a":
                 continue
@@ -313,7 +312,7 @@ class _Gathered:
                 query = f"SELECT DISTINCT ?x WHERE {{ <{n.ENTITY}{entity}> <{iri}> ?x }}"
                 rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
                 facts = [(entity, iri, shorten(row["x"])) for row in rows]
-                for row in self._snapshot.find_instances(facts):
+                for row in find_instances(facts, self._snapshot):
                     for found in find_values(row["literal"] or ""):
                         if isinstance(found.value, fitting):
                             item = state_instance(row, self._snapshot)
@@ -365,9 +364,7 @@ class _Gathered:
     @cached_property
     def _members(self) -> frozenset[str]:
         """The individuals of the classes that have the kind's name."""
-        classes = self._snapshot.schema.classes
-        named = [c.iri for c in classes if self._kind and _says_kind(c.label, self._kind)]
-        return frozenset(list_individuals(named, self._snapshot))
+        return frozenset(list_individuals(find_classes(self._kind, self._snapshot), self._snapshot))
 
     def weigh(self) -> dict[str, Member]:
         """The members by their keys, surest first; none where nothing says the relation."""
@@ -402,14 +399,11 @@ def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) 
     return False
 
 
-def find_value(
-    anchor: str, words: tuple[str, ...], dated: bool, snapshot: Snapshot
-) -> Stated | None:
-    """The date or number that most says of something that it is its `words`; None where none is.
+def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot) -> Stated | None:
+    """The date or number that something most surely has by a relation; None where it has none.
 
     Its chance is that of what says it, taken as independent.
     """
-    relation = Relation(words, snapshot)
     gathered = _Gathered(anchor, (), relation, snapshot)
     votes: dict[Date | Decimal, tuple[float, list[Item]]] = {}
     for value, chance, item in gathered.list_values(dated):
@@ -420,6 +414,23 @@ def find_value(
     value = min(votes, key=lambda v: (votes[v][0], str(v)))
     against, items = votes[value]
     return Stated(value, round(1 - against, 4), tuple(items))
+
+
+def find_classes(kind: Iterable[str], snapshot: Snapshot) -> list[str]:
+    """The IRIs of the classes that have a noun for a label, given by its lemmas."""
+    wanted = [word for word in kind if word not in FUNCTION]
+    said = ((c.iri, map(lemmatise, list_plain_words(c.label))) for c in snapshot.schema.classes)
+    return [
+        iri for iri, words in said if wanted and [w for w in words if w not in FUNCTION] == wanted
+    ]
+
+
+def state_sound(keys: Iterable[str], snapshot: Snapshot) -> list[NearFact]:
+    """Those of some facts that are neither denied nor hedged, in words."""
+    keys = list(keys)
+    weights = zip(keys, snapshot.weigh_condensed(keys), strict=True)
+    sound = [key for key, (_, _, denied, hedged) in weights if not (denied or hedged)]
+    return state_facts(dict.fromkeys(sound, 0.0), snapshot)
 
 
 def list_individuals(classes: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -463,10 +474,6 @@ def _list_names(
         if all(span[1] <= a or b <= span[0] for a, b in places):
             taken.append(span)
     yield from sorted(taken)
-
-
-def _says_kind(label: str, kind: tuple[str, ...]) -> bool:
-    return tuple(map(lemmatise, list_plain_words(label))) == kind
 
 
 def _merge(members: Iterable[Member]) -> list[Member]:

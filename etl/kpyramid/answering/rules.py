@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpyramid.answering.reader import read
+from kpyramid.answering.sets import ask_sets
 from kpyramid.answering.sparql import ask_by_rules
-from kpyramid.answering.structure import ask_sets
 from kpyramid.answering.verification import verify_places
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Found, Judgement, Verification
@@ -55,9 +55,9 @@ class Rules:
 
     walker = None
 
-    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
+    def ask_sets(self, asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
         """See `Decisions`."""
-        return ask_sets(asked)
+        return ask_sets(asked, text=text)
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from kpyramid.answering.meanings import read_wording, read_words, says_role
-from kpyramid.answering.structure import SetQuestion, read_set
+from kpyramid.answering.sets import SetQuestion, read_kind, read_set
 from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, agree, find_values, read_value
@@ -27,7 +27,6 @@ from kpyramid.documents.words import (
 )
 from kpyramid.query.analysis import KIND_TYPES, LIGHT, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
-from kpyramid.query.members import read_kind
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
 from kpyramid.snapshot.evidence import Evidence
@@ -273,8 +272,10 @@ def verify_places(
     is_list = kind is not None and kind.act == "list"
     if kind and is_list and all(_says_kind(c, kind.kind, citations) for c in choices):
         return SUPPORTED
-    members = read_set(asked) if len(choices) > 1 and not asked.candidates else None
+    members = None if asked.candidates else read_set(asked)
     named = members.conditions if members else ()
+    if members and max(len(choices), len(named)) < 2:
+        named = ()  # one thing by one name is verified as any other
     if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]

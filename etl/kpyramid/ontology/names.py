@@ -9,6 +9,10 @@ PROV = "http://www.w3.org/ns/prov#"
 KP = "https://w3id.org/kpyramid/core#"
 ENTITY = "https://w3id.org/kpyramid/id/"
 """Every entity of every snapshot lives under this."""
+RELATION = "https://w3id.org/kpyramid/relation/"
+"""A standard relation that is no property of the ontology: its name, percent-encoded."""
+GRAPH = KP + "graph"
+"""The named graph of the facts by their standard relations."""
 
 BUILT_IN = (RDF, RDFS, OWL, XSD)
 """Namespaces whose terms OWL and its datatypes define."""

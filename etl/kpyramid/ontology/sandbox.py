@@ -131,12 +131,13 @@ class QueryChild:
     It starts with the first query, and again after a query that had to be stopped.
     """
 
-    def __init__(
-        self, schema_turtle: str, instances_nt: str, *, seconds: float, memory_bytes: int
-    ) -> None:
+    def __init__(self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int) -> None:
+        """`texts`: schema, instances and facts, see `load_store`."""
+        schema, instances, facts = texts
         self._data: Data = {
-            "schema": schema_turtle,
-            "instances": instances_nt,
+            "schema": schema,
+            "instances": instances,
+            "facts": facts,
             "memory_bytes": memory_bytes,
         }
         self._seconds = seconds

@@ -35,8 +35,8 @@ _REFUSED = {
 
 
 _PREFIXES = {
-    "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS,
-    "xsd": n.XSD,
+    "kp": n.KP, "owl": n.OWL, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "rel": n.RELATION,
+    "skos": n.SKOS, "xsd": n.XSD,
 }  # fmt: skip
 
 
@@ -45,6 +45,7 @@ class Data(TypedDict):
 
     schema: str
     instances: str
+    facts: str
     memory_bytes: int
 
 
@@ -64,20 +65,21 @@ class Reply(TypedDict, total=False):
     stopped: str
 
 
-def load_store(schema_turtle: str, instances_nt: str) -> ox.Store:
-    """An in-memory store of both texts in the default graph.
+def load_store(schema_turtle: str, instances_nt: str, facts_nt: str = "") -> ox.Store:
+    """An in-memory store: schema and instances in the default graph, facts in `names.GRAPH`.
 
     Raises:
         InputError: one of them cannot be parsed; names which, and the line.
     """
     store = ox.Store()
     texts = (
-        ("schema", schema_turtle, ox.RdfFormat.TURTLE),
-        ("instances", instances_nt, ox.RdfFormat.N_TRIPLES),
+        ("schema", schema_turtle, ox.RdfFormat.TURTLE, None),
+        ("instances", instances_nt, ox.RdfFormat.N_TRIPLES, None),
+        ("facts", facts_nt, ox.RdfFormat.N_TRIPLES, ox.NamedNode(n.GRAPH)),
     )
-    for name, text, rdf_format in texts:
+    for name, text, rdf_format, graph in texts:
         try:
-            store.bulk_load(text, rdf_format)
+            store.bulk_load(text, rdf_format, to_graph=graph)
         except SyntaxError as e:
             raise InputError(
                 f"ontology {name}, line {e.lineno}: {e.msg}; publish the snapshot again"
@@ -196,7 +198,7 @@ def serve() -> None:
     """Reads data, then requests, from stdin as JSON lines; answers each with one on stdout."""
     data: Data = json.loads(sys.stdin.readline())
     try:
-        store = load_store(data["schema"], data["instances"])
+        store = load_store(data["schema"], data["instances"], data["facts"])
         # Imports open files: the parser must be there before the door is shut.
         check_query("ASK { ?s ?p ?o FILTER NOT EXISTS { ?s ?p 1 } }")
         memory_bytes, prefixes = data["memory_bytes"], read_prefixes(data["schema"])

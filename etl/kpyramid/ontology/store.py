@@ -1,5 +1,6 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import name_blank_nodes
 from kpyramid.ontology.sandbox import QueryChild
+from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri, parse_turtle
 
@@ -230,13 +232,58 @@ def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
     )
 
 
+# The graph by its standard relations.
+
+StandardFact = tuple[str, str, str, str | None, str]
+"""Id and name of the subject, the relation, the object's id (None: a value) and name or value."""
+
+
+def name_relations(schema: Schema) -> dict[str, str]:
+    """The IRIs of the properties by their labels; a label that several have names none."""
+    named = Counter(prop.label for prop in schema.properties)
+    return {prop.label: prop.iri for prop in schema.properties if named[prop.label] == 1}
+
+
+def relation_iri(relation: str, properties: Mapping[str, str]) -> str:
+    """The IRI of a standard relation: the property's, else one made of its name."""
+    return properties.get(relation) or n.RELATION + quote(relation, safe="")
+
+
+def write_graph(facts: Iterable[StandardFact], schema: Schema) -> str:
+    """Sorted N-Triples of facts by their standard relations, with labels of ends and relations.
+
+    Values stand as they are written in the texts, as plain strings.
+    """
+    properties = name_relations(schema)
+
+    def list_triples() -> Iterator[ox.Triple]:
+        for subject_id, subject, relation, object_id, value in facts:
+            head = make_iri(entity_iri(subject_id))
+            predicate = make_iri(relation_iri(relation, properties))
+            yield ox.Triple(head, label, ox.Literal(subject))
+            yield ox.Triple(predicate, label, ox.Literal(relation))
+            if object_id is None:
+                yield ox.Triple(head, predicate, ox.Literal(value))
+            else:
+                tail = make_iri(entity_iri(object_id))
+                yield ox.Triple(head, predicate, tail)
+                yield ox.Triple(tail, label, ox.Literal(value))
+
+    label = make_iri(n.LABEL)
+    return write_sorted(list_triples())
+
+
 class OntologyStore:
-    """Schema and instances as one graph, to be queried; close it, or use it in a `with`."""
+    """Schema and instances as one graph, to be queried; close it, or use it in a `with`.
+
+    Facts, where they are given, are the named graph `kp:graph`.
+    """
 
     def __init__(
         self,
         schema_turtle: str,
         instances_nt: str,
+        facts_nt: str = "",
         *,
         seconds: float = 10.0,
         memory_bytes: int = 2**30,
@@ -245,10 +292,8 @@ class OntologyStore:
 
         `seconds` and `memory_bytes`, on top of the data's own, bound each query of `select`.
         """
-        self._texts = schema_turtle, instances_nt
-        self._child = QueryChild(
-            schema_turtle, instances_nt, seconds=seconds, memory_bytes=memory_bytes
-        )
+        self._texts = schema_turtle, instances_nt, facts_nt
+        self._child = QueryChild(self._texts, seconds=seconds, memory_bytes=memory_bytes)
 
     @cached_property
     def _store(self) -> ox.Store:

@@ -13,7 +13,7 @@ from kpyramid.query.decisions import (
     Judgement,
     Verification,
 )
-from kpyramid.query.facts import NearFact, rate_best
+from kpyramid.query.facts import NearFact, rate_best, tell_facts
 from kpyramid.query.types import Answer, Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
@@ -31,9 +31,9 @@ class Chosen:
         rules: Decisions = import_module("kpyramid.answering.rules").Rules()
         return rules
 
-    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
+    def ask_sets(self, asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
         """See `Decisions`."""
-        return self._rules.ask_sets(asked)
+        return self._rules.ask_sets(asked, text=text)
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""
@@ -53,7 +53,7 @@ class Chosen:
 
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
-        statements = [fact.statement for fact in facts]
+        statements = tell_facts(facts, asked.snapshot)
         verdict = judge_by_model(asked.question, statements, self._backends.open_asker())
         return Judgement(
             verdict.enough,

@@ -90,8 +90,11 @@ class Decisions(Protocol):
 
     walker: Asker | None
 
-    def ask_sets(self, asked: QuestionAnalysis) -> Answer | None:
-        """The answer to a question about sets, by rules; None where it is no such question."""
+    def ask_sets(self, asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
+        """The answer to a question about sets, by rules; None where it is no such question.
+
+        Without `text`: from the layers above it.
+        """
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """What SPARQL written for the question finds in the ontology layer."""

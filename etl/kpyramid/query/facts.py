@@ -103,12 +103,17 @@ def find_nearest(asked: QuestionAnalysis, k: int) -> list[NearFact]:
 
 
 def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
-    """The nearest facts and those about the entities that a question names, each once."""
+    """The nearest facts and those about the entities that a question names, each once.
+
+    Left out is a fact of which another one among them says all, and more.
+    """
     neighbours = asked.snapshot.neighbours(asked.text, NEAREST, "condensed")
     near = {key: cosine for key, _, cosine in neighbours}
     entities = asked.linked.entities[:MOST_ENTITIES]
     about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
-    return state_facts(near | about, asked.snapshot)
+    found, detailed = near | about, asked.snapshot.find_detailed
+    kept = {key: at for key, at in found.items() if detailed(key) not in found}
+    return state_facts(kept, asked.snapshot)
 
 
 def find_about(
@@ -154,6 +159,11 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
         items.append(replace(item, statement="" if statement in told else statement))
         told.add(statement)
     return tuple(items)
+
+
+def tell_facts(facts: Iterable[NearFact], snapshot: Snapshot) -> list[str]:
+    """Facts as a model is shown them, see `Item.told`."""
+    return [item.told for item in state_items(((fact, 0.0) for fact in facts), snapshot)]
 
 
 # Which end of a relation a question asks for, where its grammar says so.

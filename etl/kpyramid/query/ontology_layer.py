@@ -12,6 +12,7 @@ from kpyramid.query.decisions import Decisions, Found
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
 from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
+from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 RIGHT = 0.95
@@ -70,7 +71,7 @@ def _take_values(
 ) -> Finding:
     snapshot = asked.snapshot
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
-    rows = snapshot.find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts])
+    rows = find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts], snapshot)
     items = tuple(state_instance(row, snapshot) for row in rows)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     step = replace(step, found=shown)
@@ -177,7 +178,7 @@ def _list_hints(asked: QuestionAnalysis) -> tuple[Item, ...]:
             if often := shared.get(row["p"], 0):
                 facts.append((-often, (entity, row["p"], shorten(row["o"]))))
     chosen = [fact for _, fact in sorted(facts)[:MOST_STATEMENTS]]
-    return tuple(state_instance(row, snapshot) for row in snapshot.find_instances(chosen))
+    return tuple(state_instance(row, snapshot) for row in find_instances(chosen, snapshot))
 
 
 def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:

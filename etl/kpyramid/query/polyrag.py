@@ -16,7 +16,6 @@ from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
 from kpyramid.query.facts import find_facts, state_items
-from kpyramid.query.members import ask_members
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
@@ -86,11 +85,10 @@ def ask_polyrag(
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
-    if mode == "best" and ontology and graph:
-        whole = (decisions.ask_sets(asked) if text else None) or ask_members(asked)
-        if whole:
-            way.note(whole.trace[-1], 0, 0)
-            return way.end(whole)
+    best = mode == "best" and ontology and graph
+    if best and (whole := decisions.ask_sets(asked, text=text)):
+        way.note(whole.trace[-1], 0, 0)
+        return way.end(whole)
     if ontology:
         found = ask_ontology(asked, decisions, literal=mode != "best")
         way.note(found.step, found.calls, found.tokens)

@@ -51,12 +51,15 @@ class Retrieval:
         )
 
     def to_prompt(self) -> str:
-        """The context in words for a model: facts F1..., passages P1... and how they connect."""
+        """The context in words for a model: facts F1..., passages P1... and how they connect.
+
+        Behind a fact stands its standard relation, where that is not its own wording.
+        """
         marks = {item.key: f"F{at}" for at, item in enumerate(self.facts, start=1)}
         marks |= {item.key: f"P{at}" for at, item in enumerate(self.passages, start=1)}
         parts = []
         if self.facts:
-            lines = [f"[{marks[item.key]}] {' '.join(item.text.split())}" for item in self.facts]
+            lines = [f"[{marks[item.key]}] {' '.join(item.told.split())}" for item in self.facts]
             parts.append("\n".join(["Facts:", *lines]))
         if self.passages:
             parts.append("Passages:")

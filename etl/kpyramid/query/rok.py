@@ -16,7 +16,7 @@ from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names
 from kpyramid.query.branches import list_branches, rate_chains
 from kpyramid.query.chains import RatedPath, charge, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, state_items
+from kpyramid.query.facts import NearFact, state_items, tell_facts
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -213,7 +213,8 @@ def _filter_branches(
         from kpyramid.query.model.rok import choose
 
         paths = [path.statement for path in main]
-        told = choose(asked.question, paths, [f.statement for f in facts], decisions.walker)
+        shown = tell_facts(facts, asked.snapshot)
+        told = choose(asked.question, paths, shown, decisions.walker)
         if isinstance(told.value, Failure):
             note = f"{how} of {len(facts)} branches: the model did not filter them"
             return nearest, _Branch(f"{note} ({told.value.kind})", told.calls, told.tokens)

@@ -64,8 +64,9 @@ class Item:
 
     `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
     `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
-    where and how it holds, as `time: 2019`; `standard` is the fact by its standard relation,
-    where that is not in its words, `statement` what it and other facts of its subject say together.
+    where and how it holds, as `time: 2019`; `standard` is its standard relation where that is not
+    in its words, with its ends where they are others or turned; `statement` what it and other
+    facts of its subject say together.
     """
 
     key: str
@@ -80,7 +81,7 @@ class Item:
 
     @property
     def told(self) -> str:
-        """Its words, what they are by the standard relation, and the statement that cites it."""
+        """Its words, its standard relation, and the statement that cites it."""
         told = f"{self.text} [{self.standard}]" if self.standard else self.text
         return f"{told} (in short: {self.statement})" if self.statement else told
 

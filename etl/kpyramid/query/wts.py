@@ -16,7 +16,7 @@ from kpyramid.query.anchors import Anchors, link_names
 from kpyramid.query.chains import charge, choose_fitting, rate_paths, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.depths import DISTANCE, MATCHES, WIDTH, Search
-from kpyramid.query.facts import NearFact, state_items
+from kpyramid.query.facts import NearFact, state_items, tell_facts
 from kpyramid.query.types import Answer, Item, Outcome, Step
 
 ENTITIES = 5
@@ -162,7 +162,8 @@ def _score_facts(
         return by_rules, "scored by rules", (0, 0)
     from kpyramid.query.model.wts import score
 
-    told = score(search.asked.question, [f.statement for f in near], domain, asker)
+    shown = tell_facts(near, search.asked.snapshot)
+    told = score(search.asked.question, shown, domain, asker)
     if isinstance(told.value, Failure):
         note = f"scored by rules, since the model gave no scores ({told.value.kind})"
         return by_rules, note, (told.calls, told.tokens)

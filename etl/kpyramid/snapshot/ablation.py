@@ -146,6 +146,7 @@ def _remove_condensation(store: Store, folder: Path) -> None:
             "standard_turned": [False] * triples.num_rows,
             "standard_head_id": columns["head_id"],
             "standard_tail_id": columns["tail_id"],
+            "more_detailed_id": nothing,
             "anchor": nothing,
             "anchor_class": nothing,
             "derived_from": [[key] for key in triples["triple_id"].to_pylist()],

@@ -13,6 +13,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.contracts import load_contracts
 
 Change = Literal["added", "removed", "changed"]
 _Told = tuple[str, Mapping[str, Any]]
@@ -52,7 +53,10 @@ PARTS: Mapping[str, _Part] = {
     "facts": _Part(
         "condensed",
         "condensed_id",
-        _same("qualifiers", "standard_relation", "standard_turned", "anchor", "derived_from"),
+        _same(
+            *("qualifiers", "standard_relation", "standard_turned", "more_detailed_id", "anchor"),
+            "derived_from",
+        ),
         "concat_ws(' | ', h.name, r.name, coalesce(o.name, t.literal))",
         ("condensed", "entities", "relations"),
         "LEFT JOIN {side}.relations AS r USING (relation_id) "
@@ -279,7 +283,10 @@ class Diff:
             return
         held = self._sides[side].locate_table(table)
         source = name_source(self._database, name.replace(".", "_"), held)
-        self._database.execute(f"CREATE VIEW {name} AS FROM {source}")
+        has = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()}
+        added = [c.name for c in load_contracts()[table].columns if c.added and c.name not in has]
+        empty = "".join(f", NULL AS {column}" for column in added)
+        self._database.execute(f"CREATE VIEW {name} AS SELECT *{empty} FROM {source}")
         self._opened.add(name)
 
     def _measure(self, side: str) -> dict[str, float]:

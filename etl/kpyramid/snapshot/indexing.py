@@ -207,6 +207,7 @@ def list_facts(tables: Tables) -> dict[str, Any]:
         "standard_head": find_places(facts["standard_head_id"], entities).astype(np.int32),
         "standard_tail": find_places(facts["standard_tail_id"], entities).astype(np.int32),
         "statement": _find_statements(tables).astype(np.int32),
+        "detailed": find_places(facts["more_detailed_id"], facts["condensed_id"]).astype(np.int32),
         "qualifiers": pa.array(
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),

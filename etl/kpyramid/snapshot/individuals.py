@@ -1,7 +1,7 @@
 """An individual with all that the ontology says of it, and the sentences that say so."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -10,6 +10,8 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.names import ENTITY
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
+from kpyramid.snapshot.view import Statement as Said
 
 _NEAR = 5
 
@@ -209,6 +211,56 @@ def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
     stated = [view.read_instance(at) for at in view.select("instances", sorted(map(int, listed)))]
     own = [r for r in stated if r["subject_id"] == entity_id and r["property_iri"] is None]
     return tuple(dict.fromkeys(r["class_iri"] for r in own))
+
+
+def find_instances(
+    facts: Collection[tuple[str, Any, Any]], snapshot: Snapshot
+) -> list[dict[str, Any]]:
+    """The rows of `instances` that state some facts: subject, property, object or literal.
+
+    In key order. Entities are given by their ids; a property's inverse states its facts too.
+    Without property and object a fact is that the subject is of a class.
+    """
+    view = snapshot._view
+    inverse = {p.iri: p.inverse_of for p in snapshot.schema.properties if p.inverse_of}
+    wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
+    listed = view.rows("entities").list_of
+    subjects = {view.find("entities", subject) for subject, _, _ in wanted}
+    about = sorted(
+        {int(at) for row in subjects if row is not None for at in listed("instances", row)}
+    )
+    rows = map(view.read_instance, view.select("instances", about))
+    return [
+        row
+        for row in rows
+        if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"]) in wanted
+    ]
+
+
+def state_value(instance_id: str, snapshot: Snapshot) -> Said:
+    """Id, name and type of an individual, label of its property, and those of its value.
+
+    A membership has the label `is a` and the class's label as a literal value.
+
+    Raises:
+        KeyError: the id is unknown.
+    """
+    view, schema = snapshot._view, snapshot.schema
+    row = view.rows("instances").read(view.locate("instances", instance_id))
+
+    def state_entity(key: str) -> tuple[str, str, str]:
+        at = view.rows("entities").find(key)
+        if at is None:
+            raise KeyError(key)
+        return view.state_entity(at)
+
+    subject = state_entity(row["subject_id"])
+    if row["property_iri"] is None:
+        return *subject, "is a", None, schema.class_by_iri[row["class_iri"]].label, LITERAL
+    label = schema.property_by_iri[row["property_iri"]].label
+    if row["object_id"] is None:
+        return *subject, label, None, row["literal"], LITERAL
+    return *subject, label, *state_entity(row["object_id"])
 
 
 def _same(name: str, label: str) -> bool:

@@ -528,6 +528,13 @@ class ScopedView(View):
         named = all(at < 0 or (seen[at] and self.name_of(at)) for at in ends)
         return named and facts.value("standard", row) in self._standards
 
+    def find_detailed(self, row: int) -> str:
+        """See `View`; where both are seen in all their words."""
+        facts = self.rows("condensed")
+        at = int(facts.numbers("detailed")[row]) if facts.has("detailed") else -1
+        whole = not self._divides or (self._tells_whole(row) and at >= 0 and self._tells_whole(at))
+        return super().find_detailed(row) if whole else ""
+
     def name_standard(self, row: int) -> str:
         """See `View`."""
         hidden = self._divides and not self._shows_standard(row)
@@ -544,14 +551,20 @@ class ScopedView(View):
 
     def _filter_condensed(self, whole: pa.Table) -> pa.Table:
         rows = whole.filter(pa.array(self._facts))
-        return _build("condensed", map(self._cut_fact, rows.to_pylist())) if self._divides else rows
+        if self._divides:
+            return _build("condensed", map(self._cut_fact, rows.to_pylist()))
+        at, seen = rows.column_names.index("more_detailed_id"), rows["condensed_id"]
+        linked = rows["more_detailed_id"]
+        linked = pc.if_else(pc.is_in(linked, value_set=seen.combine_chunks()), linked, None)
+        return rows.set_column(at, rows.schema.field(at), linked)
 
     def _cut_fact(self, row: dict[str, Any]) -> dict[str, Any]:
         pairs = zip(row["derived_from"], row["how"], strict=True)
         kept = [pair for pair in pairs if pair[0] in self._triples.seen]
         hidden = {row["anchor"], row["anchor_class"]} & self._hidden_terms
         same = (key for key, how in kept if how != "broader")
-        if not self._shows_standard(self.rows("condensed").find(row["condensed_id"]) or 0):
+        at = self.rows("condensed").find(row["condensed_id"]) or 0
+        if not self._shows_standard(at):
             own = {name: row[name.removeprefix("standard_")] for name in _STANDARD_ENDS}
             said = self._wordings[row["relation_id"]]
             row |= {"standard_relation": said, "standard_turned": False, **own}
@@ -559,6 +572,7 @@ class ScopedView(View):
             "qualifiers": unite_qualifiers(pair for key in same for pair in self._said[key]),
             "derived_from": [key for key, _ in kept],
             "how": [how for _, how in kept],
+            "more_detailed_id": self.find_detailed(at) or None,
             "anchor": None if hidden else row["anchor"],
             "anchor_class": None if hidden else row["anchor_class"],
         }

@@ -1,6 +1,7 @@
 """A published snapshot, opened for reading: tables, ontology, neighbours, evidence."""
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -17,7 +18,7 @@ from kpyramid.snapshot.embedding import KeptVectors, open_recorded
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import MOST_SHARED, hash_name
 from kpyramid.snapshot.store import Rows, Store
-from kpyramid.snapshot.view import LITERAL, PUBLIC, Scope, Statement, View
+from kpyramid.snapshot.view import PUBLIC, Scope, Statement, View
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
 
@@ -102,7 +103,8 @@ class Snapshot:
 
     Everything is read through one view, so that what is hidden is in nothing that is read, and is
     answered for like what does not exist. `folder` and `manifest` say where the snapshot lies and
-    what it was built with, and nothing of its texts.
+    what it was built with, and nothing of its texts. What takes the id of a fact raises KeyError
+    where that is unknown, or hidden.
     """
 
     def __init__(
@@ -125,7 +127,7 @@ class Snapshot:
             InputError: when it is asked, if the scope names what is not there.
         """
         other = copy(self)
-        for name in ("_view", "ontology", "_sources"):
+        for name in ("_view", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
         other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
@@ -193,16 +195,26 @@ class Snapshot:
 
         return OntologyStore(*self._view.read_ontology(sources=True))
 
+    @cached_property
+    def _layers(self) -> "OntologyStore":
+        from kpyramid.ontology.store import OntologyStore, write_graph
+
+        facts = write_graph(self._view.list_standard(), self.schema)
+        return OntologyStore(*self._view.read_ontology(sources=True), facts)
+
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
 
         Each individual has the sentences it was derived from (`prov:wasDerivedFrom`), unless the
-        scope hides some.
+        scope hides some. `GRAPH kp:graph { ... }`, made when a query first says GRAPH, holds the
+        facts by their standard relations: properties of the ontology, or `rel:` and the name,
+        percent-encoded. Facts that are denied are not in it.
 
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
         """
-        return self._sources.select(query, limit=limit)
+        layers = self._layers if re.search(r"\bgraph\b", query, re.IGNORECASE) else self._sources
+        return layers.select(query, limit=limit)
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -338,45 +350,30 @@ class Snapshot:
         return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
 
     def state_condensed(self, condensed_id: str) -> Statement:
-        """Id, name and type of the head, relation, and those of the tail.
-
-        A literal tail has no id and the type `LITERAL`.
-
-        Raises:
-            KeyError: the id is unknown.
-        """
+        """Id, name and type of the head, relation, those of the tail; see `View.state_fact`."""
         return self._view.state_fact(self._view.locate("condensed", condensed_id))
 
     def qualify_condensed(self, condensed_id: str) -> tuple[str, ...]:
-        """Time, place and other circumstances of a fact, each in words as `time: 2019`.
-
-        Raises:
-            KeyError: the id is unknown.
-        """
+        """Time, place and other circumstances of a fact, each in words as `time: 2019`."""
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
     def name_standard(self, condensed_id: str) -> str:
-        """The standard relation of a fact; empty where it may not be seen.
-
-        Raises:
-            KeyError: the id is unknown.
-        """
+        """The standard relation of a fact; empty where it may not be seen."""
         return self._view.name_standard(self._view.locate("condensed", condensed_id))
 
     def standardise_condensed(self, condensed_id: str) -> str:
-        """A fact by its standard relation; empty where that is its own wording.
+        """The standard relation of a fact, with its ends where they are others or turned.
 
-        Raises:
-            KeyError: the id is unknown.
+        Empty where its own wording says as much, articles and `be` aside.
         """
         return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
 
-    def summarise_condensed(self, condensed_id: str) -> str:
-        """What a fact and others of its subject say together; empty where no statement cites it.
+    def find_detailed(self, condensed_id: str) -> str:
+        """The id of a fact that says all of a fact and more; empty without one."""
+        return self._view.find_detailed(self._view.locate("condensed", condensed_id))
 
-        Raises:
-            KeyError: the id is unknown.
-        """
+    def summarise_condensed(self, condensed_id: str) -> str:
+        """What a fact and others of its subject say together; empty where no statement cites it."""
         return self._view.summarise_fact(self._view.locate("condensed", condensed_id))
 
     def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
@@ -397,51 +394,6 @@ class Snapshot:
                 bool(facts.value("hedged", row)),
             )
             for row in (self._view.locate("condensed", key) for key in keys)
-        ]
-
-    def state_instance(self, instance_id: str) -> Statement:
-        """Id, name and type of an individual, label of its property, and those of its value.
-
-        A membership has the label `is a` and the class's label as a literal value.
-
-        Raises:
-            KeyError: the id is unknown.
-        """
-        row = self._view.rows("instances").read(self._view.locate("instances", instance_id))
-        subject = self._state_entity(row["subject_id"])
-        if row["property_iri"] is None:
-            label = self.schema.class_by_iri[row["class_iri"]].label
-            return *subject, "is a", None, label, LITERAL
-        label = self.schema.property_by_iri[row["property_iri"]].label
-        if row["object_id"] is None:
-            return *subject, label, None, row["literal"], LITERAL
-        return *subject, label, *self._state_entity(row["object_id"])
-
-    def _state_entity(self, key: str) -> tuple[str, str, str]:
-        row = self._view.rows("entities").find(key)
-        if row is None:
-            raise KeyError(key)
-        return self._view.state_entity(row)
-
-    def find_instances(self, facts: Collection[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
-        """The rows of `instances` that state some facts: subject, property, object or literal.
-
-        In key order. Entities are given by their ids; a property's inverse states its facts too.
-        Without property and object a fact is that the subject is of a class.
-        """
-        inverse = {p.iri: p.inverse_of for p in self.schema.properties if p.inverse_of}
-        wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
-        listed = self._view.rows("entities").list_of
-        subjects = {self._view.find("entities", subject) for subject, _, _ in wanted}
-        about = sorted(
-            {int(at) for row in subjects if row is not None for at in listed("instances", row)}
-        )
-        rows = map(self._view.read_instance, self._view.select("instances", about))
-        return [
-            row
-            for row in rows
-            if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
-            in wanted
         ]
 
     def evidence(self, fact_id: str) -> list[Evidence]:

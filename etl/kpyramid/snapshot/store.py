@@ -93,6 +93,10 @@ class MappedRows:
                 f"is replaced by removal or rename only. {ADVICE}"
             )
 
+    def has(self, name: str) -> bool:
+        """Whether there is such a column; one that was added is not in files of the last format."""
+        return name in self._batch.schema.names
+
     def column(self, name: str) -> pa.Array:
         """One column.
 

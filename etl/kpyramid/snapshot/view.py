@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from kpyramid.documents.words import ARTICLES, BE, list_plain_words
 from kpyramid.snapshot.evidence import Evidence, find_evidence
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
@@ -151,16 +152,43 @@ class View:
         """A condensed fact's standard relation; empty where it may not be seen."""
         return str(self.rows("condensed").value("standard", row))
 
-    def standardise_fact(self, row: int) -> str:
-        """A condensed fact by its standard relation; empty where that is its own wording."""
+    def state_standard(self, row: int) -> tuple[str, str, str, str | None, str]:
+        """Ids and names of a fact's ends around its standard relation; its own words if hidden."""
         if not (standard := self.name_standard(row)):
-            return ""
-        facts = self.rows("condensed")
+            key, name, _, relation, own_key, own, _ = self.state_fact(row)
+            return key, name, relation, own_key, own
+        facts, keys = self.rows("condensed"), self.rows("entities").keys
         head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
-        value = self.name_of(tail) if tail >= 0 else facts.value("literal", row)
-        said = self.name_of(head), standard, value
-        _, name, _, relation, _, own, _ = self.state_fact(row)
-        return "" if said == (name, relation, own) else " ".join(said)
+        value = (
+            (keys[tail], self.name_of(tail)) if tail >= 0 else (None, facts.value("literal", row))
+        )
+        return keys[head], self.name_of(head), standard, *value
+
+    def standardise_fact(self, row: int) -> str:
+        """The standard relation, with ends that are others or turned; empty if it is its own."""
+        key, name, standard, end, value = self.state_standard(row)
+        own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
+        said = [
+            [word for word in list_plain_words(text) if word not in ARTICLES | BE]
+            for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
+        ]
+        if said[0] == said[1]:
+            return ""
+        return standard if (key, end) == (own_key, own_end) else f"{name} {standard} {value}"
+
+    def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
+        """The facts that are seen by their standard relations, without those that are denied."""
+        denied = self.rows("condensed").column("negated")
+        rows = self.select("condensed", range(len(denied)))
+        return (self.state_standard(row) for row in rows if not denied[row].as_py())
+
+    def find_detailed(self, row: int) -> str:
+        """The key of a seen fact that says all of a condensed fact and more; empty without one."""
+        facts = self.rows("condensed")
+        if not facts.has("detailed"):  # of the last format
+            return ""
+        at = self.select("condensed", [int(facts.numbers("detailed")[row])])
+        return str(facts.keys[at[0]]) if at and at[0] >= 0 else ""
 
     def summarise_fact(self, row: int) -> str:
         """The statement that cites a condensed fact; empty where none does."""

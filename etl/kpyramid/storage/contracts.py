@@ -49,7 +49,8 @@ _FORM = b"2\n"
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are.
+    `unit`: what its numbers count or are. `added`: files of the last format have none; it is
+    read as empty, so it is nullable.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Column:
     nullable: bool = False
     references: str | None = None
     unit: str | None = None
+    added: bool = False
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
@@ -120,6 +122,14 @@ class Contract:
         plain = {"description": self.about, "contract": str(self.version)}
         columns = json.dumps(said, ensure_ascii=False)
         return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
+
+    def complete(self, table: pa.Table) -> pa.Table:
+        """The table with the columns that its format did not have yet, empty."""
+        for at, column in enumerate(self.columns):
+            if column.added and column.name not in table.column_names:
+                empty = pa.nulls(table.num_rows, _TYPES[column.type])
+                table = table.add_column(at, pa.field(column.name, empty.type), empty)
+        return table
 
     def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
         """One table of at least one part, sorted by its key.
@@ -291,7 +301,7 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     if sha256 is not None and hash_bytes(data) != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
-        table = decode_table(data)
+        table = contract.complete(decode_table(data))
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(f"table file {path} is damaged: {e}") from e
     try:

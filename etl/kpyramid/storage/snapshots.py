@@ -17,10 +17,11 @@ SNAPSHOT_ID = re.compile(f"[0-9a-f]{{{SNAPSHOT_DIGITS}}}")
 
 FORMAT = 8
 """Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
-5 standard relations, 6 their ends, 7 statements, 8 a folder that describes itself."""
+5 standard relations, 6 their ends, 7 statements, 8 a folder that describes itself, facts in more
+detail."""
 READ_FORMATS = (7, 8)
-"""Formats that this release reads. 8 only adds files, so 7 is read as it lies; the next build
-publishes it in format 8."""
+"""Formats that this release reads. 8 only adds, so 7 is read as it lies, what it lacks as empty;
+the next build publishes it in format 8."""
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
+from kpyramid.condensation.detail import group_details, link_details
 from kpyramid.condensation.graph import Column, Graph, Statement, read_value, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
@@ -71,9 +72,13 @@ def run(
     graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
     comparer = Comparer(embedder)
-    comparer.prepare(list_compared(graph))
+    near = {row for rows in group_details(graph, range(len(graph))) for row in rows}
+    comparer.prepare(
+        list_compared(graph) | {graph.wordings[at] for at in graph.relations[sorted(near)].tolist()}
+    )
     stated = _find_stated(graph, schema)
-    made = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
+    compare = guard_comparer(comparer)
+    made = condense_graph(graph, linked, stated, schema, compare)
     losses: list[Loss] = []
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
@@ -83,7 +88,14 @@ def run(
         losses += answer.losses
     standards = name_relations(graph, linked, stated, schema, comparer)
     found = find_contradictions(graph, made, stated, standards, schema)
-    keys, condensed = _build_condensed(triples, entities, graph, made, linked, standards)
+    held = _unite_qualifiers(triples, made)
+    qualified = {
+        row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
+    }
+    details = link_details(graph, made, qualified, comparer, compare)
+    keys, condensed = _build_condensed(
+        triples, entities, graph, made, linked, standards, held, details
+    )
     texts = state_facts(entities, relations, condensed)
     contradictions = _build_contradictions(found, keys)
     del graph, linked, made
@@ -188,6 +200,8 @@ def _build_condensed(
     made: Condensation,
     linked: Linked,
     standards: Sequence[Standard],
+    qualifiers: Mapping[int, Sequence[tuple[str, str]]],
+    details: Mapping[int, int],
 ) -> tuple[dict[int, str], pa.Table]:
     """The table, and the key of each row of `triples` that stands for itself and others."""
     order = np.lexsort((np.arange(len(made.stands)), made.stands))
@@ -198,6 +212,7 @@ def _build_condensed(
         content_id("condensed", *(part or "" for part in said))
         for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
     ]
+    key_of = dict(zip(rows.tolist(), keys, strict=True))
     named = [standards[row] for row in rows.tolist()]
     turned = np.array([standard.turned for standard in named], dtype=np.bool_)
     heads, tails = graph.heads[rows], graph.tails[rows]
@@ -209,29 +224,27 @@ def _build_condensed(
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns |= {
         "condensed_id": pa.array(keys, pa.string()),
-        "qualifiers": _unite_qualifiers(triples, made, rows),
+        "qualifiers": [qualifiers.get(row, ()) for row in rows.tolist()],
         "standard_relation": pa.array([standard.name for standard in named], pa.string()),
         "standard_turned": pa.array(turned),
         "standard_head_id": held.take(pa.array(subjects)),
         "standard_tail_id": held.take(pa.array(objects, mask=objects < 0)),
+        "more_detailed_id": [key_of.get(details.get(row, -1)) for row in rows.tolist()],
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
         "how": pa.ListArray.from_arrays(offsets, pa.array(made.how[order], pa.string())),
     }
-    table = load_contracts()["condensed"].fill(columns)
-    return dict(zip(rows.tolist(), keys, strict=True)), table
+    return key_of, load_contracts()["condensed"].fill(columns)
 
 
-def _unite_qualifiers(
-    triples: pa.Table, made: Condensation, rows: Column
-) -> list[list[tuple[str, str]]]:
-    """What qualifies each condensed fact, by the triples that say as much as it says."""
+def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[tuple[str, str]]]:
+    """What qualifies the condensed facts, by the triples that say as much as each says."""
     found: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for row, pairs in enumerate(triples["qualifiers"].to_pylist()):
-        if made.how[row] != "broader":
+        if pairs and made.how[row] != "broader":
             found[int(made.stands[row])] += pairs
-    return [unite_qualifiers(found[row]) for row in rows.tolist()]
+    return {row: unite_qualifiers(pairs) for row, pairs in found.items()}
 
 
 def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -> pa.Table:

@@ -23,6 +23,7 @@ from kpyramid.query.decisions import Fact, Found
 from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
 from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
 from kpyramid.query.types import Outcome
+from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 5_000
@@ -191,7 +192,7 @@ def _bind_facts(
     short = {(shorten(s), p, shorten(o)): (s, p, o) for s, p, o in facts}
     stored = {
         (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
-        for row in snapshot.find_instances(short)
+        for row in find_instances(short, snapshot)
     }
     inverse = {p.iri: p.inverse_of for p in properties.values()}
     return tuple(

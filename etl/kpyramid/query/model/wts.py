@@ -122,7 +122,7 @@ def reason(
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    shown = show_numbered([item.text for item in items], MOST_CHARACTERS)
+    shown = show_numbered([item.told for item in items], MOST_CHARACTERS)
     options = [f"({n}) {flatten(text)}" for n, text in enumerate(question.candidates, start=1)]
     lines = ["Knowledge triples:", *(shown or ["none"]), f"Question: {flatten(question.text)}"]
     request = REASON.request(

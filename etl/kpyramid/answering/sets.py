@@ -1,13 +1,15 @@
 """Questions about sets, which no passage answers: lists, counts, superlatives and comparisons.
 
-What is asked is read from the words; what is in the sets is gathered by `related`. What is
-compared by a value is asked for by itself: "Which was founded first, A or B?" is "When was A
-founded?" and the same of B.
+What is asked is read from the words. A set is what is of a kind ("which waterfalls are there, in
+Devon"), said by classes and by facts that something "is a" waterfall; or what stands in a relation
+to what is named, gathered by `related`. What is compared by a value is asked for by itself: "Which
+was founded first, A or B?" is "When was A founded?" and the same of B.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -20,20 +22,26 @@ from kpyramid.answering.related import (
     Condition,
     Member,
     Relation,
+    Stated,
+    find_classes,
     find_related,
     find_value,
     is_counted,
     list_individuals,
+    state_sound,
 )
 from kpyramid.documents.values import Date
-from kpyramid.documents.words import FUNCTION, lemmatise, list_plain_words
-from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.members import KindQuestion, find_members
-from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.documents.words import FUNCTION, PREPOSITIONS, lemmatise, list_plain_words
+from kpyramid.query.analysis import QuestionAnalysis, fits, link_text
+from kpyramid.query.facts import NearFact, state_facts, state_item
+from kpyramid.query.ontology_layer import MOST_VALUES, state_instance
+from kpyramid.query.types import Answer, Item, Outcome, Question, Step
+from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
-Act = Literal["list", "count", "most", "extreme"]
+Act = Literal["list", "count", "ask", "most", "extreme"]
 
 SURE = 0.3
 """Chance from which something is listed as a member."""
@@ -42,14 +50,23 @@ _SHIFTS = (-0.8, 0.0, 0.8)
 CERTAIN = 0.6
 """Probability from which a number is given as the least; such numbers held in 92 of 103."""
 _LEAD = 0.5
-"""Members by which what has most leads at least: a smaller lead says nothing."""
+"""Members by which what has most leads at least: a smaller lead says nothing. Twice of it where all
+of a kind are compared: one of many has a member that was not read."""
 HEADS = frozenset(
     "citizen customer employee follower inhabitant member passenger people person player pupil "
     "resident soldier speaker staff student subscriber viewer voter worker".split()
 )
 """What an organisation or a place has in numbers that nobody names one by one."""
+_SEVERAL = 1.5
+"""Members, about, that what has the most of all has at least: one is no number to go by."""
 UNLIKELY = 0.12
 """Chance below which something counts for nothing where numbers are compared."""
+MOST_SAYING = 1_000
+"""Facts that say the noun of a kind which are looked through, and individuals of a class."""
+MOST_RIVALS = 300
+"""Things whose values are compared to find the first of all."""
+_MISSED = 0.3
+"""Share of the things without a value that have one in words that were not read."""
 MOST_OWNERS = 60
 """Things whose members are counted to find which has the most; those with the most facts."""
 
@@ -98,7 +115,8 @@ class SetQuestion:
     of the `kind` that stand to it in the relation `words` (`sign` -1: fewest), `extreme` what has
     the highest (1) or lowest (-1) value of `words`; both among `rivals` where some are named.
     `holds`: whether that is the first of them is asked, yes or no. `owner`: lemmas of the noun
-    of what is asked for.
+    of what is asked for. Without conditions `list` and `count` want what is of the `kind`, `ask`
+    whether `thing` is; `place` is what it is to be in, or (`prep`) of.
     """
 
     act: Act
@@ -110,6 +128,9 @@ class SetQuestion:
     holds: bool = False
     owner: tuple[str, ...] = ()
     verb: str = ""
+    prep: str = ""
+    place: str = ""
+    thing: str = ""
 
 
 # Reading the question.
@@ -247,6 +268,11 @@ def read_content(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kept))
 
 
+def _read_noun(text: str) -> tuple[str, ...]:
+    """The lemmas of a noun that says what kind of thing is asked for."""
+    return tuple(lemmatise(word) for word in list_plain_words(text) if word not in FUNCTION)
+
+
 def _read_comparison(text: str, names: Sequence[str], snapshot: Snapshot) -> SetQuestion | None:
     """A question that compares two named things."""
     if match := _THAN.match(text):
@@ -281,10 +307,11 @@ def _read_most(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> SetQ
     if not kind:
         return None
     before = _BY_WHICH.sub(" ", text[: match.start()])
-    first = re.split(rf"\b(?:{_VERBS})\b", before)[0]
-    words, owner = read_content(f"{before} {after}"), read_content(first)
-    if re.search(r"\b(?:has|have|had)\s*$", before):  # "Which X has more Ys"
-        words = tuple(word for word in words if word not in owner)
+    first, *rest = re.split(rf"\b(?:{_VERBS})\b", before, maxsplit=1)
+    words = read_content(" ".join([*rest, after]))
+    if not words and not re.search(r"\b(?:has|have|had)\s*$", before):  # "Which X has more Ys"
+        words = read_content(first)
+    owner = _read_noun(first) if rest else ()
     sign = -1 if match["sign"].casefold().endswith(("fewest", "fewer")) else 1
     words = words or kind[-1:]
     return SetQuestion("most", kind, (), words, sign, rivals, owner=owner)
@@ -304,14 +331,14 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
         if not degree:
             continue
         noun = read_content(" ".join(plain[at + 1 :]))
-        owner = read_content(re.split(rf"\b(?:{_VERBS})\b", " ".join(plain[1:at]))[0])
+        owner = _read_noun(re.split(rf"\b(?:{_VERBS})\b", " ".join(plain[1:at]))[0])
         if lemma in UPPER | LOWER and noun:
             sign = 1 if lemma in UPPER else -1
             return SetQuestion("extreme", (), (), noun, sign, rivals, owner=owner)
         if word in _AT:
             verbs = [i for i in range(at) if _is_participle(plain[i])]
             if verbs:  # "Which author died first" has no auxiliary before its verb
-                owner = read_content(
+                owner = _read_noun(
                     re.split(rf"\b(?:{_VERBS})\b", " ".join(plain[1 : verbs[-1]]))[0]
                 )
             verb = plain[verbs[-1]] if verbs else _BEGUN if lemma in _AGED else ""
@@ -329,24 +356,159 @@ def _is_participle(word: str) -> bool:
     return word not in FUNCTION and word.endswith(("ed", "n", "t")) and lemmatise(word) != word
 
 
+_KIND = r"(?P<kind>[a-z][\w-]*(?: [a-z][\w-]*){0,2}?)"
+_WHERE = r"(?: (?:that (?:is|are) |located |situated )?(?P<prep>in|of) (?P<place>.+?))?"
+_EVERY = "(?:List|Name|Give me|Show me|Tell me)(?: all| every)?(?: the)?"
+_FORMS: Sequence[tuple[Act, str]] = (
+    ("count", rf"How many {_KIND} (?:are|is|were|exist)(?: there)?{_WHERE}"),
+    ("count", rf"How many {_KIND} (?:does|do|did) (?P<place>.+?) have"),
+    ("list", rf"(?:Which|What) {_KIND} (?:are|is|exist)(?: there)?{_WHERE}"),
+    ("list", rf"What are (?:all )?the {_KIND}{_WHERE}"),
+    ("list", rf"{_EVERY} {_KIND}{_WHERE}"),
+    ("ask", rf"(?:Is|Was|Are) (?P<thing>.+?) an? {_KIND}{_WHERE}"),
+)
+_KINDS = [(act, re.compile(rf"^\W*{form}\W*$", re.IGNORECASE)) for act, form in _FORMS]
+
+
+def read_kind(asked: QuestionAnalysis) -> SetQuestion | None:
+    """What a question asks of a kind; None where it asks for anything else, or for more."""
+    for act, form in _KINDS:
+        match = form.match(" ".join(asked.text.split()))
+        if match is None:
+            continue
+        said = {name: text or "" for name, text in match.groupdict().items()}
+        words, place, thing = (
+            said["kind"].casefold().split(),
+            said.get("place", ""),
+            said.get("thing", ""),
+        )
+        if set(words) & FUNCTION:
+            continue
+        if all(_link(text, asked.snapshot) for text in (place, thing) if text):
+            prep = said.get("prep") or ("of" if place else "")
+            kind = (*words[:-1], lemmatise(words[-1]))
+            return SetQuestion(act, kind, prep=prep, place=place, thing=thing)
+    return None
+
+
+def _link(text: str, snapshot: Snapshot) -> frozenset[str]:
+    """The entities that a text names as a whole."""
+    plain = re.sub(r"^(?:the|an?) ", "", text.strip(), flags=re.IGNORECASE)
+    linked = link_text(plain, snapshot)
+    whole = len(linked.names) == 1 and len(linked.names[0]) == len(plain)
+    return frozenset(linked.entities) if whole else frozenset()
+
+
 # Answering it.
 
 
-def ask_sets(asked: QuestionAnalysis) -> Answer | None:
-    """The answer to a question about sets; None where it is none, or nothing is known of it."""
-    question = None if asked.candidates else read_set(asked)
-    if question is None:
+def ask_sets(asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
+    """The answer to a question about sets; None where it is none, or nothing is known of it.
+
+    What is of a kind needs no `text`: the ontology and the graph say it.
+    """
+    question = None if asked.candidates or not text else read_set(asked)
+    answer = _ANSWERS[question.act](question, asked.snapshot) if question else None
+    if answer or asked.candidates or not (kind := read_kind(asked)):
+        return answer
+    return _answer_kind(kind, asked.snapshot)
+
+
+# What is of a kind.
+
+
+def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    """The members of a kind, or their number, at least: the text may hold more.
+
+    As sure as the least sure member.
+    """
+    found = {one: item for one, item in find_members(question, snapshot).items() if item.evidence}
+    if question.thing:
+        things = _link(question.thing, snapshot)
+        found = {one: item for one, item in found.items() if one in things}
+    names = tuple(dict.fromkeys(snapshot.names[one] for one in found))
+    is_list = question.act == "list"
+    if not names or (is_list and len(names) > MOST_VALUES):
         return None
-    if question.act in ("list", "count"):
-        return _answer_members(question, asked.snapshot)
-    if question.act == "most":
-        return _answer_most(question, asked.snapshot)
-    return _answer_extreme(question, asked.snapshot)
+    text = "; ".join(names) if is_list else "yes" if question.thing else f"at least {len(names)}"
+    kind = " ".join(question.kind)
+    reason = f"{len(names)} are said to be of the kind “{kind}”; the text may name more"
+    sure = min(item.confidence or 0.0 for item in found.values())
+    return _give(text, names if is_list else (), tuple(found.values()), reason, sure)
 
 
-def _answer_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
-    if question.act == "count":
-        return _count_members(question, snapshot)
+def find_members(question: SetQuestion, snapshot: Snapshot) -> dict[str, Item]:
+    """Entities of a kind by their ids, each with the statement that says so, by name."""
+    found = {} if question.prep == "of" else dict(_find_instances(question.kind, snapshot))
+    where = _link(question.place, snapshot) if question.place else frozenset()
+    noun = question.kind[-1]
+    keys = [key for key, _ in snapshot.words(f"{noun} {noun}s", MOST_SAYING, "condensed")]
+    for fact in state_sound(keys, snapshot):
+        member = _read_member(fact, question, where)
+        if not member or snapshot.types[member] == LITERAL:
+            continue
+        if member not in found or fact.tail_id in where:
+            found[member] = state_item(fact, snapshot, fact.confidence)
+    if question.prep == "in":
+        inside = {one: _say_inside(one, where, snapshot) for one in found}
+        found = {one: _join(found[one], item) for one, item in inside.items() if item}
+    return dict(sorted(found.items(), key=lambda pair: (snapshot.names[pair[0]], pair[0])))
+
+
+def _read_member(fact: NearFact, question: SetQuestion, where: frozenset[str]) -> str | None:
+    """The end of a fact that it says is of the kind; None where it says so of none."""
+    words = fact.relation.casefold().split()
+    if question.prep == "of":
+        if words[:1] == ["has"] and _is_kind(words[1:], question.kind) and fact.head_id in where:
+            return fact.tail_id if fact.tail[:1].isupper() else None  # not "twenty-one arches"
+        is_of = words[-1:] == ["of"] and _is_kind(words[1:-1], question.kind)
+        return fact.head_id if is_of and fact.tail_id in where else None
+    if fact.relation == "is a":
+        return fact.head_id if _is_kind(list_plain_words(fact.tail), question.kind) else None
+    is_noun = words[:1] in (["is"], ["was"]) and words[-1] in PREPOSITIONS
+    return fact.head_id if is_noun and _is_kind(words[1:-1], question.kind) else None
+
+
+def _is_kind(words: Sequence[str], kind: tuple[str, ...]) -> bool:
+    """Whether a noun is that of a kind or of a narrower one: a railway company is a company."""
+    said = tuple(word.casefold() for word in words)
+    said = (*said[:-1], lemmatise(said[-1])) if said else ()
+    return said[-len(kind) :] == kind
+
+
+def _find_instances(kind: tuple[str, ...], snapshot: Snapshot) -> Iterator[tuple[str, Item]]:
+    """The individuals of the classes that have a kind's name.
+
+    Other labels of a class may be narrower: "town" of *populated place*.
+    """
+    for iri in find_classes(kind, snapshot):
+        for member in list_individuals([iri], snapshot)[:MOST_SAYING]:
+            for stated in find_instances([(member, None, None)], snapshot):
+                if snapshot.schema.is_subclass(stated["class_iri"], iri):
+                    yield member, state_instance(stated, snapshot)
+
+
+def _say_inside(member: str, where: frozenset[str], snapshot: Snapshot) -> Item | None:
+    """The statement that something is in a place."""
+    for fact in state_facts(dict.fromkeys(snapshot.facts_about([member]), 0.0), snapshot):
+        if fact.head_id == member and fact.tail_id in where and fact.relation.endswith(" in"):
+            return state_item(fact, snapshot, fact.confidence)
+    return None
+
+
+def _join(one: Item, other: Item) -> Item:
+    """Two statements as one piece of context."""
+    if one.key == other.key:
+        return one
+    places = tuple(dict.fromkeys((*one.evidence, *other.evidence)))
+    sure = min(one.confidence or 0.0, other.confidence or 0.0)
+    return replace(one, text=f"{one.text}; {other.text}", evidence=places, confidence=sure)
+
+
+# What stands in a relation to what is named.
+
+
+def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     found = find_all(question.conditions, question.kind, snapshot)
     chances = [member.chance for member in found]
     sizes = range(1, 1 + sum(chance >= SURE for chance in chances))
@@ -397,9 +559,9 @@ def find_all(
             every = [member, *(one for one in alike if one)]
             places = tuple(dict.fromkeys(p for one in every for p in one.item.evidence))
             item = replace(member.item, evidence=places)
-            chance = math.prod(one.chance for one in every)
-            if others:
-                chance **= 1 / len(every)
+            chance = math.prod(one.chance for one in every) ** (1 / len(every))
+            if others and set.intersection(*({*one.item.evidence} for one in every)):
+                chance = max(one.chance for one in every)  # one sentence names all of them
             found.append(replace(member, chance=chance, item=item))
     return sorted(found, key=lambda m: (-m.chance, m.key))
 
@@ -498,10 +660,12 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if len(sized) < 2 or not sized[0][2]:
         return None
     most, best, members = sized[0]
-    chance = 1.0
+    if not question.rivals and most < _SEVERAL:
+        return None
+    chance, lead = 1.0, _LEAD if question.rivals else 2 * _LEAD
     for other, _, theirs in sized[1:]:
         variance = sum(m.chance * (1 - m.chance) for m in (*members, *theirs))
-        chance *= _normal((abs(most - other) - _LEAD) / math.sqrt(variance + 1))
+        chance *= _normal((abs(most - other) - lead) / math.sqrt(variance + 1))
     second = sized[1][0]
     listed = [m for *_, found in sized[: len(question.rivals) or 1] for m in found]
     text = best
@@ -516,14 +680,14 @@ def _normal(x: float) -> float:
 
 
 def _list_owners(question: SetQuestion, relation: Relation, snapshot: Snapshot) -> list[str]:
-    """Things that may have most: ends of the relation, those with the most facts first."""
+    """Things of the kind that may have most: ends of the relation, then those with most facts."""
     has_values = question.words[-1:] == question.kind[-1:]
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
 
     def count(head: str, tail: str | None, turned: bool) -> None:
         owner = head if has_values is not turned else tail
         if owner:
-            counts[owner] = counts.get(owner, 0) + 1
+            counts[owner] += 1
 
     facts, values = snapshot.table("condensed"), snapshot.table("instances")
     known = facts["standard_relation"].unique().to_pylist()
@@ -532,13 +696,43 @@ def _list_owners(question: SetQuestion, relation: Relation, snapshot: Snapshot) 
         count(row["head_id"], row["tail_id"], row["standard_turned"])
     for row in _pick(values, "property_iri", list(relation.properties)):
         count(row["subject_id"], row["object_id"], False)
-    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
-    if not has_values:
-        classes += [p.range for p in snapshot.schema.properties if p.iri in relation.properties]
-    for member in list_individuals(classes, snapshot):
-        counts.setdefault(member, len(snapshot.facts_about([member], most=MOST_OWNERS)))
-    ordered = sorted(counts, key=lambda e: (-counts[e], snapshot.names[e]))[:MOST_OWNERS]
-    return list(dict.fromkeys(snapshot.names[entity] for entity in ordered))
+    about = Counter(facts["head_id"].to_pylist()) + Counter(
+        facts["tail_id"].drop_null().to_pylist()
+    )
+    found = _keep_kind({*counts}, question.owner, snapshot, {*counts})
+    if len(found) < 2:
+        found = _keep_kind({*about}, question.owner, snapshot, {*counts})
+    ordered = sorted(found, key=lambda e: (-counts[e], -about[e], snapshot.names[e]))
+    return list(dict.fromkeys(snapshot.names[entity] for entity in ordered[:MOST_OWNERS]))
+
+
+def _keep_kind(
+    entities: Collection[str], owner: tuple[str, ...], snapshot: Snapshot, joined: Collection[str]
+) -> list[str]:
+    """The entities that are of a kind, where two are; else those `joined` by the relation.
+
+    A kind is said by a class, by facts, and by the name itself: Tarn Bridge is a bridge. What is
+    joined needs no more than its type. Where too few are, they are those whose type is asked for.
+    """
+    wanted = f"Which {' '.join(owner)} is it?" if owner else "Who?"
+    asked = QuestionAnalysis(Question(wanted), snapshot)
+    members = {*list_individuals(find_classes(owner, snapshot), snapshot)}
+    if owner:
+        members |= find_members(SetQuestion("list", owner), snapshot).keys()
+    members |= {one for one in entities if _is_called(snapshot.names[one], owner)}
+    rated = {one: fits(snapshot.types[one], asked) for one in entities}
+    tiers = (
+        [one for one in entities if one in members or (one in joined and rated[one] > 0)],
+        [one for one in joined if rated[one] == 0],
+    )
+    typed = [one for one in entities if rated[one] > 0]
+    return next((found for found in tiers if len(found) > 1), typed)
+
+
+def _is_called(name: str, kind: tuple[str, ...]) -> bool:
+    """Whether a name ends in the noun of a kind."""
+    words = name.split()
+    return len(words) > 1 and name[0].isupper() and lemmatise(words[-1].casefold()) in kind[-1:]
 
 
 def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str, Any]]:
@@ -549,43 +743,88 @@ def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str,
 
 
 def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
-    """Which of two has the higher value; where a value is wrong the answer is a coin's."""
+    """What has the highest value, of two that are named or of all of a kind."""
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(question.words)
-    relations: list[tuple[str, ...]] = [(lemmatise(v),) for v in question.verb.split()]
-    relations = relations or [question.words]
-    rivals = question.rivals or _list_kind(question, snapshot)
-    if len(rivals) > MOST_OWNERS:
+    verbs = [lemmatise(verb) for verb in question.verb.split()]
+    worded = [(verb,) for verb in verbs] if verbs else [question.words]
+    relations = [Relation(words, snapshot) for words in worded]
+    rivals = question.rivals or _list_kind(question, relations, snapshot)
+    if len(rivals) > MOST_RIVALS:
         return None  # the first of some of them is not the first of all
     found = [
         (max(values, key=lambda one: one.chance), rival)
         for rival in rivals
-        if (values := [v for w in relations if (v := find_value(rival, w, dated, snapshot))])
+        if (values := [v for r in relations if (v := find_value(rival, r, dated, snapshot))])
     ]
     if len(found) < 2 or (question.rivals and len(found) < len(rivals)):
         return None
     found.sort(key=lambda pair: (-question.sign * _order(pair[0].value), pair[1]))
-    (one, first), (other, second), *_ = found
+    if not question.rivals:
+        return _choose_first(found, len(rivals), question.sign)
+    (one, first), (other, second) = found
     if _order(one.value) == _order(other.value):
         return None
     text = first
     if question.holds:
         text = "yes" if first == question.rivals[0] else "no"
-    known = one.chance * other.chance
-    chance = round(known + (1 - known) / 2, 4)
-    if not question.rivals:
-        chance = round(one.chance * len(found) / len(rivals), 4)
+    known = one.chance * other.chance  # where a value is wrong the answer is a coin's
     reason = f"{first}: {one.value}; {second}: {other.value}"
-    return _give(text, (), (*one.items, *other.items), reason, chance)
+    return _give(text, (), (*one.items, *other.items), reason, known + (1 - known) / 2)
 
 
-def _list_kind(question: SetQuestion, snapshot: Snapshot) -> list[str]:
-    """The names of the things of a kind that either layer knows."""
-    classes = [c.iri for c in snapshot.schema.classes if question.owner == read_content(c.label)]
-    known = dict.fromkeys(list_individuals(classes, snapshot))
-    if question.owner:
-        known |= dict.fromkeys(find_members(KindQuestion("list", question.owner), snapshot))
-    return list(dict.fromkeys(snapshot.names[entity] for entity in known))
+def _choose_first(found: Sequence[tuple[Stated, str]], rivals: int, sign: int) -> Answer:
+    """What is most likely the first of all, which `found` are some of, with their values in order.
+
+    What has no value, or a wrong one, is as likely to be beyond a place as a further one of them.
+    """
+    distinct: list[tuple[Stated, str]] = []
+    for stated, name in found:
+        words = set(list_plain_words(name))
+        same = (set(list_plain_words(n)) for s, n in distinct if s.value == stated.value)
+        if not any(words <= other or other <= words for other in same):
+            distinct.append((stated, name))
+    unknown = _MISSED * (rivals - len(found))
+    orders = [sign * _order(stated.value) for stated, _ in distinct]
+    rated = []
+    for stated, name in distinct:
+        own = sign * _order(stated.value)
+        beyond = (sum(o > own for o in orders) + 0.5) / (len(orders) + 1)
+        chance = stated.chance * (1 - beyond) ** unknown
+        for (other, its), order in zip(distinct, orders, strict=True):
+            if its != name:
+                behind = 0.5 if order == own else float(order < own)
+                chance *= other.chance * behind + (1 - other.chance) * (1 - beyond)
+        rated.append((-chance, name, stated))
+    chance, name, stated = min(rated, key=lambda one: one[:2])
+    others = [f"{n}: {s.value}" for s, n in distinct if n != name][:2]
+    reason = f"{name}: {stated.value}; {'; '.join(others)}; known of {len(found)} of {rivals}"
+    return _give(name, (), stated.items, reason, -chance)
+
+
+def _list_kind(
+    question: SetQuestion, relations: Sequence[Relation], snapshot: Snapshot
+) -> list[str]:
+    """The names of the things of a kind that either layer knows, by name."""
+    facts = snapshot.table("condensed")
+    known = facts["standard_relation"].unique().to_pylist()
+    said = [wording for wording in known if any(r.is_said_by(wording) for r in relations)]
+    joined = {row["standard_head_id"] for row in _pick(facts, "standard_relation", said)}
+    joined |= {one for relation in relations for one in relation.ends[0]}
+    every = {
+        *facts["head_id"].to_pylist(),
+        *list_individuals(find_classes(question.owner, snapshot), snapshot),
+    }
+    found = _keep_kind(every | joined, question.owner, snapshot, joined)
+    return sorted({snapshot.names[entity] for entity in found})
 
 
 def _order(value: Date | Decimal) -> float:
     return value.days if isinstance(value, Date) else float(value)
+
+
+_ANSWERS: Mapping[str, Callable[[SetQuestion, Snapshot], Answer | None]] = {
+    "list": _list_members,
+    "count": _count_members,
+    "most": _answer_most,
+    "extreme": _answer_extreme,
+}

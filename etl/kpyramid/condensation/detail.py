@@ -1,0 +1,96 @@
+"""Facts that say what others say in more detail: a day of its year, "Lund, Sweden" of "Lund"."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from kpyramid.condensation.graph import Graph, Qualifiers, Value, read_values
+from kpyramid.condensation.merging import LITERAL, Compare, Condensation, Fact, says_all
+from kpyramid.documents.words import normalise_name
+from kpyramid.graph.synonyms.comparison import Comparer
+
+_MOST = 64
+"""Facts of one subject and object that are compared with each other."""
+
+
+def group_details(graph: Graph, rows: Iterable[int]) -> list[list[int]]:
+    """Facts of one subject whose objects can be one thing, told more or less precisely."""
+    values = read_values(graph)
+    found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for row in rows:
+        core = _find_core(row, graph, values)
+        found[int(graph.heads[row]), core].append(row)
+    return [group[:_MOST] for group in found.values() if len(group) > 1]
+
+
+def link_details(
+    graph: Graph,
+    made: Condensation,
+    qualifiers: Mapping[int, Qualifiers],
+    comparer: Comparer,
+    compare: Compare,
+) -> dict[int, int]:
+    """For standing facts the one that says all of it and more; by rows.
+
+    It has the same subject, a wording that says the other's, an object as precise or more so (a
+    day of the year, the name with what it is in), and all that qualifies the other. What is denied
+    is linked to nothing: of that the broader says more. `qualifiers`: of the standing facts.
+    """
+    values = read_values(graph)
+    links: dict[int, int] = {}
+    standing = np.flatnonzero(made.stands == np.arange(len(graph))).tolist()
+    for group in group_details(graph, standing):
+        said = [row for row in group if not comparer.read(_word(row, graph)).negated]
+        facts = {row: _read_fact(row, graph, values) for row in said}
+
+        def says(one: int, other: int, facts: Mapping[int, Fact] = facts) -> bool:
+            return (
+                _has_object(one, other, graph)
+                and qualifiers.get(one, frozenset()) >= qualifiers.get(other, frozenset())
+                and says_all(facts[one], facts[other], compare)
+            )
+
+        more = {
+            row: [one for one in said if one != row and says(one, row) and not says(row, one)]
+            for row in said
+        }
+        links |= {row: _pick(found, more) for row, found in more.items() if found}
+    return links
+
+
+def _pick(found: Sequence[int], more: Mapping[int, Sequence[int]]) -> int:
+    """The first of those that nothing says in more detail."""
+    return min(found, key=lambda row: (bool(more[row]), row))
+
+
+def _word(row: int, graph: Graph) -> str:
+    return graph.wordings[int(graph.relations[row])]
+
+
+def _find_core(row: int, graph: Graph, values: Sequence[Value]) -> str:
+    """What the objects of a fact and of a less precise one have in common."""
+    tail = int(graph.tails[row])
+    if tail < 0:
+        return f"{LITERAL} {values[graph.literals[row]].stem}"
+    return f"{graph.types[tail]} {_cut_name(graph.names[tail])}"
+
+
+def _cut_name(name: str) -> str:
+    """A name without what stands behind its first comma."""
+    return normalise_name(name.partition(", ")[0])
+
+
+def _has_object(one: int, other: int, graph: Graph) -> bool:
+    """Whether the first fact's object is the other's, or its name goes on where that one ends."""
+    first, second = int(graph.tails[one]), int(graph.tails[other])
+    if first < 0 or second < 0 or first == second:
+        return (first < 0) == (second < 0)  # values are compared by what they say
+    return _cut_name(graph.names[first]) == normalise_name(graph.names[second])
+
+
+def _read_fact(row: int, graph: Graph, values: Sequence[Value]) -> Fact:
+    tail = int(graph.tails[row])
+    ends = graph.types[graph.heads[row]], graph.types[tail] if tail >= 0 else LITERAL
+    value = values[graph.literals[row]] if tail < 0 else None
+    return Fact(row, _word(row, graph), False, ends, value, frozenset())
