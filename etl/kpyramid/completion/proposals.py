@@ -14,7 +14,19 @@ from kpyramid.completion.clusters import (
     place_units,
 )
 from kpyramid.completion.layers import compare_layers
-from kpyramid.completion.nouns import find_filing, find_noun, is_quality, name_alike
+from kpyramid.completion.nouns import (
+    Kind,
+    find_common_name,
+    find_filing,
+    find_noun,
+    group_alike,
+    holds_kinds,
+    is_quality,
+    list_roles,
+    may_name,
+    name_kind,
+    names_its_kind,
+)
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -30,6 +42,7 @@ from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
+from kpyramid.graph.synonyms.words import find_verb, load_wordnet
 from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
@@ -42,6 +55,10 @@ from kpyramid.settings import CompleteSettings
 
 LEAST = 0.5
 """Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
+_MAIN = 0.6
+_COVERED = 0.8
+"""Share of the ends of a property with a class that have the most frequent one, for it to be the
+domain or range; and else of those that have the class above it that is taken."""
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, that tell its domain and range."""
 _NUMBERS = ("gYear", "date", "integer", "decimal")
@@ -98,6 +115,10 @@ def draft_property(
         return None
     words = Counter(graph.wordings[at] for at in straight)
     label = min(words, key=lambda word: (-words[word], word))
+    kind = find_kind(label)
+    fault = None if is_wording(label) else "no_name_of_a_relation"
+    if kind and names_its_kind(kind[0].split()[-1], [graph.heads[at] for at in straight]):
+        fault = "says_a_kind"
     return Proposal(
         kind="property",
         label=label,
@@ -110,19 +131,30 @@ def draft_property(
         facts=tuple(places.tolist()),
         score=float(len(places)),
         agreement=agreement,
+        fault=fault,
     )
 
 
-def find_class(things: Sequence[Named], schema: Schema) -> str:
+def find_class(things: Sequence[Named], schema: Schema, *, wider: bool = True) -> str:
     """The class of most things by what is known of them and their types; else owl:Thing.
 
-    Where NER labels tell no classes, it has to be that of at least half of them.
+    Where it is that of too few, with `wider` the narrowest class above it that is that of enough,
+    if any. Where NER labels tell no classes, it has to be that of at least half of them.
     """
     own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
     found = Counter(iri for classes in own for iri in classes if iri is not None)
     best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
-    fitting = sum(any(schema.is_subclass(iri, best) for iri in c if iri) for c in own)
-    return best if schema.knows_types or fitting >= LEAST * len(things) else THING
+
+    def cover(wanted: str) -> int:
+        return sum(any(schema.is_subclass(iri, wanted) for iri in c if iri) for c in own)
+
+    if not schema.knows_types:
+        return best if cover(best) >= LEAST * len(things) else THING
+    classed = sum(bool(classes) for classes in own)
+    if not wider or cover(best) >= _MAIN * classed:
+        return best
+    above = sorted(schema.find_ancestors(best) - {THING, best}, key=lambda iri: (cover(iri), iri))
+    return next((iri for iri in above if cover(iri) >= _COVERED * classed), best)
 
 
 def _find_range(ends: Sequence[Named], schema: Schema) -> str:
@@ -145,64 +177,96 @@ def _fits(end: Named, wanted: str, schema: Schema, guess: bool) -> bool:
 # Classes: nouns that many things are said to be, and that no class names.
 
 
+_RELATED = 0.5
+"""Share of a noun's uses that say to what a thing is one, from which it tells a relation, unless
+the things' names have it: `diocese of the Church`."""
+
+
 def propose_classes(
-    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int
+    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int, embedder: Embedder
 ) -> list[Proposal]:
     """The kinds under which `X is a …` files at least `least` things, some of the priority region.
 
     Nouns for one kind are one class (`film`, `movie`), `existing` where the ontology has it. Where
     all things are of narrower kinds with a noun before it, those are the classes: `publishing
     house` instead of `house`. A fact that states a value already (`is a tenor`: voice type) files
-    nothing.
+    nothing, and a noun that a property is named by (`founder`), or that mostly says to what a thing
+    is one (`tributary of the Nile`), is no kind. `fault`: a property has such nouns as its values,
+    or the noun is not one for things of these types.
     """
     schema = ontology.schema
     tails = encode(graph.tails)
     places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
-    nouns = {
-        code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())
-    }
+    found = {code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())}
+    roles = list_roles(schema)
     filed = [
-        (at, *found)
+        (at, kind)
         for at in places.tolist()
-        if (found := nouns[int(tails.codes[at])]) and graph.heads[at][:1].isupper()
+        if (kind := found[int(tails.codes[at])])
+        and graph.heads[at][:1].isupper()
+        and kind.noun not in roles
     ]
-    bare = {noun for _, noun, before in filed if not before}
-    groups: dict[str, Counter[str]] = defaultdict(Counter)
-    facts: dict[str, list[int]] = defaultdict(list)
-    for at, noun, before in filed:
-        name = noun if noun in bare else f"{before} {noun}"
-        groups[name_alike(name)][name] += 1
-        facts[name_alike(name)].append(at)
+    bare = {kind.noun for _, kind in filed if name_kind(kind) == kind.noun}
+    written = [kind.noun if kind.noun in bare else name_kind(kind) for _, kind in filed]
     labels = {label for c in schema.classes for label in (c.label, *c.alt_labels)}
-    known = {name_alike(c.label): c.iri for c in schema.classes}
+    alike = group_alike({*written, *(c.label for c in schema.classes)}, embedder)
+    known = {alike[c.label]: c.iri for c in schema.classes}
+    groups: dict[str, list[tuple[int, Kind]]] = defaultdict(list)
+    for name, one in zip(written, filed, strict=True):
+        groups[alike[name]].append(one)
     inside = compared.region[compared.phrase_of]
     proposals = []
     for key in sorted(groups):
-        own = facts[key]
-        if len({graph.heads[at] for at in own}) >= least and inside[own].any():
-            new = groups[key].keys() - labels
-            names = sorted(new, key=lambda name: (-groups[key][name], name))
-            if not names:
-                continue
-            ends = [Named("", graph.heads[at], graph.head_types[at]) for at in own]
-            parent = find_class(ends, schema)
-            fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
-            proposals.append(
-                Proposal(
-                    kind="class",
-                    label=names[0],
-                    definition=f"A kind of {name_class(parent, schema)}.",
-                    domain=parent,
-                    range=None,
-                    phrases=tuple(names),
-                    facts=tuple(own),
-                    score=float(inside[own].sum()),
-                    agreement=fitting / len(own),
-                    existing=known.get(key),
-                )
+        shared = find_common_name([kind for _, kind in groups[key]])
+        group = [(at, k) for at, k in groups[key] if k.before[len(k.before) - len(shared) :] == shared]
+        own = [at for at, _ in group]
+        said = Counter(
+            " ".join((*shared, k.noun)) if shared or k.noun in bare else name_kind(k)
+            for _, k in group
+        )
+        new = said.keys() - labels
+        names = [graph.heads[at] for at in own]
+        related = sum(kind.related for _, kind in group) >= _RELATED * len(own)
+        if (
+            not new
+            or len(set(names)) < least
+            or not inside[own].any()
+            or (related and not names_its_kind(group[0][1].noun, names))
+        ):
+            continue
+        phrases = sorted(new, key=lambda name: (-said[name], name))
+        parent, agreement = _find_parent(graph, own, schema)
+        fault = None
+        if holds_kinds(parent, schema):
+            fault = "a_property_says_it"
+        elif not may_name(group[0][1].noun, (graph.head_types[at] for at in own)):
+            fault = "no_name_for_these"
+        proposals.append(
+            Proposal(
+                kind="class",
+                label=phrases[0],
+                definition=f"A kind of {name_class(parent, schema)}.",
+                domain=parent,
+                range=None,
+                phrases=tuple(phrases),
+                facts=tuple(own),
+                score=float(inside[own].sum()),
+                agreement=agreement,
+                existing=known.get(key) if not shared else None,
+                fault=fault,
             )
+        )
     return proposals
+
+
+def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tuple[str, float]:
+    """The class of most of the facts' heads, and the share of those with a class that are of it."""
+    heads = [Named("", graph.heads[at], graph.head_types[at]) for at in places]
+    parent = find_class(heads, schema, wider=False)
+    classed = [head for head in heads if schema.class_for_type(head.type)] or heads
+    fitting = sum(fit_class(head, parent, schema) is not None for head in classed)
+    return parent, fitting / len(classed)
 
 
 # Comparison with the ontology: other names, parts and inverses of its properties.
@@ -259,6 +323,8 @@ def _place(
     comparer: Comparer,
 ) -> Proposal:
     own = comparer.read(proposal.label)
+    if own.meaning is None and is_vague(proposal.label):
+        proposal = replace(proposal, doubt=f"“{proposal.label}” alone says too little")
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
@@ -361,7 +427,7 @@ def draw_proposals(
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
-    placed += propose_classes(graph, ontology, compared, settings.min_support)
+    placed += propose_classes(graph, ontology, compared, settings.min_support, embedder)
     vectors = embed_finite(embedder, [proposal.label for proposal in placed])
     if placed:
         ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
@@ -451,6 +517,36 @@ _NAMING = frozenset(
 _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of)")
 
 
+_SENSES = 6
+"""Meanings of a verb from which it says too little without a word beside it."""
+_LONGEST = 5
+"""Words of a wording that may name a property."""
+_BEING = re.compile(
+    r"(?:(?:is|are|was|were|has|have|had|been|be|being|will|also)\s+)+(?:an?\s+|the\s+)?"
+)
+
+
+def is_wording(words: str) -> bool:
+    """Whether words may name a relation: few, no name, number or second clause among them."""
+    own = words.split()
+    return len(own) <= _LONGEST and words.islower() and words.replace(" ", "").isalpha()
+
+
+def is_vague(wording: str) -> bool:
+    """Whether a wording is one verb of many meanings: `left`, `represented`."""
+    verb = find_verb(wording) if wording.isalpha() else None
+    return len(load_wordnet().senses["v"].get(verb or "", ())) >= _SENSES
+
+
+def name_property(wording: str) -> str:
+    """The name one would write for a wording: `licensed to` of `was licensed to`.
+
+    `editor` of `has editor`; what is no name then stays as it is.
+    """
+    name = _BEING.sub("", wording, count=1) if _BEING.match(wording) else wording
+    return name if any(len(word) > 3 for word in name.split()) else wording
+
+
 def is_naming(wording: str) -> bool:
     """Whether a wording says what a thing is called, or that both ends are one (`is known as`)."""
     senses = [sense for sense, _ in load_lexicon().find_senses(read_frame(wording))]
@@ -464,6 +560,7 @@ def find_kind(wording: str) -> tuple[str, bool] | None:
     `is school in` says a class and a place, `is mayor of` more, `is active in` no kind.
     """
     found = _KIND.fullmatch(wording.strip().lower())
-    if found is None or (found["link"] == "in" and is_quality(found["kind"].split()[-1])):
+    words = found["kind"].split() if found else []
+    if not found or "to" in words or (found["link"] == "in" and is_quality(words[-1])):
         return None
     return found["kind"], found["link"] == "in"
