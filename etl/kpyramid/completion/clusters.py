@@ -197,8 +197,8 @@ def cluster_units(
     """The places of each cluster's points, its medoid first.
 
     A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
-    of different meanings never share a cluster. Clusters are joined where their medoids mean one
-    thing, or have the cosine `alias_similarity`, from which a person is asked about other names.
+    of different meanings never share a cluster. Clusters are joined where their medoids have the
+    cosine `alias_similarity`, from which a proposal may be another name for a property.
     """
     clusters = [
         part
@@ -215,8 +215,7 @@ def cluster_units(
             (
                 at
                 for at in merged
-                if (said and meanings[medoids[at]] == said)
-                or (near[number, at] and None in (said, meanings[medoids[at]]))
+                if near[number, at] and (not said or meanings[medoids[at]] in (said, None))
             ),
             number,
         )

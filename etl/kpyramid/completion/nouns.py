@@ -29,7 +29,7 @@ _RELATIVE = RELATIVES | frozenset(
     "thing title type unit variety way".split()
 )
 """Nouns that say nothing without what is before or after them: `part of`, `governing body`."""
-_RELATED = re.compile(r"\s(?:of|to)\s+(?:the\s+)?\S*[^\W\d_a-z]")
+_RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
 """What follows a noun that tells how one thing is to another: `sequel to Kill Bill`."""
 _ROLE = re.compile(r"(?:is|was) the (?:\w+ )*(\w+) of")
 _SENSES = {

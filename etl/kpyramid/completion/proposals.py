@@ -298,7 +298,8 @@ def place_beside(
 
     Another name: a wording that means the same of ends that fit. A part: one that says more, of
     the same kind of subject. `doubt`: a wording as near as `similarity` where the meaning of one is
-    not known, or one that is another name from the other end; a person decides.
+    not known, or one that is another name from the other end; a person decides. A wording that
+    means the same of other ends asks for wider ends, not for another property: a fault.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
@@ -322,9 +323,7 @@ def _place(
     similarity: float,
     comparer: Comparer,
 ) -> Proposal:
-    own = comparer.read(proposal.label)
-    if own.meaning is None and is_vague(proposal.label):
-        proposal = replace(proposal, doubt=f"“{proposal.label}” alone says too little")
+    own, said = comparer.read(proposal.label), proposal.fault
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
@@ -340,12 +339,14 @@ def _place(
             if verdict.likeness == "different" and cosine >= similarity and unknown:
                 why = f"cosine {cosine:.2f} to “{phrase}” ({prop.label})"
                 return replace(proposal, doubt=why)
+        elif same:
+            said = "another_says_it"
         narrower = verdict.likeness == "narrower" and not verdict.turned
         part = narrower or _is_past_of(own, other)
         if part and schema.is_subclass(proposal.domain, prop.domain):
             why = f"is a case of “{phrase}” ({prop.label})"
             return replace(proposal, splits=prop.iri, notes=(why,))
-    return proposal
+    return replace(proposal, fault=said)
 
 
 def _turn(
@@ -378,8 +379,11 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
     return all(one == THING or may_share(one, other, schema) for one, other in ends)
 
 
-def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals, the later of two that read the other way with the label of the earlier."""
+def pair_properties(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals, the later of two that mean one thing with the label of the earlier.
+
+    As its `inverse` where it reads the other way and has the same ends; as it stands a `fault`.
+    """
     comparer = Comparer(embedder)
     found = list(proposals)
     for at, later in enumerate(found[:_COMPARED]):
@@ -388,12 +392,17 @@ def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Pro
         for earlier in found[:at]:
             if earlier.kind == "class" or earlier.existing:
                 continue
-            if (earlier.range, earlier.domain) == (later.domain, later.range):
-                verdict = comparer.compare(later.label, earlier.label)
-                if verdict.likeness == "equivalent" and verdict.turned:
-                    why = f"reads “{earlier.label}” from the other end"
-                    found[at] = replace(later, inverse=earlier.label, notes=(why,))
-                    break
+            verdict = comparer.compare(later.label, earlier.label)
+            if verdict.likeness != "equivalent":
+                continue
+            if not verdict.turned:
+                found[at] = replace(later, fault=later.fault or "another_says_it")
+            elif (earlier.range, earlier.domain) == (later.domain, later.range):
+                why = f"reads “{earlier.label}” from the other end"
+                found[at] = replace(later, inverse=earlier.label, notes=(why,))
+            else:
+                continue
+            break
     return found
 
 
@@ -434,7 +443,7 @@ def draw_proposals(
         placed = [placed[at] for at in ranked]
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
-    return replace(compared, proposals=(*pair_inverses(new, embedder), *known))
+    return replace(compared, proposals=(*pair_properties(new, embedder), *known))
 
 
 def _propose_properties(

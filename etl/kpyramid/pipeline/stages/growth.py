@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, Index, Said
-from kpyramid.completion.proposals import LEAST, find_kind, is_naming, name_property
+from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -104,11 +104,11 @@ def _group_clashing(
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
 _LEAST_SUBJECTS = 3
-"""Different subjects of what rules accept: what is said of one or two is no kind of fact."""
+"""Different subjects, and values, of what rules accept: what is said of two is no kind of fact."""
 _LEAST_CHUNKS = 3
 """Chunks that state what rules accept: a list in one is no kind of fact either."""
 _LISTED = 3, 2, 2
-"""Facts, different subjects and chunks of what is left open: less is not worth a person's look."""
+"""Facts, different things and chunks of what is left open: less is not worth a person's look."""
 
 
 @dataclass
@@ -253,8 +253,10 @@ class Growth:
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
-        elif not self._is_said_of(p, self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS):
+        elif not self._is_said_of(p, *self._enough):
             notes.append("few facts, or of few things")
+        elif p.kind == "property" and is_vague(p.label):
+            notes.append("the verb alone says too little")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
         else:
@@ -299,7 +301,14 @@ class Growth:
             return "unclear_ends"
         if proposal.agreement < LEAST:
             return "facts_differ"
-        return None if self._is_said_of(proposal, *_LISTED) else "few_facts"
+        vague = proposal.kind == "property" and is_vague(proposal.label)
+        enough = self._is_said_of(proposal, *(self._enough if vague else _LISTED))
+        return None if enough else "few_facts"
+
+    @property
+    def _enough(self) -> tuple[int, int, int]:
+        """Facts, different things and chunks of what rules accept."""
+        return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
     def _is_unclear(self, proposal: Proposal) -> bool:
         """Whether an end of a property may be anything.
