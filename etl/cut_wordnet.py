@@ -4,8 +4,8 @@
 
 writes `extract.txt.gz` and `nouns.txt.gz` into `etl/kpyramid/graph/synonyms/wordnet/`; the same
 WordNet gives the same bytes. Of `nouns.txt.gz` a line is NOUN and a letter of `FILES` for each of
-its first three senses, `-` for another file. Of `extract.txt.gz` one tab-separated line each; senses
-in WordNet's order, the most frequent first, synsets as their offsets:
+its first three senses, `-` for another file. Of `extract.txt.gz` one tab-separated line each;
+senses in WordNet's order, the most frequent first, synsets as their offsets:
 
     v  LEMMA  SYNSETS  TIMES   a verb's senses, and how often WordNet's texts use it as a verb
     n  LEMMA  SYNSETS  TIMES   the same of a noun that a verb is derived from, or a person's

@@ -24,23 +24,25 @@ _COMPLEMENT = re.compile(
 """Where a noun phrase's core ends; a participle with its preposition (`school operated by`) too."""
 _JOINED = re.compile(r"\s(?:and|or)\s")
 _RELATIVE = RELATIVES | frozenset(
-    "body case element entity example feature figure form group home instance item kind lot majority "
-    "matter member name native number object one part piece result series set sort source system "
-    "thing title type unit variety way".split()
+    "body case collection element entity example feature figure form group home instance item kind "
+    "lot majority matter member name native number object one part piece result series set sort "
+    "source system thing title type unit variety way".split()
 )
 """Nouns that say nothing without what is before or after them: `part of`, `governing body`."""
 _RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
 """What follows a noun that tells how one thing is to another: `sequel to Kill Bill`."""
 _ROLE = re.compile(r"(?:is|was) the (?:\w+ )*(\w+) of")
 _SENSES = {
-    **dict.fromkeys(("PERSON",), "p"),
-    **dict.fromkeys(("NORP",), "gp"),
-    **dict.fromkeys(("ORG",), "ga"),
-    **dict.fromkeys(("GPE",), "lg"),
-    **dict.fromkeys(("LOC",), "lo"),
-    **dict.fromkeys(("FAC",), "al"),
-    **dict.fromkeys(("WORK_OF_ART", "LAW"), "ca"),
-    **dict.fromkeys(("EVENT",), "et"),
+    "PERSON": "p",
+    "NORP": "gp",
+    "ORG": "ga",
+    "GPE": "lg",
+    "LOC": "lo",
+    "FAC": "alg",
+    "WORK_OF_ART": "ca",
+    "LAW": "ca",
+    "EVENT": "et",
+    "PRODUCT": "a",
 }
 """Senses (`load_nouns`) of nouns for what recognisers call so."""
 _COMMON = 0.75
@@ -144,14 +146,22 @@ def names_its_kind(noun: str, names: Sequence[str]) -> bool:
     return 2 * said >= len(names)
 
 
-def may_name(noun: str, types: Iterable[str]) -> bool:
-    """Whether a noun is usual for things that recognisers mostly give these types."""
+def is_usual(noun: str, types: Iterable[str]) -> bool | None:
+    """Whether a noun's first meaning is one for things that recognisers mostly give these types.
+
+    None where only a rarer one is; True where nothing is known of the noun or the types.
+    """
     known = Counter(name for name in types if name in _SENSES)
     senses = load_nouns().get(noun)
     if not known or senses is None:
         return True
-    usual = min(known, key=lambda name: (-known[name], name))
-    return not set(senses).isdisjoint(_SENSES[usual])
+    usual = _SENSES[min(known, key=lambda name: (-known[name], name))]
+    return True if senses[0] in usual else False if set(senses).isdisjoint(usual) else None
+
+
+def names_person(noun: str) -> bool:
+    """Whether a noun first means a person."""
+    return load_nouns().get(noun, "").startswith("p")
 
 
 def is_quality(word: str) -> bool:

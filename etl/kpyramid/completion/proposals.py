@@ -22,10 +22,11 @@ from kpyramid.completion.nouns import (
     group_alike,
     holds_kinds,
     is_quality,
+    is_usual,
     list_roles,
-    may_name,
     name_kind,
     names_its_kind,
+    names_person,
 )
 from kpyramid.completion.types import (
     LITERAL,
@@ -42,7 +43,7 @@ from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
-from kpyramid.graph.synonyms.words import find_verb, load_wordnet
+from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
 from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
@@ -115,10 +116,13 @@ def draft_property(
         return None
     words = Counter(graph.wordings[at] for at in straight)
     label = min(words, key=lambda word: (-words[word], word))
-    kind = find_kind(label)
-    fault = None if is_wording(label) else "no_name_of_a_relation"
-    if kind and names_its_kind(kind[0].split()[-1], [graph.heads[at] for at in straight]):
+    noun = name_property(label).partition(" ")[0]
+    fault, doubt = None if is_wording(label) else "no_name_of_a_relation", ""
+    if names_its_kind(noun, [graph.heads[at] for at in straight]):
         fault = "says_a_kind"
+    elif names_person(noun) and holds_kinds(domain, schema):  # `is king of`, `is sailor from`
+        doubt = f"{noun!r} may be what another property says"
+        fault = fault if label.endswith(" of") else "a_property_says_it"
     return Proposal(
         kind="property",
         label=label,
@@ -131,6 +135,7 @@ def draft_property(
         facts=tuple(places.tolist()),
         score=float(len(places)),
         agreement=agreement,
+        doubt=doubt,
         fault=fault,
     )
 
@@ -198,7 +203,8 @@ def propose_classes(
     tails = encode(graph.tails)
     places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
-    found = {code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())}
+    codes = set(tails.codes[places].tolist())
+    found = {code: find_noun(tails.words[code], kinds) for code in codes}
     roles = list_roles(schema)
     filed = [
         (at, kind)
@@ -219,7 +225,8 @@ def propose_classes(
     proposals = []
     for key in sorted(groups):
         shared = find_common_name([kind for _, kind in groups[key]])
-        group = [(at, k) for at, k in groups[key] if k.before[len(k.before) - len(shared) :] == shared]
+        size = len(shared)
+        group = [(at, k) for at, k in groups[key] if not size or k.before[-size:] == shared]
         own = [at for at, _ in group]
         said = Counter(
             " ".join((*shared, k.noun)) if shared or k.noun in bare else name_kind(k)
@@ -237,11 +244,10 @@ def propose_classes(
             continue
         phrases = sorted(new, key=lambda name: (-said[name], name))
         parent, agreement = _find_parent(graph, own, schema)
-        fault = None
+        usual = is_usual(group[0][1].noun, (graph.head_types[at] for at in own))
+        fault = None if usual is not False else "no_name_for_these"
         if holds_kinds(parent, schema):
             fault = "a_property_says_it"
-        elif not may_name(group[0][1].noun, (graph.head_types[at] for at in own)):
-            fault = "no_name_for_these"
         proposals.append(
             Proposal(
                 kind="class",
@@ -254,6 +260,7 @@ def propose_classes(
                 score=float(inside[own].sum()),
                 agreement=agreement,
                 existing=known.get(key) if not shared else None,
+                doubt="" if usual else f"{phrases[0]!r} mostly means something else",
                 fault=fault,
             )
         )
@@ -526,6 +533,7 @@ _NAMING = frozenset(
 _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of)")
 
 
+_DATES = {XSD + "gYear": "year", XSD + "date": "date"}
 _SENSES = 6
 """Meanings of a verb from which it says too little without a word beside it."""
 _LONGEST = 5
@@ -547,12 +555,16 @@ def is_vague(wording: str) -> bool:
     return len(load_wordnet().senses["v"].get(verb or "", ())) >= _SENSES
 
 
-def name_property(wording: str) -> str:
+def name_property(wording: str, range_iri: str | None = None) -> str:
     """The name one would write for a wording: `licensed to` of `was licensed to`.
 
-    `editor` of `has editor`; what is no name then stays as it is.
+    `editor` of `has editor`, and of dates `year built` of `was built in`; what is no name then
+    stays as it is.
     """
     name = _BEING.sub("", wording, count=1) if _BEING.match(wording) else wording
+    verb, _, link = name.partition(" ")
+    if link in ("in", "on") and is_past(verb) and range_iri in _DATES:
+        return f"{_DATES[range_iri]} {verb}"
     return name if any(len(word) > 3 for word in name.split()) else wording
 
 

@@ -209,6 +209,8 @@ class Growth:
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
         proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
+        kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
+        kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows = []
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
@@ -217,7 +219,10 @@ class Growth:
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
-            if why := self._explain_unlisted(proposal):
+            why = self._explain_unlisted(proposal)
+            if why is None and row["kind"] == "property" and row["label"] in kinds:
+                why = "says_a_kind"  # `has album`
+            if why:
                 passed[_identify(row)] = why
         _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
@@ -249,7 +254,7 @@ class Growth:
             iri, state, by = str(next(accepted)["iri"]), "alias", "file"
         elif p.existing is not None and (p.kind == "class" or not self._is_unclear(p)):
             state = "alias"
-        elif p.kind == "property" and THING in (p.domain, p.range):
+        elif self._is_unclear(p) or THING in (p.domain, p.range):
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
@@ -286,7 +291,7 @@ class Growth:
         """Its label; of a property that no model named the name of its wording, if that is free."""
         if proposal.kind == "class" or proposal.label not in proposal.phrases or proposal.existing:
             return proposal.label
-        name = name_property(proposal.label)
+        name = name_property(proposal.label, proposal.range)
         taken = {label for p in self.schema.properties for label in (p.label, *p.alt_labels)}
         return proposal.label if name in taken else name
 
@@ -301,9 +306,11 @@ class Growth:
             return "unclear_ends"
         if proposal.agreement < LEAST:
             return "facts_differ"
-        vague = proposal.kind == "property" and is_vague(proposal.label)
-        enough = self._is_said_of(proposal, *(self._enough if vague else _LISTED))
-        return None if enough else "few_facts"
+        facts, things, chunks = _LISTED
+        if proposal.kind == "property" and is_vague(proposal.label):
+            facts, things, chunks = self._enough
+            facts *= 2
+        return None if self._is_said_of(proposal, facts, things, chunks) else "few_facts"
 
     @property
     def _enough(self) -> tuple[int, int, int]:
@@ -311,13 +318,12 @@ class Growth:
         return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
     def _is_unclear(self, proposal: Proposal) -> bool:
-        """Whether an end of a property may be anything.
+        """Whether an end of a property, or what a class is a kind of, may be anything.
 
         Where NER labels tell classes, an end without is a noun ("conducts research"), of which
         there are no instances, and words that are no number tell nothing.
         """
-        ends = {proposal.domain, proposal.range}
-        is_open = proposal.kind == "property" and bool({THING, XSD + "string"} & ends)
+        is_open = not {THING, XSD + "string"}.isdisjoint((proposal.domain, proposal.range))
         return is_open and self.schema.knows_types
 
     def _is_narrowed(self, proposal: Proposal) -> bool:
