@@ -87,7 +87,7 @@ def find_noun(words: str, kinds: Kinds) -> Kind | None:
         first = others[0]
     head = _COMPLEMENT.split(first, maxsplit=1)[0]
     core = head.split()
-    noun = lemmatise(core[-1]) if core and core[-1].islower() else ""
+    noun = _find_singular(core[-1]) if core and core[-1].islower() else ""
     if not noun.isalpha() or len(noun) < 3 or noun in _RELATIVE:
         return None
     before: list[str] = []
@@ -96,6 +96,11 @@ def find_noun(words: str, kinds: Kinds) -> Kind | None:
             break
         before.insert(0, word)
     return Kind(noun, tuple(before), bool(_RELATED.match(first[len(head) :])))
+
+
+def _find_singular(noun: str) -> str:
+    """The singular, a word of the dictionary being one already: `opera`, which `opus` has too."""
+    return noun if noun in load_nouns() and not noun.endswith("s") else lemmatise(noun)
 
 
 def name_kind(kind: Kind) -> str:

@@ -530,7 +530,7 @@ _NAMING = frozenset(
     "got_name named_at_birth nicknamed renamed same_as stage_name".split()
 )
 """Meanings of our lexicon that give a thing another name."""
-_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of)")
+_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of|by)")
 
 
 _DATES = {XSD + "gYear": "year", XSD + "date": "date"}
@@ -576,7 +576,7 @@ def is_naming(wording: str) -> bool:
 
 
 def find_kind(wording: str) -> tuple[str, bool] | None:
-    """The kind in `is <kind> in` and `is <kind> of`, and whether that and a place are all it says.
+    """The kind in `is <kind> in`, `of` or `by`, and whether that and a place are all it says.
 
     `is school in` says a class and a place, `is mayor of` more, `is active in` no kind.
     """

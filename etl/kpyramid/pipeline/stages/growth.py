@@ -3,12 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, Index, Said
+from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.keys import content_id
@@ -107,6 +110,10 @@ _LEAST_SUBJECTS = 3
 """Different subjects, and values, of what rules accept: what is said of two is no kind of fact."""
 _LEAST_CHUNKS = 3
 """Chunks that state what rules accept: a list in one is no kind of fact either."""
+_DEFINED = 0.6, 0.5
+"""Share of a property's subjects of which the graph says what they are (`X is a …`), of what rules
+accept and of what is left open: types of names alone are too often wrong. Less is enough where the
+graph's names mostly have no such fact."""
 _LISTED = 3, 2, 2
 """Facts, different things and chunks of what is left open: less is not worth a person's look."""
 
@@ -220,8 +227,8 @@ class Growth:
             taken.add(str(row["iri"]))
             rows.append(row)
             why = self._explain_unlisted(proposal)
-            if why is None and row["kind"] == "property" and row["label"] in kinds:
-                why = "says_a_kind"  # `has album`
+            if row["label"] != proposal.label and row["label"] in kinds:
+                why = why or "says_a_kind"  # `has album`
             if why:
                 passed[_identify(row)] = why
         _name_inverses(rows, proposals, self.schema)
@@ -264,6 +271,8 @@ class Growth:
             notes.append("the verb alone says too little")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
+        elif not self._is_defined(p, _DEFINED[0]):
+            notes.append("of few of its subjects it is said what they are")
         else:
             state = "accepted"
         ids = [self.graph.ids[place] for place in sorted(set(p.facts))]
@@ -306,6 +315,8 @@ class Growth:
             return "unclear_ends"
         if proposal.agreement < LEAST:
             return "facts_differ"
+        if not self._is_defined(proposal, _DEFINED[1]):
+            return "unclear_ends"
         facts, things, chunks = _LISTED
         if proposal.kind == "property" and is_vague(proposal.label):
             facts, things, chunks = self._enough
@@ -325,6 +336,29 @@ class Growth:
         """
         is_open = not {THING, XSD + "string"}.isdisjoint((proposal.domain, proposal.range))
         return is_open and self.schema.knows_types
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        """The ids of the heads of which some fact says what they are."""
+        pairs = self.graph.layer.pairs
+        return {pairs[at][0] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+
+    @cached_property
+    def _usually_defined(self) -> float:
+        """The share of the heads with a class by their types that are defined."""
+        layer = self.graph.layer
+        named = {
+            pair[0]
+            for pair, kind in zip(layer.pairs, layer.head_types, strict=True)
+            if self._seed.class_for_type(kind)
+        }
+        return len(named & self._defined) / max(1, len(named))
+
+    def _is_defined(self, proposal: Proposal, share: float) -> bool:
+        """Whether of so many subjects of a property, or as many as usual, it is said what they are."""
+        subjects = set(self._list_ends(proposal)[0])
+        least = min(share, self._usually_defined) * len(subjects)
+        return proposal.kind == "class" or len(subjects & self._defined) >= least
 
     def _is_narrowed(self, proposal: Proposal) -> bool:
         """Whether a class of an earlier round has most things of its noun: `high school`."""
