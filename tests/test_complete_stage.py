@@ -7,6 +7,7 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, parse_schema, write_schema
+from kpyramid.pipeline.stages.graph import Graph
 from tests.planted import (
     GENERAL,
     KNOWN,
@@ -387,3 +388,30 @@ def test_an_entry_that_does_not_fit_the_ontology_is_refused_by_name() -> None:
     decisions = ACCEPT.replace(f'range = "{PERSON}"', f'range = "{GENERAL}Kingdom"')
     with pytest.raises(InputError, match=r"proposals.toml, entry 1 .*range <.*Kingdom> is no cl"):
         run_complete(KNOWN, decisions=decisions)
+
+
+def test_what_one_chunk_lists_is_accepted_only_by_a_person(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_script(monkeypatch, [village()])
+    monkeypatch.setattr(Graph, "count_chunks", lambda graph, places: 2)
+    done = run_complete(KNOWN + VILLAGES)
+    assert done.find("village")["state"] == "open"
+    monkeypatch.setattr(Graph, "count_chunks", lambda graph, places: 1)
+    use_script(monkeypatch, [village()])
+    assert not run_complete(KNOWN + VILLAGES).proposals
+
+
+def test_of_what_subjects_are_the_text_has_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_script(monkeypatch, [suggest(CHESS)])
+    assert not run_complete(KNOWN + MISSING + VILLAGES).proposals
+    use_script(monkeypatch, [suggest(CHESS)])
+    assert run_complete(KNOWN + MISSING + PLAYERS).find(CHESS)["state"] == "accepted"
+
+
+def test_a_fault_is_a_reject_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_script(monkeypatch, [suggest(CHESS, fault="another_says_it")])
+    done = run_complete(KNOWN + MISSING)
+    assert not done.proposals
+    (reject,) = done.made["rejects"].to_pylist()
+    assert (reject["stage"], reject["reason"]) == ("complete", "another_says_it")

@@ -365,7 +365,7 @@ def test_the_demo_takes_and_drops_what_a_person_says(
     with DEMO.open(encoding="utf-8") as lines:
         Path("demo.jsonl").write_text("".join(islice(lines, 60)), "utf-8")
     warehouse = Warehouse(tmp_path / "w")
-    few = {"accept_support": 3, "accept_score": 0.7, "region_share": 0.8}
+    few = {"accept_support": 4, "accept_score": 0.7, "region_share": 0.8}
 
     def build_slice(decisions: str | None) -> dict[str, Any]:
         settings = make_settings(complete={**few, "decisions": decisions})

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from kpyramid.completion.nouns import Kind, find_noun
-from kpyramid.completion.proposals import find_kind, is_naming, propose, rank_apart
+from kpyramid.completion.proposals import (
+    find_kind,
+    is_naming,
+    is_wording,
+    name_property,
+    propose,
+    rank_apart,
+)
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
@@ -218,6 +225,67 @@ def test_nouns_for_one_kind_of_thing_are_one_class_and_none_beside_its_synonym()
     film = OntologyClass(BASE + "Film", "film", parents=(work.iri,))
     (found,) = run(said, make_ontology(Schema(BASE, (work, film), ())), embedder=near).proposals
     assert (found.existing, found.phrases) == (film.iri, ("movie",))
+
+
+def test_a_noun_that_a_property_holds_or_is_named_by_is_no_class() -> None:
+    job = OntologyProperty(BASE + "job", "job", ("is a",), "", PERSON, XSD + "string", True)
+    boss = OntologyProperty(BASE + "boss", "boss", ("is the head of",), "", PERSON, PERSON, False)
+    people = [(f"Ann {i}", "PERSON", "is a", "glass blower", "NOUN") for i in range(5)]
+    (found,) = run(people, make_ontology(SCHEMA.extend((), (job,)))).proposals
+    assert found.fault == "a_property_says_it"
+    heads = [(f"Ann {i}", "PERSON", "is a", "head", "NOUN") for i in range(5)]
+    assert run(heads, make_ontology(SCHEMA.extend((), (boss,)))).proposals == ()
+
+
+def test_a_noun_that_says_to_what_a_thing_is_one_is_no_class_unless_names_have_it() -> None:
+    def file(name: str, noun: str) -> list[Fact]:
+        ends = ((f"{name} {i}", f"{noun} of the River {i}") for i in range(5))
+        return [(head, "LOC", "is a", tail, "NOUN") for head, tail in ends]
+
+    assert run(file("Ister", "tributary")).proposals == ()
+    (found,) = run(file("Ister Branch", "branch")).proposals
+    assert (found.label, found.kind) == ("branch", "class")
+
+
+@pytest.mark.parametrize(
+    ("noun", "kind", "fault", "doubted"),
+    [
+        ("garden", "FAC", None, False),
+        ("sequel", "WORK_OF_ART", None, True),
+        ("climate", "PERSON", "no_name_for_these", True),
+    ],
+)
+def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
+    noun: str, kind: str, fault: str | None, doubted: bool
+) -> None:
+    said = [(f"Ister {i}", kind, "is a", noun, "NOUN") for i in range(5)]
+    (found,) = run(said).proposals
+    assert (found.fault, bool(found.doubt)) == (fault, doubted)
+
+
+@pytest.mark.parametrize(
+    ("wording", "range_iri", "name"),
+    [
+        ("was licensed to", THING, "licensed to"),
+        ("has editor", PERSON, "editor"),
+        ("was built in", XSD + "gYear", "year built"),
+        ("was built in", THING, "built in"),
+        ("owns", THING, "owns"),
+        ("is in", THING, "is in"),
+    ],
+)
+def test_a_property_has_the_name_that_one_would_write(
+    wording: str, range_iri: str, name: str
+) -> None:
+    assert name_property(wording, range_iri) == name
+
+
+@pytest.mark.parametrize(
+    ("wording", "names"),
+    [("was licensed to", True), ("was rated Met Standard in", False), ("lost 3 games to", False)],
+)
+def test_a_fragment_names_no_relation(wording: str, names: bool) -> None:
+    assert is_wording(wording) is names
 
 
 @pytest.mark.parametrize(

@@ -355,7 +355,7 @@ class Growth:
         return len(named & self._defined) / max(1, len(named))
 
     def _is_defined(self, proposal: Proposal, share: float) -> bool:
-        """Whether of so many subjects of a property, or as many as usual, it is said what they are."""
+        """Whether the text says what so many of a property's subjects are, or as many as usual."""
         subjects = set(self._list_ends(proposal)[0])
         least = min(share, self._usually_defined) * len(subjects)
         return proposal.kind == "class" or len(subjects & self._defined) >= least
