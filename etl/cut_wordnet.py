@@ -2,9 +2,10 @@
 
     python etl/cut_wordnet.py [/usr/share/wordnet]
 
-writes `etl/kpyramid/graph/synonyms/wordnet/extract.txt.gz`; the same WordNet gives the same
-bytes. One tab-separated line each; senses in WordNet's order, the most frequent first, synsets as
-their offsets:
+writes `extract.txt.gz` and `nouns.txt.gz` into `etl/kpyramid/graph/synonyms/wordnet/`; the same
+WordNet gives the same bytes. Of `nouns.txt.gz` a line is NOUN and a letter of `FILES` for each of
+its first three senses, `-` for another file. Of `extract.txt.gz` one tab-separated line each;
+senses in WordNet's order, the most frequent first, synsets as their offsets:
 
     v  LEMMA  SYNSETS  TIMES   a verb's senses, and how often WordNet's texts use it as a verb
     n  LEMMA  SYNSETS  TIMES   the same of a noun that a verb is derived from, or a person's
@@ -26,7 +27,10 @@ from pathlib import Path
 
 from kpyramid.ontology.bootstrapping import Synset, list_entries, parse_senses, parse_synset
 
-TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet" / "extract.txt.gz"
+TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet"
+FILES = {18: "p", 14: "g", 15: "l", 17: "o", 6: "a", 10: "c", 4: "t", 11: "e"}
+"""Files of the nouns of what has names: person, group, location, object, artifact, communication,
+act, event."""
 KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 NAMED = KINDS.keys() | {6, 15, 17}
@@ -131,11 +135,20 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
         yield ("o", lemma, " ".join(sorted(others)))
 
 
+def cut_nouns(folder: Path) -> Iterator[tuple[str, ...]]:
+    """The lines of `nouns.txt.gz`, unsorted: nouns of one word in small letters."""
+    nouns = read_synsets(folder / "data.noun")
+    for lemma, offsets in read_senses(folder / "index.noun").items():
+        if lemma.isalpha():
+            yield lemma, "".join(FILES.get(nouns[key].field, "-") for key in offsets[:3])
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/wordnet")
-    lines = sorted({"\t".join(line) for line in cut(folder)})
-    text = "\n".join(lines) + "\n"
-    TARGET.write_bytes(gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0))
+    for name, lines in (("extract", cut(folder)), ("nouns", cut_nouns(folder))):
+        text = "\n".join(sorted({"\t".join(line) for line in lines})) + "\n"
+        packed = gzip.compress(text.encode("utf-8"), compresslevel=9, mtime=0)
+        (TARGET / f"{name}.txt.gz").write_bytes(packed)
 
 
 if __name__ == "__main__":

@@ -199,6 +199,7 @@ MISSING: list[Statement] = [
     (loser, "PERSON", "lost the chess match against", winner, "PERSON")
     for loser, winner in zip(PEOPLE, PEOPLE[1:] + PEOPLE[:1], strict=True)
 ]
+PLAYERS: list[Statement] = [(person, "PERSON", "is a", "chess player", "NOUN") for person in PEOPLE]
 VILLAGES: list[Statement] = [(town, "GPE", "is a", "small village", "NOUN") for town in TOWNS]
 
 

@@ -6,8 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kpyramid.completion.nouns import find_noun
-from kpyramid.completion.proposals import find_kind, is_naming, propose, rank_apart
+from kpyramid.completion.nouns import Kind, find_noun
+from kpyramid.completion.proposals import (
+    find_kind,
+    is_naming,
+    is_wording,
+    name_property,
+    propose,
+    rank_apart,
+)
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
@@ -193,7 +200,7 @@ def test_what_is_left_of_a_poor_cluster_keeps_the_agreement_of_the_whole() -> No
 
 
 def test_a_noun_that_many_things_are_said_to_be_is_a_class_under_their_own() -> None:
-    said = [(f"Ann {i}", "PERSON", "is a", "glass blower of Ghent", "NOUN") for i in range(5)]
+    said = [(f"Ann {i}", "PERSON", "is a", "glass blower in Ghent", "NOUN") for i in range(5)]
     known = [(f"Bo {i}", "PERSON", "is a", "person", "NOUN") for i in range(5)]
     (found,) = run([*said, *known]).proposals
     assert (found.kind, found.label, found.domain) == ("class", "glass blower", PERSON)
@@ -204,30 +211,98 @@ def test_nouns_for_one_kind_of_thing_are_one_class_and_none_beside_its_synonym()
     work = OntologyClass(BASE + "Work", "work", entity_types=("WORK_OF_ART",))
 
     def say(noun: str, first: int) -> list[Fact]:
-        names = (f"Dawn {i}" for i in range(first, first + 3))
-        return [(name, "WORK_OF_ART", "is a", f"silent {noun}", "NOUN") for name in names]
+        kinds = (f"{kind} {noun}" for kind in ("silent", "short", "French"))
+        return [
+            (f"Dawn {i}", "WORK_OF_ART", "is a", kind, "NOUN")
+            for i, kind in enumerate(kinds, first)
+        ]
 
     said = [*say("film", 0), *say("movie", 3), *say("movie", 6)]
-    (found,) = run(said, make_ontology(Schema(BASE, (work,), ()))).proposals
+    near = MemoEmbedder()
+    (found,) = run(said, make_ontology(Schema(BASE, (work,), ())), embedder=near).proposals
     assert (found.label, found.phrases, len(found.facts)) == ("movie", ("movie", "film"), 9)
 
     film = OntologyClass(BASE + "Film", "film", parents=(work.iri,))
-    (found,) = run(said, make_ontology(Schema(BASE, (work, film), ()))).proposals
+    (found,) = run(said, make_ontology(Schema(BASE, (work, film), ())), embedder=near).proposals
     assert (found.existing, found.phrases) == (film.iri, ("movie",))
+
+
+def test_a_noun_that_a_property_holds_or_is_named_by_is_no_class() -> None:
+    job = OntologyProperty(BASE + "job", "job", ("is a",), "", PERSON, XSD + "string", True)
+    boss = OntologyProperty(BASE + "boss", "boss", ("is the head of",), "", PERSON, PERSON, False)
+    people = [(f"Ann {i}", "PERSON", "is a", "glass blower", "NOUN") for i in range(5)]
+    (found,) = run(people, make_ontology(SCHEMA.extend((), (job,)))).proposals
+    assert found.fault == "a_property_says_it"
+    heads = [(f"Ann {i}", "PERSON", "is a", "head", "NOUN") for i in range(5)]
+    assert run(heads, make_ontology(SCHEMA.extend((), (boss,)))).proposals == ()
+
+
+def test_a_noun_that_says_to_what_a_thing_is_one_is_no_class_unless_names_have_it() -> None:
+    def file(name: str, noun: str) -> list[Fact]:
+        ends = ((f"{name} {i}", f"{noun} of the River {i}") for i in range(5))
+        return [(head, "LOC", "is a", tail, "NOUN") for head, tail in ends]
+
+    assert run(file("Ister", "tributary")).proposals == ()
+    (found,) = run(file("Ister Branch", "branch")).proposals
+    assert (found.label, found.kind) == ("branch", "class")
+
+
+@pytest.mark.parametrize(
+    ("noun", "kind", "fault", "doubted"),
+    [
+        ("garden", "FAC", None, False),
+        ("sequel", "WORK_OF_ART", None, True),
+        ("climate", "PERSON", "no_name_for_these", True),
+    ],
+)
+def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
+    noun: str, kind: str, fault: str | None, doubted: bool
+) -> None:
+    said = [(f"Ister {i}", kind, "is a", noun, "NOUN") for i in range(5)]
+    (found,) = run(said).proposals
+    assert (found.fault, bool(found.doubt)) == (fault, doubted)
+
+
+@pytest.mark.parametrize(
+    ("wording", "range_iri", "name"),
+    [
+        ("was licensed to", THING, "licensed to"),
+        ("has editor", PERSON, "editor"),
+        ("was built in", XSD + "gYear", "year built"),
+        ("was built in", THING, "built in"),
+        ("owns", THING, "owns"),
+        ("is in", THING, "is in"),
+    ],
+)
+def test_a_property_has_the_name_that_one_would_write(
+    wording: str, range_iri: str, name: str
+) -> None:
+    assert name_property(wording, range_iri) == name
+
+
+@pytest.mark.parametrize(
+    ("wording", "names"),
+    [("was licensed to", True), ("was rated Met Standard in", False), ("lost 3 games to", False)],
+)
+def test_a_fragment_names_no_relation(wording: str, names: bool) -> None:
+    assert is_wording(wording) is names
 
 
 @pytest.mark.parametrize(
     ("words", "noun"),
     [
-        ("former Austrian ski jumper", ("jumper", "ski")),
-        ("small publishing house in Leipzig", ("house", "publishing")),
-        ("administrative and municipal district", ("district", "")),
-        ("only high school operated by the county", ("school", "")),
+        ("former Austrian ski jumper", Kind("jumper", ("ski",), False)),
+        ("small publishing house in Leipzig", Kind("house", ("small", "publishing"), False)),
+        ("administrative and municipal district", Kind("district", ("municipal",), False)),
+        ("only high school operated by the county", Kind("school", ("only", "high"), False)),
+        ("right tributary of the Kazyr River", Kind("tributary", ("right",), True)),
+        ("comic operas", Kind("opera", ("comic",), False)),
+        ("sport's governing body in the UK", None),
         ("part of the city", None),
         ("Roman", None),
     ],
 )
-def test_the_noun_under_which_a_thing_is_filed(words: str, noun: tuple[str, str] | None) -> None:
+def test_the_noun_under_which_a_thing_is_filed(words: str, noun: Kind | None) -> None:
     assert find_noun(words, Kinds(NOTHING)) == noun
 
 

@@ -342,7 +342,7 @@ class CompleteSettings:
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.
-    `min_support`: facts that a proposal needs; one left open is listed from 3 of 2 subjects.
+    `min_support`: facts that a proposal needs; one left open is listed from 3 in 2 chunks.
     `accept_support`: facts that one needs to be accepted without a person.
     `accept_score`: share of its support that has to agree on domain and range for that.
     `most_open`: proposals that are left to a person, the clearest first.

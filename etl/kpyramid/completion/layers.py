@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.completion.nouns import find_filing, find_noun, is_filing
+from kpyramid.completion.nouns import find_filing, find_noun, is_filing, name_kind
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -133,7 +133,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
             tail = int(tails.codes[at])
             if tail not in nouns:
                 found = find_noun(tails.words[tail], kinds)
-                nouns[tail] = " ".join(filter(None, found[::-1])) if found else tails.words[tail]
+                nouns[tail] = name_kind(found) if found else tails.words[tail]
             lasts.append(nouns[tail])
             last = last or (_KIND if schema.knows_types else None)
         else:

@@ -1,26 +1,65 @@
 """Nouns as names of classes: what `X is a …` files a thing under."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from kpyramid.completion.types import GraphLayer, Mask, encode
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
-from kpyramid.graph.synonyms.words import load_wordnet
+from kpyramid.embeddings.port import Embedder, embed_finite
+from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
+from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.population.witnesses import RELATIVES
+from kpyramid.ontology.schema import Schema
 
 _COMPLEMENT = re.compile(
-    r"\s(?:of|in|for|from|at|on|by|with|to|who|which|that|and|or)\s|[,(]"
+    r"\s(?:of|in|for|from|at|on|by|with|to|within|near|between|among|under|since|as|who|which|that"
+    r"|and|or)\s|[,(]"
     r"|\s(?:\w+ed|built|found|held|known|led|made|run|set|written)\s(?:as|at|by|in|on|of|to|with)\s"
 )
 """Where a noun phrase's core ends; a participle with its preposition (`school operated by`) too."""
 _JOINED = re.compile(r"\s(?:and|or)\s")
 _RELATIVE = RELATIVES | frozenset(
-    "form group kind lot majority member name native number one part piece result series set sort "
-    "type variety way".split()
+    "body case collection element entity example feature figure form group home instance item kind "
+    "lot majority matter member name native number object one part piece result series set sort "
+    "source system thing title type unit variety way".split()
 )
-"""Nouns that say nothing without what follows them: `part of`, `son of`."""
+"""Nouns that say nothing without what is before or after them: `part of`, `governing body`."""
+_RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
+"""What follows a noun that tells how one thing is to another: `sequel to Kill Bill`."""
+_ROLE = re.compile(r"(?:is|was) the (?:\w+ )*(\w+) of")
+_SENSES = {
+    "PERSON": "p",
+    "NORP": "gp",
+    "ORG": "ga",
+    "GPE": "lg",
+    "LOC": "lo",
+    "FAC": "alg",
+    "WORK_OF_ART": "ca",
+    "LAW": "ca",
+    "EVENT": "et",
+    "PRODUCT": "a",
+}
+"""Senses (`load_nouns`) of nouns for what recognisers call so."""
+_COMMON = 0.75
+"""Share of the things of a kind that a word before the noun is said of, to be part of its name."""
+_ALIKE = 0.6
+"""Cosine of two nouns that WordNet has for one kind of thing in the sense that is usual here."""
+
+
+class Kind(NamedTuple):
+    """What `X is a …` files a thing under: the noun, what stands before it in small letters.
+
+    `related`: whether a name follows to which X is that: `tributary of the Nile`.
+    """
+
+    noun: str
+    before: tuple[str, ...]
+    related: bool
 
 
 def find_filing(graph: GraphLayer) -> Mask:
@@ -35,8 +74,8 @@ def is_filing(wording: str) -> bool:
     return normalise_relation(wording).key == IS_A
 
 
-def find_noun(words: str, kinds: Kinds) -> tuple[str, str] | None:
-    """The noun at the head of a noun phrase, and the noun before it, empty where there is none.
+def find_noun(words: str, kinds: Kinds) -> Kind | None:
+    """The noun at the head of a noun phrase, with the words before it.
 
     `town` of `small town in Idaho`, `jumper` and `ski` of `former ski jumper`. None where a class
     has that name, or where the noun names no kind.
@@ -46,20 +85,103 @@ def find_noun(words: str, kinds: Kinds) -> tuple[str, str] | None:
     first, *others = _JOINED.split(words, maxsplit=1)
     if others and is_quality(first.rpartition(" ")[2]):  # `administrative and municipal area`
         first = others[0]
-    core = _COMPLEMENT.split(first, maxsplit=1)[0].split()
-    noun = lemmatise(core[-1]) if core and core[-1].islower() else ""
+    head = _COMPLEMENT.split(first, maxsplit=1)[0]
+    core = head.split()
+    noun = _find_singular(core[-1]) if core and core[-1].islower() else ""
     if not noun.isalpha() or len(noun) < 3 or noun in _RELATIVE:
         return None
-    before = core[-2] if len(core) > 1 else ""
-    is_noun = before.isalpha() and before.islower() and not is_quality(before)
-    return noun, before if is_noun else ""
+    before: list[str] = []
+    for word in core[-2::-1]:
+        if not (word.isalpha() and word.islower()):
+            break
+        before.insert(0, word)
+    return Kind(noun, tuple(before), bool(_RELATED.match(first[len(head) :])))
+
+
+def _find_singular(noun: str) -> str:
+    """The singular, a word of the dictionary being one already: `opera`, which `opus` has too."""
+    return noun if noun in load_nouns() and not noun.endswith("s") else lemmatise(noun)
+
+
+def name_kind(kind: Kind) -> str:
+    """The noun with the noun before it, if any."""
+    before = kind.before[-1:]
+    return " ".join((*(() if not before or is_quality(before[0]) else before), kind.noun))
+
+
+def find_common_name(kinds: Sequence[Kind]) -> tuple[str, ...]:
+    """The words before the noun that most of the kinds share: `unincorporated` of a community.
+
+    What is true of one among others of a kind (`largest`, `Swiss`, `historic`) is none.
+    """
+    shared: tuple[str, ...] = ()
+    while True:
+        size = len(shared) + 1
+        longer = Counter(k.before[-size:] for k in kinds if len(k.before) >= size)
+        own = [(n, words) for words, n in longer.items() if words[1:] == shared or not shared]
+        number, words = max(own, default=(0, ()))
+        if number < _COMMON * len(kinds) or words[0] in MODIFIERS:
+            return shared
+        shared = words
+
+
+def list_roles(schema: Schema) -> set[str]:
+    """The nouns by which properties are named: `founder`, `capital` (`is the capital of`)."""
+    roles = set()
+    for prop in schema.properties:
+        roles |= {label for label in (prop.label, *prop.alt_labels) if label.isalpha()}
+        found = map(_ROLE.fullmatch, prop.alt_labels)
+        roles |= {role[1] for role in found if role}
+    return roles
+
+
+def holds_kinds(parent: str, schema: Schema) -> bool:
+    """Whether a property states in words what `is a` says of a class's things: `occupation`."""
+    return any(
+        prop.range in DATATYPES
+        and any(map(is_filing, prop.alt_labels))
+        and schema.is_subclass(parent, prop.domain)
+        for prop in schema.properties
+    )
+
+
+def names_its_kind(noun: str, names: Sequence[str]) -> bool:
+    """Whether most of the names say the kind: `Diocese of Rochester` a diocese."""
+    said = sum(noun in map(lemmatise, name.casefold().split()) for name in names)
+    return 2 * said >= len(names)
+
+
+def is_usual(noun: str, types: Iterable[str]) -> bool | None:
+    """Whether a noun's first meaning is one for things that recognisers mostly give these types.
+
+    None where only a rarer one is; True where nothing is known of the noun or the types.
+    """
+    known = Counter(name for name in types if name in _SENSES)
+    senses = load_nouns().get(noun)
+    if not known or senses is None:
+        return True
+    usual = _SENSES[min(known, key=lambda name: (-known[name], name))]
+    return True if senses[0] in usual else False if set(senses).isdisjoint(usual) else None
+
+
+def names_person(noun: str) -> bool:
+    """Whether a noun first means a person."""
+    return load_nouns().get(noun, "").startswith("p")
 
 
 def is_quality(word: str) -> bool:
     """Whether a word before a noun or after `is` tells a quality: an adjective or participle."""
-    return word in load_wordnet().senses["a"] or word.endswith(("ed", "ly"))
+    return word in load_wordnet().senses["a"] or word.endswith(("ed", "ly")) or is_past(word)
 
 
-def name_alike(noun: str) -> str:
-    """The name under which nouns for one kind of thing agree: `film` of `movie`."""
-    return load_wordnet().alike.get(noun, noun)
+def group_alike(nouns: Iterable[str], embedder: Embedder) -> dict[str, str]:
+    """The name under which nouns for one kind of thing agree: `film` of `movie`.
+
+    WordNet has both for one kind, and their vectors are near: it has `state` and `province` too.
+    """
+    alike = load_wordnet().alike
+    own = sorted(nouns)
+    first = [alike.get(noun, noun) for noun in own]
+    cosines = np.einsum("ij,ij->i", embed_finite(embedder, own), embed_finite(embedder, first))
+    pairs = zip(own, first, np.round(cosines, 6).tolist(), strict=True)
+    return {noun: other if near >= _ALIKE else noun for noun, other, near in pairs}

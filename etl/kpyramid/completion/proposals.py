@@ -14,7 +14,20 @@ from kpyramid.completion.clusters import (
     place_units,
 )
 from kpyramid.completion.layers import compare_layers
-from kpyramid.completion.nouns import find_filing, find_noun, is_quality, name_alike
+from kpyramid.completion.nouns import (
+    Kind,
+    find_common_name,
+    find_filing,
+    find_noun,
+    group_alike,
+    holds_kinds,
+    is_quality,
+    is_usual,
+    list_roles,
+    name_kind,
+    names_its_kind,
+    names_person,
+)
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -30,6 +43,7 @@ from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
+from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
 from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
@@ -42,6 +56,10 @@ from kpyramid.settings import CompleteSettings
 
 LEAST = 0.5
 """Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
+_MAIN = 0.6
+_COVERED = 0.8
+"""Share of the ends of a property with a class that have the most frequent one, for it to be the
+domain or range; and else of those that have the class above it that is taken."""
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, that tell its domain and range."""
 _NUMBERS = ("gYear", "date", "integer", "decimal")
@@ -98,6 +116,13 @@ def draft_property(
         return None
     words = Counter(graph.wordings[at] for at in straight)
     label = min(words, key=lambda word: (-words[word], word))
+    noun = name_property(label).partition(" ")[0]
+    fault, doubt = None if is_wording(label) else "no_name_of_a_relation", ""
+    if names_its_kind(noun, [graph.heads[at] for at in straight]):
+        fault = "says_a_kind"
+    elif names_person(noun) and holds_kinds(domain, schema):  # `is king of`, `is sailor from`
+        doubt = f"{noun!r} may be what another property says"
+        fault = fault if label.endswith(" of") else "a_property_says_it"
     return Proposal(
         kind="property",
         label=label,
@@ -110,19 +135,31 @@ def draft_property(
         facts=tuple(places.tolist()),
         score=float(len(places)),
         agreement=agreement,
+        doubt=doubt,
+        fault=fault,
     )
 
 
-def find_class(things: Sequence[Named], schema: Schema) -> str:
+def find_class(things: Sequence[Named], schema: Schema, *, wider: bool = True) -> str:
     """The class of most things by what is known of them and their types; else owl:Thing.
 
-    Where NER labels tell no classes, it has to be that of at least half of them.
+    Where it is that of too few, with `wider` the narrowest class above it that is that of enough,
+    if any. Where NER labels tell no classes, it has to be that of at least half of them.
     """
     own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
     found = Counter(iri for classes in own for iri in classes if iri is not None)
     best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
-    fitting = sum(any(schema.is_subclass(iri, best) for iri in c if iri) for c in own)
-    return best if schema.knows_types or fitting >= LEAST * len(things) else THING
+
+    def cover(wanted: str) -> int:
+        return sum(any(schema.is_subclass(iri, wanted) for iri in c if iri) for c in own)
+
+    if not schema.knows_types:
+        return best if cover(best) >= LEAST * len(things) else THING
+    classed = sum(bool(classes) for classes in own)
+    if not wider or cover(best) >= _MAIN * classed:
+        return best
+    above = sorted(schema.find_ancestors(best) - {THING, best}, key=lambda iri: (cover(iri), iri))
+    return next((iri for iri in above if cover(iri) >= _COVERED * classed), best)
 
 
 def _find_range(ends: Sequence[Named], schema: Schema) -> str:
@@ -145,64 +182,98 @@ def _fits(end: Named, wanted: str, schema: Schema, guess: bool) -> bool:
 # Classes: nouns that many things are said to be, and that no class names.
 
 
+_RELATED = 0.5
+"""Share of a noun's uses that say to what a thing is one, from which it tells a relation, unless
+the things' names have it: `diocese of the Church`."""
+
+
 def propose_classes(
-    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int
+    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int, embedder: Embedder
 ) -> list[Proposal]:
     """The kinds under which `X is a …` files at least `least` things, some of the priority region.
 
     Nouns for one kind are one class (`film`, `movie`), `existing` where the ontology has it. Where
     all things are of narrower kinds with a noun before it, those are the classes: `publishing
     house` instead of `house`. A fact that states a value already (`is a tenor`: voice type) files
-    nothing.
+    nothing, and a noun that a property is named by (`founder`), or that mostly says to what a thing
+    is one (`tributary of the Nile`), is no kind. `fault`: a property has such nouns as its values,
+    or the noun is not one for things of these types.
     """
     schema = ontology.schema
     tails = encode(graph.tails)
     places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
     kinds = Kinds(schema)
-    nouns = {
-        code: find_noun(tails.words[code], kinds) for code in set(tails.codes[places].tolist())
-    }
+    codes = set(tails.codes[places].tolist())
+    found = {code: find_noun(tails.words[code], kinds) for code in codes}
+    roles = list_roles(schema)
     filed = [
-        (at, *found)
+        (at, kind)
         for at in places.tolist()
-        if (found := nouns[int(tails.codes[at])]) and graph.heads[at][:1].isupper()
+        if (kind := found[int(tails.codes[at])])
+        and graph.heads[at][:1].isupper()
+        and kind.noun not in roles
     ]
-    bare = {noun for _, noun, before in filed if not before}
-    groups: dict[str, Counter[str]] = defaultdict(Counter)
-    facts: dict[str, list[int]] = defaultdict(list)
-    for at, noun, before in filed:
-        name = noun if noun in bare else f"{before} {noun}"
-        groups[name_alike(name)][name] += 1
-        facts[name_alike(name)].append(at)
+    bare = {kind.noun for _, kind in filed if name_kind(kind) == kind.noun}
+    written = [kind.noun if kind.noun in bare else name_kind(kind) for _, kind in filed]
     labels = {label for c in schema.classes for label in (c.label, *c.alt_labels)}
-    known = {name_alike(c.label): c.iri for c in schema.classes}
+    alike = group_alike({*written, *(c.label for c in schema.classes)}, embedder)
+    known = {alike[c.label]: c.iri for c in schema.classes}
+    groups: dict[str, list[tuple[int, Kind]]] = defaultdict(list)
+    for name, one in zip(written, filed, strict=True):
+        groups[alike[name]].append(one)
     inside = compared.region[compared.phrase_of]
     proposals = []
     for key in sorted(groups):
-        own = facts[key]
-        if len({graph.heads[at] for at in own}) >= least and inside[own].any():
-            new = groups[key].keys() - labels
-            names = sorted(new, key=lambda name: (-groups[key][name], name))
-            if not names:
-                continue
-            ends = [Named("", graph.heads[at], graph.head_types[at]) for at in own]
-            parent = find_class(ends, schema)
-            fitting = sum(fit_class(end, parent, schema) is not None for end in ends)
-            proposals.append(
-                Proposal(
-                    kind="class",
-                    label=names[0],
-                    definition=f"A kind of {name_class(parent, schema)}.",
-                    domain=parent,
-                    range=None,
-                    phrases=tuple(names),
-                    facts=tuple(own),
-                    score=float(inside[own].sum()),
-                    agreement=fitting / len(own),
-                    existing=known.get(key),
-                )
+        shared = find_common_name([kind for _, kind in groups[key]])
+        size = len(shared)
+        group = [(at, k) for at, k in groups[key] if not size or k.before[-size:] == shared]
+        own = [at for at, _ in group]
+        said = Counter(
+            " ".join((*shared, k.noun)) if shared or k.noun in bare else name_kind(k)
+            for _, k in group
+        )
+        new = said.keys() - labels
+        names = [graph.heads[at] for at in own]
+        related = sum(kind.related for _, kind in group) >= _RELATED * len(own)
+        if (
+            not new
+            or len(set(names)) < least
+            or not inside[own].any()
+            or (related and not names_its_kind(group[0][1].noun, names))
+        ):
+            continue
+        phrases = sorted(new, key=lambda name: (-said[name], name))
+        parent, agreement = _find_parent(graph, own, schema)
+        usual = is_usual(group[0][1].noun, (graph.head_types[at] for at in own))
+        fault = None if usual is not False else "no_name_for_these"
+        if holds_kinds(parent, schema):
+            fault = "a_property_says_it"
+        proposals.append(
+            Proposal(
+                kind="class",
+                label=phrases[0],
+                definition=f"A kind of {name_class(parent, schema)}.",
+                domain=parent,
+                range=None,
+                phrases=tuple(phrases),
+                facts=tuple(own),
+                score=float(inside[own].sum()),
+                agreement=agreement,
+                existing=known.get(key) if not shared else None,
+                doubt="" if usual else f"{phrases[0]!r} mostly means something else",
+                fault=fault,
             )
+        )
     return proposals
+
+
+def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tuple[str, float]:
+    """The class of most of the facts' heads, and the share of those with a class that are of it."""
+    heads = [Named("", graph.heads[at], graph.head_types[at]) for at in places]
+    parent = find_class(heads, schema, wider=False)
+    classed = [head for head in heads if schema.class_for_type(head.type)] or heads
+    fitting = sum(fit_class(head, parent, schema) is not None for head in classed)
+    return parent, fitting / len(classed)
 
 
 # Comparison with the ontology: other names, parts and inverses of its properties.
@@ -234,7 +305,8 @@ def place_beside(
 
     Another name: a wording that means the same of ends that fit. A part: one that says more, of
     the same kind of subject. `doubt`: a wording as near as `similarity` where the meaning of one is
-    not known, or one that is another name from the other end; a person decides.
+    not known, or one that is another name from the other end; a person decides. A wording that
+    means the same of other ends asks for wider ends, not for another property: a fault.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
@@ -258,7 +330,7 @@ def _place(
     similarity: float,
     comparer: Comparer,
 ) -> Proposal:
-    own = comparer.read(proposal.label)
+    own, said = comparer.read(proposal.label), proposal.fault
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
@@ -274,12 +346,14 @@ def _place(
             if verdict.likeness == "different" and cosine >= similarity and unknown:
                 why = f"cosine {cosine:.2f} to “{phrase}” ({prop.label})"
                 return replace(proposal, doubt=why)
+        elif same:
+            said = "another_says_it"
         narrower = verdict.likeness == "narrower" and not verdict.turned
         part = narrower or _is_past_of(own, other)
         if part and schema.is_subclass(proposal.domain, prop.domain):
             why = f"is a case of “{phrase}” ({prop.label})"
             return replace(proposal, splits=prop.iri, notes=(why,))
-    return proposal
+    return replace(proposal, fault=said)
 
 
 def _turn(
@@ -312,8 +386,11 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
     return all(one == THING or may_share(one, other, schema) for one, other in ends)
 
 
-def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals, the later of two that read the other way with the label of the earlier."""
+def pair_properties(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals, the later of two that mean one thing with the label of the earlier.
+
+    As its `inverse` where it reads the other way and has the same ends; as it stands a `fault`.
+    """
     comparer = Comparer(embedder)
     found = list(proposals)
     for at, later in enumerate(found[:_COMPARED]):
@@ -322,12 +399,17 @@ def pair_inverses(proposals: Sequence[Proposal], embedder: Embedder) -> list[Pro
         for earlier in found[:at]:
             if earlier.kind == "class" or earlier.existing:
                 continue
-            if (earlier.range, earlier.domain) == (later.domain, later.range):
-                verdict = comparer.compare(later.label, earlier.label)
-                if verdict.likeness == "equivalent" and verdict.turned:
-                    why = f"reads “{earlier.label}” from the other end"
-                    found[at] = replace(later, inverse=earlier.label, notes=(why,))
-                    break
+            verdict = comparer.compare(later.label, earlier.label)
+            if verdict.likeness != "equivalent":
+                continue
+            if not verdict.turned:
+                found[at] = replace(later, fault=later.fault or "another_says_it")
+            elif (earlier.range, earlier.domain) == (later.domain, later.range):
+                why = f"reads “{earlier.label}” from the other end"
+                found[at] = replace(later, inverse=earlier.label, notes=(why,))
+            else:
+                continue
+            break
     return found
 
 
@@ -361,14 +443,14 @@ def draw_proposals(
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
-    placed += propose_classes(graph, ontology, compared, settings.min_support)
+    placed += propose_classes(graph, ontology, compared, settings.min_support, embedder)
     vectors = embed_finite(embedder, [proposal.label for proposal in placed])
     if placed:
         ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
         placed = [placed[at] for at in ranked]
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
-    return replace(compared, proposals=(*pair_inverses(new, embedder), *known))
+    return replace(compared, proposals=(*pair_properties(new, embedder), *known))
 
 
 def _propose_properties(
@@ -448,7 +530,42 @@ _NAMING = frozenset(
     "got_name named_at_birth nicknamed renamed same_as stage_name".split()
 )
 """Meanings of our lexicon that give a thing another name."""
-_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of)")
+_KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of|by)")
+
+
+_DATES = {XSD + "gYear": "year", XSD + "date": "date"}
+_SENSES = 6
+"""Meanings of a verb from which it says too little without a word beside it."""
+_LONGEST = 5
+"""Words of a wording that may name a property."""
+_BEING = re.compile(
+    r"(?:(?:is|are|was|were|has|have|had|been|be|being|will|also)\s+)+(?:an?\s+|the\s+)?"
+)
+
+
+def is_wording(words: str) -> bool:
+    """Whether words may name a relation: few, no name, number or second clause among them."""
+    own = words.split()
+    return len(own) <= _LONGEST and words.islower() and words.replace(" ", "").isalpha()
+
+
+def is_vague(wording: str) -> bool:
+    """Whether a wording is one verb of many meanings: `left`, `represented`."""
+    verb = find_verb(wording) if wording.isalpha() else None
+    return len(load_wordnet().senses["v"].get(verb or "", ())) >= _SENSES
+
+
+def name_property(wording: str, range_iri: str | None = None) -> str:
+    """The name one would write for a wording: `licensed to` of `was licensed to`.
+
+    `editor` of `has editor`, and of dates `year built` of `was built in`; what is no name then
+    stays as it is.
+    """
+    name = _BEING.sub("", wording, count=1) if _BEING.match(wording) else wording
+    verb, _, link = name.partition(" ")
+    if link in ("in", "on") and is_past(verb) and range_iri in _DATES:
+        return f"{_DATES[range_iri]} {verb}"
+    return name if any(len(word) > 3 for word in name.split()) else wording
 
 
 def is_naming(wording: str) -> bool:
@@ -459,11 +576,12 @@ def is_naming(wording: str) -> bool:
 
 
 def find_kind(wording: str) -> tuple[str, bool] | None:
-    """The kind in `is <kind> in` and `is <kind> of`, and whether that and a place are all it says.
+    """The kind in `is <kind> in`, `of` or `by`, and whether that and a place are all it says.
 
     `is school in` says a class and a place, `is mayor of` more, `is active in` no kind.
     """
     found = _KIND.fullmatch(wording.strip().lower())
-    if found is None or (found["link"] == "in" and is_quality(found["kind"].split()[-1])):
+    words = found["kind"].split() if found else []
+    if not found or "to" in words or (found["link"] == "in" and is_quality(words[-1])):
         return None
     return found["kind"], found["link"] == "in"

@@ -58,7 +58,8 @@ class Proposal:
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
     `inverse`: IRI of the existing property, or label of the proposal, that it turns round.
     `agreement`: share of the support that fits domain and range by the types of its ends.
-    `doubt`: why a person has to say whether it is only another name.
+    `doubt`: why a person has to say whether it is only another name. `fault`: why it is not
+    proposed at all.
     """
 
     kind: Literal["class", "property"]
@@ -75,6 +76,7 @@ class Proposal:
     inverse: str | None = None
     notes: tuple[str, ...] = ()
     doubt: str = ""
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -77,7 +77,7 @@ NOUN_ENDINGS = (
 
 # WordNet 3.0: verbs, the nouns derived from them, and adjectives.
 
-_FILE = Path(__file__).parent / "wordnet" / "extract.txt.gz"
+_FOLDER = Path(__file__).parent / "wordnet"
 _SUFFIXES = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", "")),
     *(("ied", "y"), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")),
@@ -136,10 +136,24 @@ class WordNet:
 
 
 @cache
+def load_nouns() -> dict[str, str]:
+    """Nouns of one word, with a letter for what each of their first three senses is.
+
+    `p` person, `g` group, `l` location, `o` object of nature, `a` artifact, `c` communication,
+    `t` act, `e` event, `-` else.
+    """
+    return dict(line.split("\t") for line in _read_lines("nouns.txt.gz"))
+
+
+def _read_lines(name: str) -> list[str]:
+    return gzip.decompress((_FOLDER / name).read_bytes()).decode("utf-8").splitlines()
+
+
+@cache
 def load_wordnet() -> WordNet:
     """The extract that the package carries."""
     net = WordNet()
-    for line in gzip.decompress(_FILE.read_bytes()).decode("utf-8").splitlines():
+    for line in _read_lines("extract.txt.gz"):
         mark, word, *rest = line.split("\t")
         word = word.replace("_", " ")
         if mark in "vna":

@@ -118,6 +118,12 @@ class Graph:
                 self._triples.take(pa.array(block)),
             )
 
+    def count_chunks(self, places: Collection[int]) -> int:
+        """How many chunks state some of the facts."""
+        raw = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
+        claims = self._claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
+        return int(pc.count_distinct(claims["chunk_id"]).as_py())
+
     @cached_property
     def _stated(self) -> pa.LargeListArray:
         """The rows of the raw triples of each fact."""

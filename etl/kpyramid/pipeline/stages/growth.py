@@ -3,18 +3,21 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import Decisions, Index, Said
-from kpyramid.completion.proposals import LEAST, find_kind, is_naming
+from kpyramid.completion.nouns import find_filing
+from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.names import THING
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Candidate, Kinds, Named
 from kpyramid.ontology.population.conflicts import Finding, Loss
 from kpyramid.ontology.proposals import adopt_proposals, coin_iri, name_by_wording
@@ -104,9 +107,15 @@ def _group_clashing(
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
 _LEAST_SUBJECTS = 3
-"""Different subjects of what rules accept: what is said of one or two is no kind of fact."""
-_LISTED = 3, 2
-"""Facts and different subjects of what is left open: less is not worth a person's look."""
+"""Different subjects, and values, of what rules accept: what is said of two is no kind of fact."""
+_LEAST_CHUNKS = 3
+"""Chunks that state what rules accept: a list in one is no kind of fact either."""
+_DEFINED = 0.6, 0.5
+"""Share of a property's subjects of which the graph says what they are (`X is a …`), of what rules
+accept and of what is left open: types of names alone are too often wrong. Less is enough where the
+graph's names mostly have no such fact."""
+_LISTED = 3, 2, 2
+"""Facts, different things and chunks of what is left open: less is not worth a person's look."""
 
 
 @dataclass
@@ -207,6 +216,8 @@ class Growth:
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
         proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
+        kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
+        kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows = []
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
@@ -215,7 +226,10 @@ class Growth:
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
             taken.add(str(row["iri"]))
             rows.append(row)
-            if why := self._explain_unlisted(proposal):
+            why = self._explain_unlisted(proposal)
+            if row["label"] != proposal.label and row["label"] in kinds:
+                why = why or "says_a_kind"  # `has album`
+            if why:
                 passed[_identify(row)] = why
         _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
@@ -236,7 +250,8 @@ class Growth:
     ) -> dict[str, object]:
         """A row with the state that the proposal itself and the decisions file give it."""
         p = proposal
-        iri = p.existing or coin_iri(p.kind, p.label, self.schema.base, taken)
+        label = self._name(p)
+        iri = p.existing or coin_iri(p.kind, label, self.schema.base, taken)
         notes, state, by = list(p.notes), "open", judge
         entry = self.decisions.find(p.kind, p.label, p.phrases)
         if entry is not None and entry.decision == "reject":
@@ -244,16 +259,20 @@ class Growth:
         elif entry is not None:
             accepted = (r for r in self.rows if (r["kind"], r["label"]) == (p.kind, entry.label))
             iri, state, by = str(next(accepted)["iri"]), "alias", "file"
-        elif p.existing is not None:
+        elif p.existing is not None and (p.kind == "class" or not self._is_unclear(p)):
             state = "alias"
-        elif p.kind == "property" and THING in (p.domain, p.range):
+        elif self._is_unclear(p) or THING in (p.domain, p.range):
             notes.append("what is at an end of it is not clear")
-        elif p.doubt:
-            notes.append(p.doubt)
-        elif not self._is_said_of(p, self.settings.accept_support, _LEAST_SUBJECTS):
+        elif p.fault or p.doubt or self._is_narrowed(p):
+            notes.append(p.fault or p.doubt)
+        elif not self._is_said_of(p, *self._enough):
             notes.append("few facts, or of few things")
+        elif p.kind == "property" and is_vague(p.label):
+            notes.append("the verb alone says too little")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
+        elif not self._is_defined(p, _DEFINED[0]):
+            notes.append("of few of its subjects it is said what they are")
         else:
             state = "accepted"
         ids = [self.graph.ids[place] for place in sorted(set(p.facts))]
@@ -261,7 +280,7 @@ class Growth:
             "round": number,
             "kind": p.kind,
             "iri": iri,
-            "label": p.label,
+            "label": label,
             "definition": p.definition,
             "domain": p.domain,
             "range": p.range,
@@ -277,33 +296,98 @@ class Growth:
             "note": "; ".join(notes),
         }
 
-    def _explain_unlisted(self, proposal: Proposal) -> str | None:
-        """Why a person need not look at it, or None: unclear ends, facts that differ, too few.
+    def _name(self, proposal: Proposal) -> str:
+        """Its label; of a property that no model named the name of its wording, if that is free."""
+        if proposal.kind == "class" or proposal.label not in proposal.phrases or proposal.existing:
+            return proposal.label
+        name = name_property(proposal.label, proposal.range)
+        taken = {label for p in self.schema.properties for label in (p.label, *p.alt_labels)}
+        return proposal.label if name in taken else name
 
-        Where NER labels tell classes, an end without is a noun ("conducts research"), of which
-        there are no instances; else it may be anything.
+    def _explain_unlisted(self, proposal: Proposal) -> str | None:
+        """Why a person need not look at it, or None: a fault, unclear ends, facts that differ, few.
+
+        Less is asked of what the rules accept, and nothing of what the decisions file has.
         """
-        clear = proposal.kind == "class" or THING not in (proposal.domain, proposal.range)
-        if not clear and self.schema.knows_types:
+        if proposal.fault or self._is_narrowed(proposal):
+            return proposal.fault or "a_narrower_class_says_it"
+        if self._is_unclear(proposal):
             return "unclear_ends"
         if proposal.agreement < LEAST:
             return "facts_differ"
-        return None if self._is_said_of(proposal, *_LISTED) else "few_facts"
+        if not self._is_defined(proposal, _DEFINED[1]):
+            return "unclear_ends"
+        facts, things, chunks = _LISTED
+        if proposal.kind == "property" and is_vague(proposal.label):
+            facts, things, chunks = self._enough
+            facts *= 2
+        return None if self._is_said_of(proposal, facts, things, chunks) else "few_facts"
 
-    def _is_said_of(self, proposal: Proposal, facts: int, subjects: int) -> bool:
-        """Whether so many facts of so many different subjects support it."""
-        return len(proposal.facts) >= facts and len(self._list_subjects(proposal)) >= subjects
+    @property
+    def _enough(self) -> tuple[int, int, int]:
+        """Facts, different things and chunks of what rules accept."""
+        return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
-    def _list_subjects(self, proposal: Proposal) -> set[str]:
-        """The ids of its facts' subjects: of a property, tails where the words are none of its own.
+    def _is_unclear(self, proposal: Proposal) -> bool:
+        """Whether an end of a property, or what a class is a kind of, may be anything.
 
-        Such a fact is in the other voice, and reads from tail to head.
+        Where NER labels tell classes, an end without is a noun ("conducts research"), of which
+        there are no instances, and words that are no number tell nothing.
+        """
+        is_open = not {THING, XSD + "string"}.isdisjoint((proposal.domain, proposal.range))
+        return is_open and self.schema.knows_types
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        """The ids of the heads of which some fact says what they are."""
+        pairs = self.graph.layer.pairs
+        return {pairs[at][0] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+
+    @cached_property
+    def _usually_defined(self) -> float:
+        """The share of the heads with a class by their types that are defined."""
+        layer = self.graph.layer
+        named = {
+            pair[0]
+            for pair, kind in zip(layer.pairs, layer.head_types, strict=True)
+            if self._seed.class_for_type(kind)
+        }
+        return len(named & self._defined) / max(1, len(named))
+
+    def _is_defined(self, proposal: Proposal, share: float) -> bool:
+        """Whether the text says what so many of a property's subjects are, or as many as usual."""
+        subjects = set(self._list_ends(proposal)[0])
+        least = min(share, self._usually_defined) * len(subjects)
+        return proposal.kind == "class" or len(subjects & self._defined) >= least
+
+    def _is_narrowed(self, proposal: Proposal) -> bool:
+        """Whether a class of an earlier round has most things of its noun: `high school`."""
+        return proposal.kind == "class" and any(
+            row["kind"] == "class"
+            and str(row["label"]).endswith(f" {proposal.label}")
+            and int(str(row["support"])) > len(proposal.facts)
+            for row in self.rows
+        )
+
+    def _is_said_of(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
+        """Whether so many facts, of so many different things at either end, in so many chunks."""
+        ends = [ends for ends in self._list_ends(proposal) if ends]
+        return (
+            len(proposal.facts) >= facts
+            and all(len(set(own)) >= things for own in ends)
+            and self.graph.count_chunks(proposal.facts) >= chunks
+        )
+
+    def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:
+        """The ids of its facts' subjects and, of a property, values.
+
+        A fact whose words are none of its own is in the other voice, and reads from tail to head.
         """
         said, pairs = self.graph.layer.wordings, self.graph.layer.pairs
-        straight = {said[place] for place in proposal.facts}
-        if proposal.kind == "property":
-            straight &= set(proposal.phrases)
-        return {pairs[place][said[place] not in straight] for place in proposal.facts}
+        if proposal.kind == "class":
+            return [pairs[place][0] for place in proposal.facts], []
+        own = [pairs[at][:: 1 if said[at] in proposal.phrases else -1] for at in proposal.facts]
+        return [pair[0] for pair in own], [pair[1] for pair in own]
 
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
         """The rows that say more than an earlier round: what was open then and is adopted now."""
@@ -482,7 +566,8 @@ def _name_inverses(
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
     """The kind that a property's wording says, by its class's label: `school` of `is school in`."""
-    found = find_kind(str(row["label"])) if row["kind"] == "property" else None
+    said = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
+    found = next(filter(None, map(find_kind, said)), None)
     if found is None:
         return None
     kind, placed = found
