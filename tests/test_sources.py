@@ -39,6 +39,7 @@ def ingest_files(
 def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dict[str, Row]]:
     made = ingest.run(
         corpus=list_corpus(folder).read_files(),
+        converter=None,
         settings=IngestSettings(**settings),  # type: ignore[arg-type]
     )
     documents = {row["source"]: row for row in made["documents"].to_pylist()}
@@ -163,7 +164,8 @@ BROKEN = {
     "empty.csv": (b"", {"empty.csv": "empty"}),
     "header.csv": (b"id,text\n", {"header.csv": "empty"}),
     "page.html": (b"<script>x</script>", {"page.html": "empty"}),
-    "file.pdf": (b"%PDF", {"file.pdf": "unknown_format"}),
+    "file.pdf": (b"%PDF", {"file.pdf": "needs_extra"}),
+    "file.doc": (b"text", {"file.doc": "unknown_format"}),
     "no_ending": (b"text", {"no_ending": "unknown_format"}),
     "bad.parquet": (b"PAR1 no", {"bad.parquet": "bad_parquet"}),
     "lines.jsonl": (

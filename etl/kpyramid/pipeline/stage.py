@@ -24,6 +24,7 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
+    Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
         "extractor", 10, section="extract", resource="parser", libraries=("py3langid", "spacy")
@@ -69,11 +70,11 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=1,
+        version=2,
         reads=(),
         writes=("documents", "rejects"),
-        ports=("corpus", "settings"),
-        libraries=("markdown-it-py",),
+        ports=("corpus", "converter", "settings"),
+        libraries=("kreuzberg", "markdown-it-py"),
     ),
     Stage(
         "chunk",

@@ -12,6 +12,7 @@ from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
 from kpyramid.condensation.statements import Summariser
+from kpyramid.documents.conversion import Convert
 from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
@@ -35,7 +36,14 @@ from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all, share_out
+from kpyramid.pipeline.workers import (
+    extract_all,
+    load_extractor,
+    load_parser,
+    open_converter,
+    parse_all,
+    share_out,
+)
 from kpyramid.settings import Settings
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.storage.layout import Warehouse
@@ -169,6 +177,11 @@ class Ports:
         return self.settings.publish.min_confidence
 
     @cached_property
+    def converter(self) -> Convert | None:
+        """Converts files that are not text; None without the extra for it."""
+        return open_converter(*self._place, read_only=self._read_only)
+
+    @cached_property
     def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
@@ -294,7 +307,8 @@ Tables = Mapping[str, pa.Table]
 def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import ingest
 
-    return ingest.run(corpus=ports.corpus, settings=ports.settings.ingest)
+    settings = ports.settings.ingest
+    return ingest.run(corpus=ports.corpus, converter=ports.converter, settings=settings)
 
 
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
