@@ -311,6 +311,9 @@ SURFACE: dict[str, Read] = {
         s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
     ],
     "ontology": lambda s, w: spell(s.ontology),
+    "read_ontology": lambda s, w: s.read_ontology(
+        ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
+    ),
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
     ),
@@ -481,6 +484,9 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),
         ("ontology", "show", "John Harlow", "--json"),
+        ("rejects", "list", "--limit", "0"),
+        ("rejects", "list", "--json", "--limit", "0"),
+        ("ontology", "check", "general", "--snapshot", "main", "--json"),
     ],
 )
 def test_commands_show_nothing_hidden_unless_told(

@@ -186,7 +186,7 @@ def _print_rejects(report: Mapping[str, Any]) -> None:
         example = shorten(report["examples"][f"{stage}: {reason}"][0], _WIDE)
         out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {example}")
     if (rest := len(counts) - _MOST_REASONS) > 0:
-        out.print(f"  and {rest} rarer reasons; the report has all, the table `rejects` every row")
+        out.print(f"  and {rest} rarer reasons; `kpyramid rejects list` has every row")
 
 
 def print_judgement(judged: Mapping[str, Any]) -> None:

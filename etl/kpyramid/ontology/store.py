@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
@@ -212,6 +213,20 @@ def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
         f"instance {row.subject_iri}: a property needs exactly one value, an object or a "
         f"literal with its datatype, and a value needs a property; correct the row {row}"
     )
+
+
+def check_rdf(folder: Path) -> list[str]:
+    """What of a snapshot's `ontology/` folder is no RDF, each file with the place in it."""
+    forms = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
+    problems = []
+    for path in sorted((folder / "ontology").glob("*")):
+        if (form := forms.get(path.suffix)) is not None:
+            try:
+                for _ in ox.parse(path=path, format=form):
+                    pass
+            except (SyntaxError, ValueError, OSError) as e:
+                problems.append(f"ontology/{path.name}: {e}")
+    return problems
 
 
 class OntologyStore:

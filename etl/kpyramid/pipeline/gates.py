@@ -179,7 +179,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
         advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` says why; {advice}"
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects requests` says why; {advice}"
     )
 
 
