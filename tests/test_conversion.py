@@ -16,6 +16,7 @@ from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.stages import ingest
 from kpyramid.pipeline.workers import Converter, open_converter
 from kpyramid.settings import Settings
+from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import use_quick_models
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
@@ -63,6 +64,7 @@ def ingest_files(
     made = ingest.run(
         corpus=list_corpus(corpus).read_files(),
         converter=open_converter(Warehouse(folder / "w"), chosen, 2, Silence()),
+        erased=Erased(),
         settings=chosen.ingest,
     )
     documents = {row["source"]: row for row in made["documents"].to_pylist()}

@@ -19,6 +19,7 @@ from kpyramid.documents.formats import Record, Refusal, RefusedError, decode_byt
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import IngestSettings
+from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.verification import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
@@ -40,6 +41,7 @@ def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dic
     made = ingest.run(
         corpus=list_corpus(folder).read_files(),
         converter=None,
+        erased=Erased(),
         settings=IngestSettings(**settings),  # type: ignore[arg-type]
     )
     documents = {row["source"]: row for row in made["documents"].to_pylist()}

@@ -10,6 +10,7 @@ from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, re
 from kpyramid.cli.ask import ask
 from kpyramid.cli.diff import diff
 from kpyramid.cli.doctor import doctor
+from kpyramid.cli.erase import erase
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -120,6 +121,7 @@ app.add_typer(refs.app)
 command(app)(diff)
 command(app)(ask)
 command(app)(learn)
+command(app)(erase)
 command(app)(doctor)
 
 

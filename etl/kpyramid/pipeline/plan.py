@@ -38,6 +38,7 @@ from kpyramid.pipeline.wiring import (
 from kpyramid.pipeline.workers import open_converter
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, find_result, read_result
 
@@ -124,6 +125,7 @@ class Forecast:
         return ingest.run(
             corpus=self._corpus.read_files(),
             converter=open_converter(*place, read_only=not self._keep),
+            erased=load_erased(self._warehouse),
             settings=self._settings.ingest,
         )
 
@@ -373,7 +375,7 @@ def plan_build(
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
-            inputs["corpus"] = listing.fingerprint
+            inputs["corpus"] = load_erased(warehouse).mark(listing.fingerprint)
         key = key_result(fingerprint_stage(stage, settings), inputs)
         result = find_result(warehouse, stage.name, key) if known and stage.writes else None
         if result is not None:

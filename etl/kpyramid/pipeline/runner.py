@@ -100,7 +100,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
             corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
             if not run.allow_shrink:
                 require_readable(corpus, converts=is_installed(CONVERTER))
-            inputs["corpus"] = details["corpus"] = corpus.fingerprint
+            inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
         key = key_result(fingerprint_stage(stage, run.settings), inputs)
         result = find_result(run.warehouse, stage.name, key)

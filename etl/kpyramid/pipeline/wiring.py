@@ -46,6 +46,7 @@ from kpyramid.pipeline.workers import (
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
+from kpyramid.storage.erasure import Erased, load_erased
 from kpyramid.storage.layout import Warehouse
 
 _EXTRACTION = TypeAdapter(Extraction)
@@ -182,6 +183,11 @@ class Ports:
         return open_converter(*self._place, read_only=self._read_only)
 
     @cached_property
+    def erased(self) -> Erased:
+        """What no build takes in any more."""
+        return load_erased(self._warehouse)
+
+    @cached_property
     def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
@@ -307,8 +313,12 @@ Tables = Mapping[str, pa.Table]
 def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import ingest
 
-    settings = ports.settings.ingest
-    return ingest.run(corpus=ports.corpus, converter=ports.converter, settings=settings)
+    return ingest.run(
+        corpus=ports.corpus,
+        converter=ports.converter,
+        erased=ports.erased,
+        settings=ports.settings.ingest,
+    )
 
 
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:

@@ -123,10 +123,11 @@ def _list_items(root: Path) -> Iterator[Item]:
     for kind, pattern in zip(KINDS, places, strict=True):
         for path in sorted(root.glob(pattern)):
             if path.is_dir() and not path.is_symlink():
-                yield Item(kind, path.relative_to(root).as_posix(), _measure(path))
+                yield Item(kind, path.relative_to(root).as_posix(), measure(path))
 
 
-def _measure(folder: Path) -> int:
+def measure(folder: Path) -> int:
+    """The bytes of all files below a folder."""
     total = 0
     for path in folder.rglob("*"):
         try:

@@ -18,13 +18,19 @@ from kpyramid.documents.formats import (
 from kpyramid.keys import content_id, hash_bytes
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.settings import IngestSettings
+from kpyramid.storage.erasure import Erased
 
+_ERASED = "it was erased: remove it from the corpus"
 _MOST_FILES, _MOST_BYTES = 256, 2**26
 """Of files that are held while they are converted side by side."""
 
 
 def run(
-    *, corpus: Iterable[SourceFile], converter: Convert | None, settings: IngestSettings
+    *,
+    corpus: Iterable[SourceFile],
+    converter: Convert | None,
+    erased: Erased,
+    settings: IngestSettings,
 ) -> dict[str, pa.Table]:
     """`documents`, one row per record, and `rejects`, one per file or record refused.
 
@@ -47,8 +53,13 @@ def run(
                 if isinstance(record, Refusal):
                     refused = (record.reason, record.source, record.detail)
                     rejects.append(make_reject("ingest", *refused))
+                    continue
+                document = _make_document(record, settings)
+                if erased.holds(record.source, str(document["sha256"])):
+                    key = str(document["document_id"])  # a source may be a name as well
+                    rejects.append(make_reject("ingest", "erased", key, _ERASED))
                 else:
-                    documents.append(_make_document(record, settings))
+                    documents.append(document)
             if records == 0:
                 rejects.append(make_reject("ingest", "empty", file.path, "no record in it"))
     return {
