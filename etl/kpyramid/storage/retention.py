@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -31,6 +33,8 @@ from kpyramid.storage.writing import clean_staging, sync_folder
 KINDS = ("snapshots", "runs", "results", "rows")
 """What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
 
+_AT_ONCE = 8
+"""Folders deleted side by side: a disk that is busy keeps each waiting."""
 _UNFINISHED = timedelta(days=7)
 """A run that has not ended may still go on; that takes no longer, whatever age is asked for."""
 
@@ -99,10 +103,8 @@ def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> C
             return Collected(tuple(chosen), tuple(old), held)
         clean_staging(warehouse)
         _restore(warehouse, needed)  # what a call that was killed left there
-        for item in old:
-            _delete(trash, item)
-        for item in chosen:
-            _rename(root / item.path, trash / item.path)
+        _delete(trash, old)
+        _move({root / item.path: trash / item.path for item in chosen})
         _restore(warehouse, _find_needed(warehouse, policy, list_held(warehouse)))
         gone = tuple(item for item in chosen if not (root / item.path).exists())
         return Collected(gone, tuple(old), held)
@@ -127,11 +129,12 @@ def _list_items(root: Path) -> Iterator[Item]:
 
 
 def measure(folder: Path) -> int:
-    """The bytes of all files below a folder."""
+    """The bytes of all files below a folder; of one that has several names, this one's share."""
     total = 0
     for path in folder.rglob("*"):
         try:
-            total += path.lstat().st_size
+            status = path.lstat()
+            total += status.st_size // (1 if stat.S_ISDIR(status.st_mode) else status.st_nlink)
         except FileNotFoundError:  # a file of a build that goes on
             continue
     return total
@@ -242,6 +245,15 @@ def _parse(time: str, policy: Policy) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
+def _move(targets: Mapping[Path, Path]) -> None:
+    """Moves folders, and has the disk know when all are: a crash leaves each here or there."""
+    for source, target in targets.items():
+        _rename(source, target)
+    for folder in {path.parent for pair in targets.items() for path in pair}:
+        if folder.is_dir():
+            sync_folder(folder)
+
+
 def _rename(source: Path, target: Path) -> None:
     """Moves a folder; where there is one already, or none to move, nothing happens."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -252,23 +264,19 @@ def _rename(source: Path, target: Path) -> None:
     except OSError:
         if not target.exists():
             raise
-        return
-    sync_folder(target.parent)
-    sync_folder(source.parent)
 
 
 def _restore(warehouse: Warehouse, needed: _Needed) -> None:
     """Puts back what is needed of what lies in the trash."""
     trash = warehouse.trash
-    for item in list(_list_items(trash)):
-        if needed(trash, item):
-            _rename(trash / item.path, warehouse.root / item.path)
+    back = [item.path for item in _list_items(trash) if needed(trash, item)]
+    _move({trash / path: warehouse.root / path for path in back})
 
 
-def _delete(trash: Path, item: Item) -> None:
+def _delete(trash: Path, items: Sequence[Item]) -> None:
     """Deletes from the trash; what is half deleted lies where nobody takes it for whole."""
     gone = trash / "deleted"
     gone.mkdir(parents=True, exist_ok=True)
-    _rename(trash / item.path, gone / uuid.uuid4().hex)
-    for folder in gone.iterdir():
-        shutil.rmtree(folder, ignore_errors=True)
+    _move({trash / item.path: gone / uuid.uuid4().hex for item in items})
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(lambda folder: shutil.rmtree(folder, ignore_errors=True), gone.iterdir()))
