@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
@@ -33,6 +33,9 @@ from kpyramid.storage.writing import clean_staging, sync_folder
 KINDS = ("snapshots", "runs", "results", "rows")
 """What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
 
+_RESULTS = timedelta(days=2)
+"""Results of runs that no ref is at are made again from the caches of rows; they would double what
+each night keeps."""
 _AT_ONCE = 8
 """Folders deleted side by side: a disk that is busy keeps each waiting."""
 _UNFINISHED = timedelta(days=7)
@@ -145,7 +148,10 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     runs = list_runs(warehouse)
     snapshots = {*held.values(), *_keep_snapshots(warehouse, policy, runs)}
     named = _keep_runs(warehouse, policy, runs, snapshots)
-    marks = _read_marks(warehouse, named)
+    heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
+    under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
+    marks = _read_marks(warehouse, named & (heads | under_way))
+    results = replace(policy, older_than=min(policy.older_than, _RESULTS))
     rows = policy.find_rows(sorted(named))
     known = {folder.name for folder in list_folders(warehouse)}
     recorded = {str(run["run"]) for run in runs}
@@ -158,7 +164,7 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "runs":
             return name in named or (is_there and name not in recorded)
         if item.kind == "results":
-            return f"{parent}/{name}" in marks or _is_fresh(place / MARKER, policy)
+            return f"{parent}/{name}" in marks or _is_fresh(place / MARKER, results)
         live = rows is None or f"{parent}/{name}" in rows
         return live or any(_is_fresh(path, policy) for path in (place, *place.glob("*")))
 
