@@ -184,9 +184,9 @@ def gc(
     """Remove what nothing needs any more: snapshots, runs, stored results.
 
     What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
-    what a reader holds stay, with their runs and row caches; stored results stay where a ref is, and
-    for two days after their last use. The rest is moved to trash/; the next gc deletes what lies
-    there. Replies of models stay: `kpyramid cache gc` clears those.
+    what a reader holds stay, with their runs and row caches; stored results stay where a ref is,
+    and for two days after their last use. The rest is moved to trash/; the next gc deletes what
+    lies there. Replies of models stay: `kpyramid cache gc` clears those.
 
     It says the bytes of each kind, those that stay too: replies are never removed here.
 
