@@ -311,9 +311,6 @@ SURFACE: dict[str, Read] = {
         s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
     ],
     "ontology": lambda s, w: spell(s.ontology),
-    "read_ontology": lambda s, w: s.read_ontology(
-        ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
-    ),
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
     ),

@@ -284,6 +284,14 @@ def check(
         raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
 
 
+def _read_seen(opened: "Snapshot") -> dict[str, str]:
+    """The ontology files of a snapshot; where a document is hidden, what is seen and no sources."""
+    if opened.describe_scope():
+        return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
+    paths = {name: opened.folder / name for name in _JUDGED}
+    return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
+
+
 def _judge(
     ontology: str, opened: "Snapshot | None", *, seconds: float, strict: bool
 ) -> dict[str, Any]:
@@ -303,7 +311,7 @@ def _judge(
         stated = files.turtle.read_text("utf-8-sig")
         texts[_JUDGED[0]] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
-        texts.update(opened.read_ontology(_JUDGED))
+        texts.update(_read_seen(opened))
     judged = judge_texts(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     return {

@@ -155,16 +155,6 @@ class Snapshot:
         """The ontology's schema, with what completion added of what is seen."""
         return self._view.schema
 
-    def read_ontology(self, files: Sequence[str]) -> dict[str, str]:
-        """Schema, instances and provenance by file, as far as they are there and seen.
-
-        Where a document is hidden, so are all sources.
-        """
-        if self.describe_scope():
-            return dict(zip(files, (*self._view.read_ontology(), ""), strict=True))
-        paths = {name: self.folder / name for name in files}
-        return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
-
     @cached_property
     def ontology(self) -> "OntologyStore":
         """Schema and instances, ready for SPARQL, without where they were read."""

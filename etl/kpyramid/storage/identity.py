@@ -163,7 +163,6 @@ def _name_folder(model: str) -> str:
 
 
 def is_installed(distribution: str) -> bool:
-    """Whether a library is there."""
     try:
         importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

@@ -33,10 +33,9 @@ def write_and_sync(path: Path, data: bytes | Path) -> None:
             os.link(data, path)
         except OSError:  # another file system, or one without links
             shutil.copyfile(data, path)
-    with path.open("rb" if isinstance(data, Path) else "wb") as file:
-        if isinstance(data, bytes):
-            file.write(data)
-            file.flush()
+    else:
+        path.write_bytes(data)
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
