@@ -10,7 +10,9 @@ process that runs `kpyramid diff --json --table facts` against a snapshot in whi
 document in a hundred are gone, and one fact in a hundred is changed. `export_over_write` is, for
 each form, the wall time of an export that is on the disk over that of writing the same bytes with
 a flush of each file; `import_seconds` takes the folder and the tarball into another warehouse with
-all checks, and `same_id` is 1 if both have the id that was exported.
+all checks, and `same_id` is 1 if both have the id that was exported. `flips_found` of `flips`
+single bits turned in a snapshot of 2,000 triples, half drawn from all its bytes and half from all
+its files, are told by the check of the bytes, by the file's name.
 
 `--keep FOLDER` keeps the warehouse there, or measures the one that is there already.
 """
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from flips import turn_bits
 from options import make_parser, name_count, print_figures, report
 from query import make_warehouse
 
@@ -47,6 +50,7 @@ from kpyramid.storage.writing import write_and_sync
 
 FRESH = 3
 SHARE = 100
+FLIPS = 1_000
 QUESTION = "Where was Aria 12 born?"
 RETRIEVE = f"""import kpyramid, sys
 kpyramid.retrieve({QUESTION!r}, kpyramid.open_snapshot("main", sys.argv[1]))"""
@@ -158,6 +162,15 @@ def measure_exports(folder: Path, scratch: Path) -> dict[str, Any]:
     }
 
 
+def count_found(seed: int) -> int:
+    """Of so many turned bits, those that are found."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_warehouse(Path(folder), 2_000, seed)
+        small = Warehouse(Path(folder))
+        snapshot = small.snapshots / resolve_ref(small, "main")
+        return sum(flip.is_found for flip in turn_bits(snapshot, FLIPS, seed))
+
+
 def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
     """All figures, of the warehouse in a folder, made first where there is none."""
     warehouse = Warehouse(place)
@@ -183,6 +196,8 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
     checked = take_time(lambda: check_bytes(first))
     command = (sys.executable, "-m", "kpyramid", "verify", "--warehouse", str(place), "--json")
     verified = take_time(lambda: subprocess.run(command, capture_output=True, check=False))
+    report("turning bits")
+    found = count_found(seed)
     report("opening")
     opened = [
         take_time(lambda: run(sys.executable, "-c", RETRIEVE, str(place))) for _ in range(FRESH)
@@ -204,6 +219,8 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
         "open_seconds": round(statistics.median(opened), 2),
         "diff_seconds": round(seconds, 2),
         "peak_mb": round(int(done.stderr.split()[-1]) / 1024),
+        "flips": FLIPS,
+        "flips_found": found,
         "copy_seconds": round(copied, 2),
         "sha256_seconds": round(sums, 2),
         "megabytes": round(size / 2**20),

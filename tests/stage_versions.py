@@ -30,6 +30,7 @@ SHAPING = (
 DATA = ("*.json", "*.toml", "lexicon/*.tsv", "wordnet/*.gz")
 """Fitted weights, the lexicon and the like, which shape results as code does, in a package."""
 ENTRIES = {
+    "converter": "kpyramid.documents.conversion",
     "splitter": "kpyramid.documents.sentences",
     "extractor": "kpyramid.extraction.openie",
     "annotator": "kpyramid.extraction.syntax.tree",

@@ -147,7 +147,7 @@ def test_a_corpus_without_any_document_ends_with_4(tmp_path: Path) -> None:
 
     assert not [*(tmp_path / "w" / "refs").rglob("*.json")]
     report = json.loads(next((tmp_path / "w" / "runs").glob("*/report.json")).read_bytes())
-    assert report["rejects"]["ingest"] == {"empty": 2, "unknown_format": 1}
+    assert report["rejects"]["ingest"] == {"empty": 2, "unconvertible": 1}
 
 
 def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> None:

@@ -256,6 +256,7 @@ def test_every_table_that_is_read_was_written_by_an_earlier_stage() -> None:
 def test_every_port_is_known() -> None:
     known = {
         "corpus",
+        "erased",
         "settings",
         "schema",
         "cascade",

@@ -275,7 +275,7 @@ def test_rejects_are_listed_by_kind_with_examples(home: Path, cache: ReplyCache)
     fail_request(
         cache, KEYS[8], FailureKind.REFUSED, subject="Some \x1b[2J\nsecond\ud800 words " * 9
     )
-    said = run("rejects", "list", "--warehouse", home).stdout
+    said = run("rejects", "requests", "--warehouse", home).stdout
     assert "8 invalid, the next build asks for 7 of them again" in said
     assert "1 refused, the next build asks for 0 of them again" in said
     assert "and 3 more" in said
@@ -284,7 +284,7 @@ def test_rejects_are_listed_by_kind_with_examples(home: Path, cache: ReplyCache)
     assert r"Some \x1b[2J second\ud800 words" in said
     assert "\x1b" not in said
     assert "rejects retry" in said
-    only = run("rejects", "list", "--warehouse", home, "--kind", "refused").stdout
+    only = run("rejects", "requests", "--warehouse", home, "--kind", "refused").stdout
     assert "refused" in only
     assert "invalid" not in only
 
@@ -292,7 +292,7 @@ def test_rejects_are_listed_by_kind_with_examples(home: Path, cache: ReplyCache)
 def test_rejects_as_json_hold_everything(home: Path, cache: ReplyCache) -> None:
     fail_request(cache, KEYS[0], FailureKind.INVALID)
     fail_request(cache, KEYS[1], FailureKind.REFUSED)
-    found = run_json("rejects", "list", "--warehouse", home)
+    found = run_json("rejects", "requests", "--warehouse", home)
     assert found["kinds"] == {"invalid": 1, "refused": 1}
     one = next(row for row in found["failures"] if row["key"] == KEYS[0])
     assert (one["kind"], one["due"], one["attempts"]) == ("invalid", True, 1)
@@ -302,8 +302,8 @@ def test_rejects_as_json_hold_everything(home: Path, cache: ReplyCache) -> None:
 
 
 def test_no_rejects_are_told(home: Path) -> None:
-    assert "no failed requests" in run("rejects", "list", "--warehouse", home).stdout
-    assert run_json("rejects", "list", "--warehouse", home)["failures"] == []
+    assert "no failed requests" in run("rejects", "requests", "--warehouse", home).stdout
+    assert run_json("rejects", "requests", "--warehouse", home)["failures"] == []
     assert run_json("rejects", "retry", "--warehouse", home)["forgotten"] == 0
 
 
@@ -346,7 +346,7 @@ def test_retry_of_something_unknown_forgets_nothing(home: Path, cache: ReplyCach
         (("cache", "import"), "damaged line is named"),
         (("cache", "stats"), "failures by kind"),
         (("rejects",), "no usable reply"),
-        (("rejects", "list"), "asked again"),
+        (("rejects", "requests"), "asked again"),
         (("rejects", "retry"), "costs as any call does"),
     ],
 )

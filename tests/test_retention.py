@@ -204,7 +204,7 @@ def test_a_result_that_is_found_while_it_moves_is_put_back(
 
 def test_an_unreadable_ref_lease_or_mark_stops_it_before_anything_moves(tmp_path: Path) -> None:
     warehouse, _ = copy_shared_build(tmp_path / "w")
-    publish(str(warehouse.root), "x", "main", "9", name_day(1))
+    publish(str(warehouse.root), "x", "trial", "9", name_day(1))
     (mark,) = warehouse.runs.glob("*/stages/chunk.json")
     entry = warehouse.refs / "main" / "0000000001.json"
     lease = warehouse.leases / "other-host.1.x.json"

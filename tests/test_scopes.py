@@ -489,6 +489,9 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),
         ("ontology", "show", "John Harlow", "--json"),
+        ("rejects", "list", "--limit", "0"),
+        ("rejects", "list", "--json", "--limit", "0"),
+        ("ontology", "check", "general", "--snapshot", "main", "--json"),
     ],
 )
 def test_commands_show_nothing_hidden_unless_told(

@@ -19,6 +19,7 @@ from kpyramid.documents.formats import Record, Refusal, RefusedError, decode_byt
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import IngestSettings
+from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.verification import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
@@ -39,6 +40,8 @@ def ingest_files(
 def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dict[str, Row]]:
     made = ingest.run(
         corpus=list_corpus(folder).read_files(),
+        converter=None,
+        erased=Erased(),
         settings=IngestSettings(**settings),  # type: ignore[arg-type]
     )
     documents = {row["source"]: row for row in made["documents"].to_pylist()}
@@ -163,7 +166,8 @@ BROKEN = {
     "empty.csv": (b"", {"empty.csv": "empty"}),
     "header.csv": (b"id,text\n", {"header.csv": "empty"}),
     "page.html": (b"<script>x</script>", {"page.html": "empty"}),
-    "file.pdf": (b"%PDF", {"file.pdf": "unknown_format"}),
+    "file.pdf": (b"%PDF", {"file.pdf": "needs_extra"}),
+    "file.doc": (b"text", {"file.doc": "unknown_format"}),
     "no_ending": (b"text", {"no_ending": "unknown_format"}),
     "bad.parquet": (b"PAR1 no", {"bad.parquet": "bad_parquet"}),
     "lines.jsonl": (

@@ -9,6 +9,8 @@ import typer
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
 from kpyramid.cli.diff import diff
+from kpyramid.cli.doctor import doctor
+from kpyramid.cli.erase import erase
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -124,6 +126,8 @@ app.add_typer(export.app)
 command(app)(diff)
 command(app)(ask)
 command(app)(learn)
+command(app)(erase)
+command(app)(doctor)
 
 
 @command(app)
@@ -147,34 +151,67 @@ def verify(
     ] = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: RefOption = "main",
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep", help="Look into damaged files too, and parse the RDF; of all snapshots."
+        ),
+    ] = False,
 ) -> None:
     """Check a snapshot: every byte, every contract, every reference, every span; and all refs.
 
-    Of a folder, which may lie anywhere, the snapshot alone.
+    Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
+    and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
+    warehouse has.
     """
     from kpyramid.snapshot.snapshot import is_path, locate_snapshot
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.snapshots import identify_folder
+    from kpyramid.storage.snapshots import identify_folder, list_folders
     from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 
-    folder = locate_snapshot(snapshot or ref, warehouse)
-    identifier = identify_folder(folder)
-    problems = check_bytes(folder) or check_tables(folder)
-    of_refs = [] if is_path(snapshot or ref) else check_refs(open_warehouse(warehouse))
-    if problems:
-        damage = "\n".join(f"  {problem}" for problem in problems)
-        lines = [
-            f"Snapshot {identifier} is damaged:\n{damage}\n"
-            f"Do not serve it. Move {folder} away and build again: caches make that cheap."
-        ]
-    else:
-        lines = [f"Snapshot {identifier} is whole: bytes, contracts, references and spans."]
+    place = open_warehouse(warehouse)
+    everyone = deep and snapshot is None
+    damaged: dict[str, list[str]] = {}
+    lines = []
+    for folder in (
+        list_folders(place) if everyone else [locate_snapshot(snapshot or ref, warehouse)]
+    ):
+        identifier = identify_folder(folder)
+        problems = _check_deep(folder) if deep else check_bytes(folder) or check_tables(folder)
+        damaged[identifier] = problems
+        if problems:
+            listed = "\n".join(f"  {problem}" for problem in problems)
+            lines.append(
+                f"Snapshot {identifier} is damaged:\n{listed}\n"
+                f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+            )
+        else:
+            rdf = ", RDF" if deep else ""
+            whole = f"bytes, contracts, references and spans{rdf}"
+            lines.append(f"Snapshot {identifier} is whole: {whole}.")
+    of_refs = [] if is_path(snapshot or ref) else check_refs(place)
     if of_refs:
         lines += ["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]
-    found = {"ok": not problems and not of_refs, "problems": [*problems, *of_refs]}
-    print_found({"snapshot": identifier, **found}, lines)
-    if problems or of_refs:
+    all_problems = [*(problem for found in damaged.values() for problem in found), *of_refs]
+    named = {"snapshots": damaged} if everyone else {"snapshot": next(iter(damaged))}
+    print_found({**named, "ok": not all_problems, "problems": all_problems}, lines)
+    if all_problems:
         raise typer.Exit(6)
+
+
+def _check_deep(folder: Path) -> list[str]:
+    """All that is wrong with a snapshot, as far as each file can still be read."""
+    from kpyramid.errors import PyramidError
+    from kpyramid.ontology.store import check_rdf
+    from kpyramid.storage.verification import check_bytes, check_tables
+
+    problems = check_bytes(folder)
+    for check in (check_tables, check_rdf):
+        try:
+            problems += check(folder)
+        except PyramidError as e:
+            problems.append(str(e))
+    return problems
 
 
 @command(app)

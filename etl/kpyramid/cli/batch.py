@@ -101,7 +101,7 @@ def submit(
             f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
         )
     if done.failed:
-        lines.append(f"{done.failed} failed for good: see `kpyramid rejects list`")
+        lines.append(f"{done.failed} failed for good: see `kpyramid rejects requests`")
     lines.append(f"{'all is answered: run' if is_over else 'next:'} `kpyramid {next_command}`")
     print_found(found, lines)
     if done.refusal is not None:

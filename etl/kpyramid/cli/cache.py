@@ -63,7 +63,7 @@ def stats(
     if found.replies:
         lines.append(f"the oldest of {values['oldest']}, the newest of {values['newest']}")
     for kind, count in found.failures.items():
-        lines.append(f"{count} failed: {kind} (see `kpyramid rejects list --kind {kind}`)")
+        lines.append(f"{count} failed: {kind} (see `kpyramid rejects requests --kind {kind}`)")
     print_found({"cache": place, **values}, lines)
 
 

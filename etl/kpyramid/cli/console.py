@@ -129,6 +129,7 @@ def _lay_out(*headers: str) -> Table:
 
 def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     """What each stage made and refused, and where things lie."""
+    print_unread(report["unread"])
     table = _lay_out("stage", "made", "rejected", "recomputed", "seconds")
     for stage in report["stages"]:
         made = ", ".join(f"{rows} {name}" for name, rows in stage["rows"].items())
@@ -160,12 +161,23 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     out.print(f"Report: {run / 'report.html'}")
 
 
+def print_unread(kinds: Sequence[Mapping[str, Any]]) -> None:
+    """What of the corpus was not read, a line per kind, before all else."""
+    from kpyramid.documents.formats import Unread
+
+    if kinds:
+        out.print("Not read:", style="bold yellow")
+    for kind in kinds:
+        out.print(f"  {shorten(str(Unread(**kind)))}", style="yellow")
+
+
 def _print_rejects(report: Mapping[str, Any]) -> None:
     """The most frequent reasons, each with an example; the report has them all."""
     counts = [
         (count, stage, reason)
         for stage, reasons in report["rejects"].items()
         for reason, count in reasons.items()
+        if stage != "ingest"  # said first
     ]
     if not counts:
         return
@@ -174,7 +186,7 @@ def _print_rejects(report: Mapping[str, Any]) -> None:
         example = shorten(report["examples"][f"{stage}: {reason}"][0], _WIDE)
         out.print(f"  {count:5} {stage}: {reason.replace('_', ' ')} — {example}")
     if (rest := len(counts) - _MOST_REASONS) > 0:
-        out.print(f"  and {rest} rarer reasons; the report has all, the table `rejects` every row")
+        out.print(f"  and {rest} rarer reasons; `kpyramid rejects list` has every row")
 
 
 def print_judgement(judged: Mapping[str, Any]) -> None:
@@ -270,6 +282,7 @@ def print_snapshots(rows: Sequence[Mapping[str, Any]]) -> None:
 
 def print_plan(rows: Sequence[Mapping[str, Any]], budget: float | None = None) -> None:
     """A line per stage; below it, when a model is asked, what all of it costs."""
+    print_unread(rows[0]["unread"])
     table = _lay_out("stage", "rows", "computed before", "to compute", "calls", "tokens", "dollars")
     for row in rows:
         unknown = row["rows"] is None

@@ -261,14 +261,22 @@ def check(
         float, typer.Option(min=1, max=86_400, help="For HermiT, and for SHACL.")
     ] = 120.0,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
 ) -> None:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
-    Each gate says pass, fail or not run, and why. Exit code 4 when one fails.
+    Each gate says pass, fail or not run, and why. Exit code 4 when one fails. Of a snapshot that is
+    judged what documents without labels say, or what --access and --everything let be seen.
     """
     from kpyramid.cli.console import print_judgement
 
-    judged = _judge(ontology, snapshot, warehouse, seconds=seconds, strict=strict)
+    opened = None
+    if snapshot is not None:
+        from kpyramid.snapshot.snapshot import open_snapshot
+
+        opened = open_snapshot(snapshot, warehouse, scope=read_scope(access, everything))
+    judged = _judge(ontology, opened, seconds=seconds, strict=strict)
     print_found(judged, lambda: print_judgement(judged))
     failed = [name for name, verdict in judged["gates"].items() if verdict.startswith("fail")]
     if failed:
@@ -276,8 +284,16 @@ def check(
         raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
 
 
+def _read_seen(opened: "Snapshot") -> dict[str, str]:
+    """The ontology files of a snapshot; where a document is hidden, what is seen and no sources."""
+    if opened.describe_scope():
+        return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
+    paths = {name: opened.folder / name for name in _JUDGED}
+    return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
+
+
 def _judge(
-    ontology: str, ref: str | None, warehouse: str, *, seconds: float, strict: bool
+    ontology: str, opened: "Snapshot | None", *, seconds: float, strict: bool
 ) -> dict[str, Any]:
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
@@ -291,23 +307,16 @@ def _judge(
             f"{', '.join(locate_declarations('ontology'))}"
         )
     texts = dict.fromkeys(_JUDGED, "")
-    identifier = None
-    if ref is None:
+    if opened is None:
         stated = files.turtle.read_text("utf-8-sig")
         texts[_JUDGED[0]] = write_schema(parse_schema(stated, source=str(files.turtle)))
     else:
-        from kpyramid.snapshot.snapshot import open_snapshot
-
-        opened = open_snapshot(ref, warehouse)
-        identifier = opened.id
-        for name in texts:
-            path = opened.folder / name
-            texts[name] = path.read_text("utf-8-sig") if path.is_file() else ""
+        texts.update(_read_seen(opened))
     judged = judge_texts(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     return {
         "ontology": str(files.turtle),
-        "snapshot": identifier,
+        "snapshot": opened.id if opened else None,
         "gates": judged.gates,
         "seconds": judged.seconds,
         "checks": [
@@ -331,6 +340,7 @@ def _judge(
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.individuals import Individual, Individuals, Members, Sentence, Statement
+    from kpyramid.snapshot.snapshot import Snapshot
 
 _SENTENCES = 3
 """Sentences shown of a statement; --json has all."""

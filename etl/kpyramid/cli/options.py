@@ -36,7 +36,8 @@ class EngineName(StrEnum):
 CorpusArgument = Annotated[
     Path,
     typer.Argument(
-        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet. Hidden files are left."
+        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet, and with the extra "
+        "`files` .pdf .docx .pptx .epub .rst. Hidden files are left."
     ),
 ]
 WarehouseOption = Annotated[

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,9 @@ from kpyramid.cli.options import (
     print_found,
 )
 from kpyramid.errors import SettingsError
+
+if TYPE_CHECKING:
+    from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer()
 
@@ -180,26 +184,30 @@ def gc(
     """Remove what nothing needs any more: snapshots, runs, stored results.
 
     What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
-    what a reader holds stay, with the runs and results they rest on. The rest is moved to trash/;
-    the next gc deletes what lies there. Replies of models stay: `kpyramid cache gc` clears those.
+    what a reader holds stay, with their runs and row caches; stored results stay where a ref is,
+    and for two days after their last use. The rest is moved to trash/; the next gc deletes what
+    lies there. Replies of models stay: `kpyramid cache gc` clears those.
+
+    It says the bytes of each kind, those that stay too: replies are never removed here.
 
     Example: kpyramid gc --keep 7 --older-than 30d --dry-run
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.retention import KINDS, Policy, collect
+    from kpyramid.storage.retention import KINDS, Policy, collect, measure
 
     place = open_warehouse(warehouse)
     age, now = _read_age(older_than), datetime.now(UTC)
     policy = Policy(keep, age, now, partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
     moved = {k: [item for item in done.moved if item.kind == k] for k in KINDS}
-    found = {
+    found: dict[str, Any] = {
         "dry_run": dry_run,
         "moved": {
             kind: {"count": len(items), "bytes": sum(item.bytes for item in items)}
             for kind, items in moved.items()
         },
+        "kept": {name: measure(folder) for name, folder in _list_kinds(place).items()},
         "bytes_moved": sum(item.bytes for item in done.moved),
         "bytes_deleted": sum(item.bytes for item in done.deleted),
         "paths": [item.path for item in done.moved],
@@ -214,10 +222,18 @@ def gc(
     lines = [
         f"{verb} to {place.trash}: {counted}.",
         f"From there {to} what an earlier gc had moved: {found['bytes_deleted']:,} bytes.",
+        f"{'There are' if dry_run else 'There stay'}: "
+        + ", ".join(f"{name} {size:,} bytes" for name, size in found["kept"].items()),
         *(f"Held: snapshot {snapshot}, by {name}" for name, snapshot in done.held.items()),
     ]
     named = [item.path for item in done.moved if item.kind == "snapshots"] if dry_run else []
     print_found(found, [*lines, *name_first(named, _MOST_NAMED)])
+
+
+def _list_kinds(place: "Warehouse") -> dict[str, Path]:
+    cache = place.cache
+    stored = {"results": cache / "results", "caches": cache / "rows", "replies": cache / "llm"}
+    return {"snapshots": place.snapshots, "runs": place.runs, **stored}
 
 
 def _read_age(text: str) -> timedelta:

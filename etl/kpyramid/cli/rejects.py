@@ -1,30 +1,38 @@
-"""`kpyramid rejects`: requests to a language model that got no usable reply, and asking again."""
+"""`kpyramid rejects`: rows that a build refused, requests to a model that failed, asking again."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
+    AccessOption,
+    EverythingOption,
     SettingsOption,
+    SnapshotOption,
     WarehouseOption,
     command,
     name_first,
     print_found,
+    read_scope,
+    say,
 )
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import FailureEntry, ReplyCache
+    from kpyramid.snapshot.snapshot import Snapshot
 
 app = typer.Typer(
     name="rejects",
     no_args_is_help=True,
-    help="See which requests to a language model got no usable reply, and have them asked again.",
+    help="See what a build could not use, and which requests to a language model got no usable "
+    "reply; have those asked again.",
 )
 
 _EXAMPLES = 5
@@ -40,13 +48,95 @@ KindOption = Annotated[
 
 @command(app, "list")
 def list_(
+    ref: SnapshotOption = "main",
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    stage: Annotated[str | None, typer.Option(help="Only of this stage, such as ingest.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Only for this reason, such as needs_extra.")
+    ] = None,
+    document: Annotated[
+        str | None, typer.Option(help="Only of this document, by its id or its source.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Most rows that are shown; 0 for all.")] = 20,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
+) -> None:
+    """List what the build of a snapshot could not use: files, records, sentences, facts.
+
+    First the numbers by stage and reason, then the rows with what exactly was wrong. Rows of
+    documents with labels are shown with --access or --everything; where a document is hidden, so
+    is what belongs to no document.
+
+    Examples: kpyramid rejects list --stage ingest; kpyramid rejects list --reason low_confidence
+    """
+    from kpyramid.cli.console import print_rows, shorten
+    from kpyramid.snapshot.snapshot import open_snapshot
+    from kpyramid.storage.contracts import map_column
+
+    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    rows, hidden = _read_rejects(snapshot)
+    sources = map_column(snapshot.table("documents"), "document_id", "source")
+    known = {"stage": {row["stage"] for row in rows}, "reason": {row["reason"] for row in rows}}
+    for name, value in (("stage", stage), ("reason", reason)):
+        if value is not None and value not in known[name]:
+            there = ", ".join(sorted(known[name])) or "none"
+            raise InputError(f"--{name} {value!r}: no reject has it; there are {there}")
+    found = [
+        {**row, "source": sources.get(row["document_id"])}
+        for row in rows
+        if stage in (None, row["stage"]) and reason in (None, row["reason"])
+    ]
+    if document is not None:
+        places = ("document_id", "row_key", "source")
+        found = [row for row in found if document in [row[name] for name in places]]
+    counts = Counter((row["stage"], row["reason"]) for row in found)
+    counted = [
+        {"stage": one[0], "reason": one[1], "rows": number}
+        for one, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+    shown = found[: limit or None]
+
+    def tell() -> None:
+        if counted:
+            print_rows(counted)
+        for row in shown:
+            where = row["source"] or row["row_key"]
+            say(f"{row['stage']}, {row['reason']}: {where}")
+            say(f"    {shorten(row['detail'], _DETAIL_CHARACTERS)}")
+        if len(found) > len(shown):
+            say(f"and {len(found) - len(shown):,} more; --limit 0 shows all")
+        if not found:
+            say(f"Snapshot {snapshot.id}: no such rejects.")
+        if hidden:
+            say(f"{hidden:,} more are hidden: see --access.")
+
+    said = {"snapshot": snapshot.id, "total": len(found), "hidden": hidden, "counts": counted}
+    print_found({**said, "rejects": shown}, tell)
+
+
+def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
+    """The rejects of the documents that are seen, and how many others there are."""
+    from kpyramid.storage.contracts import load_contracts, map_column, read_table
+
+    path = snapshot.folder / "tables" / "rejects.parquet"
+    rows = read_table(path, load_contracts()["rejects"]).to_pylist()
+    if not snapshot.describe_scope():
+        return rows, 0
+    seen = {*snapshot.table("documents")["document_id"].to_pylist()}
+    document_of = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
+    mine = [row for row in rows if (row["document_id"] or document_of.get(row["chunk_id"])) in seen]
+    return mine, len(rows) - len(mine)
+
+
+@command(app)
+def requests(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     settings: SettingsOption = None,
     kind: KindOption = None,
 ) -> None:
-    """Show failed requests by kind: how many, whether they are asked again, and examples.
+    """Show failed requests to a language model by kind: how many, if asked again, examples.
 
-    --json gives all of them whole, with the prompt and the raw reply.
+    --json gives all of them whole, with the prompt and the raw reply, of any document.
     """
     from kpyramid.llm.caller import is_due
 
@@ -75,7 +165,7 @@ def list_(
 def retry(
     keys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY]...", help="Keys from `rejects list`, at least 8 digits."),
+        typer.Argument(metavar="[KEY]...", help="Keys from `rejects requests`, at least 8 digits."),
     ] = None,
     kind: KindOption = None,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -121,7 +211,7 @@ def _find_keys(given: Sequence[str], known: Sequence[str]) -> list[str]:
     if problems:
         named = "\n".join(problems)
         raise InputError(
-            f"nothing was forgotten:\n{named}\n`kpyramid rejects list --json` has the whole keys"
+            f"nothing was forgotten:\n{named}\n`kpyramid rejects requests --json` has whole keys"
         )
     return sorted(set(found))
 

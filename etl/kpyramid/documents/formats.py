@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
 from html.parser import HTMLParser
@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from markdown_it import MarkdownIt
 
+from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
+from kpyramid.documents.corpus import Corpus
+from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
 
@@ -139,6 +142,11 @@ _EMPTY = frozenset(
 """Elements that have no content and need no end tag."""
 _HEAD = frozenset("base link meta noscript script style template title".split())
 """What may stand in a head; text or another tag ends it, for its end tag may be left out."""
+_FURNITURE = frozenset("aside button dialog nav select".split())
+_FURNITURE_OF_PAGES = frozenset("footer header".split())
+"""Furniture too where it is the page's own, not that of an article or of a section."""
+_FURNITURE_ROLES = frozenset("banner complementary contentinfo navigation search".split())
+_CONTENT = frozenset("article blockquote main section".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +160,11 @@ class Page:
 
 
 def read_page(source: str) -> Page:
-    """The visible text: inline tags vanish, blocks become lines, runs of white space one space."""
+    """The visible text: inline tags vanish, blocks become lines, runs of white space one space.
+
+    Of a page that marks its `<main>` part, or its navigation, headers and footers, only the main
+    text; all of it where nothing else is left, or where a tag of such a part is never closed.
+    """
     reader = _PageReader()
     # Behind the last `>` no tag can end; the parser would search for it at every `<` there.
     end = source.rfind(">") + 1
@@ -161,7 +173,7 @@ def read_page(source: str) -> Page:
     reader.handle_data(unescape(source[end:]))
     reader.close_all()
     return Page(
-        "\n".join(reader.lines),
+        "\n".join(reader.choose_lines()),
         _join_words(reader.captions.get("title")),
         _join_words(reader.captions.get("h1")),
         reader.language,
@@ -181,11 +193,13 @@ class _PageReader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.lines: list[str] = []
+        self._lines: list[tuple[str, bool, bool]] = []
         self.captions: dict[str, list[str]] = {}
         self.language: str | None = None
         self._line: list[str] = []
         self._open: list[str] = []
+        self._is_furniture: list[bool] = []
+        self._furniture, self._is_torn = 0, False
         self._count: Counter[str] = Counter()
         self._unread = 0
         self._caption: list[str] | None = None
@@ -203,7 +217,13 @@ class _PageReader(HTMLParser):
             self._end_line()
         if tag in _EMPTY:
             return
+        roles = dict(attrs).get("role") or ""
+        aside = tag in _FURNITURE or roles.lower() in _FURNITURE_ROLES
+        if tag in _FURNITURE_OF_PAGES:
+            aside = not any(self._count[content] for content in _CONTENT)
         self._open.append(tag)
+        self._is_furniture.append(aside)
+        self._furniture += aside
         self._count[tag] += 1
         self._unread += tag in _UNREAD
         if tag in {"title", "h1"} and tag not in self.captions and self._caption is None:
@@ -213,8 +233,10 @@ class _PageReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         # counted, because a search for a tag that is not open would go through all open ones
         if self._count[tag]:
-            while self._close_last() != tag:
-                pass
+            while self._open[-1] != tag:
+                self._is_torn |= self._is_furniture[-1]
+                self._close_last()
+            self._close_last()
 
     def handle_data(self, data: str) -> None:
         if not data.isspace():
@@ -243,9 +265,16 @@ class _PageReader(HTMLParser):
 
     def close_all(self) -> None:
         """Close what the page left open."""
+        self._is_torn |= any(self._is_furniture)
         while self._open:
             self._close_last()
         self._end_line()
+
+    def choose_lines(self) -> list[str]:
+        """The lines of the main text."""
+        kept = [] if self._is_torn else [line for line in self._lines if not line[2]]
+        main = [line for line in kept if line[1]]
+        return [text for text, _, _ in main or kept or self._lines]
 
     def _leave_head(self) -> None:
         if self._open and self._open[-1] == "head":
@@ -258,6 +287,7 @@ class _PageReader(HTMLParser):
         if self._caption is not None and len(self._open) == self._caption_depth:
             self._caption = None
         self._open.pop()
+        self._furniture -= self._is_furniture.pop()
         self._count[tag] -= 1
         self._unread -= tag in _UNREAD
         return tag
@@ -269,10 +299,11 @@ class _PageReader(HTMLParser):
         self._line.clear()
         if self._caption is not None:
             self._caption.append("\n")
+        place = (self._count["main"] > 0, self._furniture > 0)
         if self._count["pre"]:
-            self.lines += filter(None, map(str.strip, text.splitlines()))
+            self._lines += [(line.strip(), *place) for line in text.splitlines() if line.strip()]
         elif words := text.split():
-            self.lines.append(" ".join(words))
+            self._lines.append((" ".join(words), *place))
 
 
 # Records of files: one reader per format.
@@ -282,7 +313,7 @@ _DEEPEST = 100
 _CONTAINERS = {"blockquote_open", "list_item_open"}
 _ACCESS = "access"
 _MOST_SHOWN = 100
-_ONE_DOCUMENT = {".txt", ".md", ".html", ".htm"}
+_ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
 """Formats whose file is one document, so that its size is known before it is parsed."""
 
 
@@ -308,27 +339,120 @@ class Refusal:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Files or records of one ending that were refused for one reason, each with its detail."""
+
+    reason: str
+    ending: str
+    refused: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        named = ", ".join(source for source, _ in self.refused[:_MOST_NAMED])
+        more = f" and {rest} more" if (rest := len(self.refused) - _MOST_NAMED) > 0 else ""
+        reason = self.reason.replace("_", " ")
+        kind = f"{len(self.refused)} {self.ending or 'without ending'}, {reason}"
+        return f"{kind}: {named}{more}. {self.refused[0][1]}"
+
+
+_MOST_NAMED = 3
+
+
+def group_unread(refusals: Iterable[Refusal]) -> list[Unread]:
+    """What was refused by reason and ending, the most frequent first."""
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for one in refusals:
+        kind = one.reason, name_ending(one.source.partition("#")[0])
+        groups.setdefault(kind, []).append((one.source, one.detail))
+    found = [Unread(*kind, tuple(sorted(rows))) for kind, rows in sorted(groups.items())]
+    return sorted(found, key=lambda one: -len(one.refused))
+
+
+def require_readable(corpus: Corpus, *, converts: bool) -> None:
+    """Passes when there is a file that may be read, by its name.
+
+    Raises:
+        InputError: there is none; says of each kind what to do.
+    """
+    refusals = []
+    for path, digest in corpus.files:
+        why = "not readable" if digest is None else None
+        refused = Refusal(path, "unreadable", why) if why else None
+        refused = refused or refuse_format(path, converts=converts)
+        if refused is None:
+            return
+        refusals.append(refused)
+    listed = "\n".join(f"  {kind}" for kind in group_unread(refusals))
+    raise InputError(
+        f"corpus {corpus.root}: none of its {len(refusals)} files can be read, so nothing was "
+        f"built:\n{listed}"
+    )
+
+
 Reader = Callable[[str, bytes, IngestSettings], Iterator[Record | Refusal]]
 
 
+def name_ending(path: str) -> str:
+    """The ending of a file's name, such as `.pdf`, in lower case; empty without one."""
+    name = path.rpartition("/")[2]
+    return "." + name.rpartition(".")[2].lower() if "." in name else ""
+
+
+def refuse_format(path: str, *, converts: bool) -> Refusal | None:
+    """Why a file of that name cannot be read whatever it holds; None where it may be.
+
+    `converts`: whether the library that converts files is installed.
+    """
+    ending = name_ending(path)
+    if ending in CONVERTED:
+        detail = f"{ending} files are read with an extra: {EXTRA}"
+        return None if converts else Refusal(path, "needs_extra", detail)
+    if ending in _READERS:
+        return None
+    known = " ".join(sorted([*_READERS, *CONVERTED]))
+    advice = _ADVICE.get(ending, "convert it, or move it out of the corpus")
+    detail = f"ending {ending or 'none'}: {advice}. Read are {known}"
+    return Refusal(path, "unknown_format", detail)
+
+
+_ADVICE = {
+    **dict.fromkeys(
+        (".zip", ".tar", ".gz", ".tgz", ".zst", ".bz2", ".xz", ".7z"), "unpack it in the corpus"
+    ),
+    **dict.fromkeys((".doc", ".odt", ".rtf"), "save it as .docx"),
+    ".ppt": "save it as .pptx",
+    ".json": "write an object a line and name it .jsonl",
+    **dict.fromkeys((".xls", ".xlsx", ".ods", ".tsv"), "save it as .csv"),
+}
+
+
 def read_records(
-    path: str, data: bytes, settings: IngestSettings, taken: dict[str, int] | None = None
+    path: str,
+    data: bytes,
+    settings: IngestSettings,
+    taken: dict[str, int] | None = None,
+    converted: Converted | None = None,
 ) -> Iterator[Record | Refusal]:
     """The records of one file, the format told by its ending; each has text or is a refusal.
 
     `taken` holds the sources that the corpus has so far; new ones are added, none comes twice.
+    `converted`: what became of a file that is not read as it is.
     """
-    ending = "." + path.rpartition(".")[2].lower() if "." in path else ""
-    reader = _READERS.get(ending)
-    if reader is None:
-        known = " ".join(sorted(_READERS))
-        yield Refusal(path, "unknown_format", f"ending {ending or 'none'}; read are {known}")
+    ending = name_ending(path)
+    refused = refuse_format(path, converts=converted is not None)
+    if refused is not None:
+        yield refused
         return
     taken = {} if taken is None else taken
     try:
         if ending in _ONE_DOCUMENT:
             _check_size(len(data), settings)
-        for record in reader(path, data, settings):
+        records = (
+            _READERS[ending](path, data, settings)
+            if converted is None
+            else _read_converted(path, converted)
+        )
+        for record in records:
             yield _check(replace(record, source=_name_source(record.source, taken)), settings)
     except RefusedError as e:
         yield Refusal(path, e.reason, e.detail)
@@ -374,13 +498,25 @@ def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator
     yield Record(path, page.text, page.heading)
 
 
-def _render_markdown(text: str) -> str:
-    """The HTML of a Markdown text.
+def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
+    if converted.reason is not None:
+        raise RefusedError(converted.reason, converted.detail)
+    text = check_text(converted.text)
+    if not text.strip():
+        raise RefusedError("empty", "no text in it; if it is scanned, recognise its text first")
+    page = read_page(_render_markdown(text, html=False))
+    yield Record(path, page.text, converted.title or page.heading, converted.language)
+
+
+def _render_markdown(text: str, *, html: bool = True) -> str:
+    """The HTML of a Markdown text; `html`: whether tags in it are tags, not words.
 
     Raises:
         RefusedError: `too_deep`; the parser drops what lies below its limit without a word.
     """
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST})
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST, "html": html})
+    if not html:
+        parser.enable("table")
     notes: dict[str, object] = {}
     tokens = parser.parse(text, notes)
     for token in tokens:

@@ -185,7 +185,7 @@ class QueryChild:
             stderr=subprocess.DEVNULL,
             env=list_environment(),
         )
-        self._stop = weakref.finalize(self, _end_process, self._process)
+        self._stop = weakref.finalize(self, end_process, self._process)
         if self._is_over:
             self._process.kill()
         self._ask(self._data, _LOAD_SECONDS)
@@ -197,7 +197,7 @@ class QueryChild:
         try:
             process.stdin.write(json.dumps(message).encode("utf-8") + b"\n")
             process.stdin.flush()
-            reply: Reply = json.loads(_read_line(process.stdout.fileno(), deadline))
+            reply: Reply = json.loads(read_line(process.stdout.fileno(), deadline))
         except TimeoutError as e:
             self.close()
             raise QueryStoppedError(
@@ -222,7 +222,7 @@ class QueryChild:
         return reply["rows"]
 
 
-def _read_line(descriptor: int, deadline: float) -> bytes:
+def read_line(descriptor: int, deadline: float) -> bytes:
     """One line; EOFError when the writer is gone, TimeoutError past the deadline."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLHUP)
@@ -241,7 +241,7 @@ def name_end(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def _end_process(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
@@ -271,6 +272,20 @@ def write_graph(facts: Iterable[StandardFact], schema: Schema) -> str:
 
     label = make_iri(n.LABEL)
     return write_sorted(list_triples())
+
+
+def check_rdf(folder: Path) -> list[str]:
+    """What of a snapshot's RDF files is no RDF, each file with the place in it."""
+    forms = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
+    problems = []
+    for path in sorted((*folder.glob("graph.*"), *(folder / "ontology").glob("*"))):
+        if (form := forms.get(path.suffix)) is not None:
+            try:
+                for _ in ox.parse(path=path, format=form):
+                    pass
+            except (SyntaxError, ValueError, OSError) as e:
+                problems.append(f"{path.relative_to(folder)}: {e}")
+    return problems
 
 
 class OntologyStore:

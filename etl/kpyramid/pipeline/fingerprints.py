@@ -21,6 +21,7 @@ from kpyramid.storage.identity import (
     identify_embedding,
     identify_lexicon,
     identify_parser,
+    is_installed,
     library_version,
 )
 from kpyramid.storage.layout import Warehouse
@@ -166,8 +167,12 @@ def _describe_decisions(stage: Stage, settings: Settings) -> dict[str, JsonValue
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
-    """Python's is one of them: its html.parser, csv and unicodedata shape documents and names."""
-    return {"python": platform.python_version(), **{n: library_version(n) for n in libraries}}
+    """Python's is one of them: its html.parser, csv and unicodedata shape documents and names.
+
+    Null for one of an extra that is missing: what needs it is a reject then.
+    """
+    found = {n: library_version(n) if is_installed(n) else None for n in libraries}
+    return {"python": platform.python_version(), **found}
 
 
 def key_row(fingerprint: str, row: JsonValue) -> str:

@@ -71,7 +71,8 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
     if run.allow_shrink:
         return "pass"
     if rows["documents"] == 0:
-        return f"fail: no document is left; see the rejects of stage ingest. {_MEANT}"
+        advice = "the build says first which files were not read, and why"
+        return f"fail: no document is left; {advice}. {_MEANT}"
     if head is None:
         return "pass"
     tables = read_manifest(run.warehouse.snapshots / head)["tables"]
@@ -178,7 +179,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
         advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects list` says why; {advice}"
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects requests` says why; {advice}"
     )
 
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, list_corpus
+from kpyramid.documents.formats import Unread
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.types import Chunk, Extraction, Titled
@@ -19,6 +20,7 @@ from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.conversion import open_converter
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
 from kpyramid.pipeline.stage import PIPELINE, find_stage
@@ -35,6 +37,7 @@ from kpyramid.pipeline.wiring import (
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import TableFile, find_result, read_result
 
@@ -107,11 +110,23 @@ class Forecast:
     @cached_property
     def documents(self) -> pa.Table:
         """The documents, stored or read from the corpus."""
-        if "documents" in self._files:
-            return self._read("documents")
-        return ingest.run(corpus=self._corpus.read_files(), settings=self._settings.ingest)[
-            "documents"
-        ]
+        return self._read("documents") if "documents" in self._files else self._made["documents"]
+
+    @property
+    def unread(self) -> list[Unread]:
+        """What of the corpus is no document."""
+        stored = "rejects" in self._files
+        return ingest.list_unread(self._read("rejects") if stored else self._made["rejects"])
+
+    @cached_property
+    def _made(self) -> dict[str, pa.Table]:
+        place = (self._warehouse, self._settings, self._workers, Silence())
+        return ingest.run(
+            corpus=self._corpus.read_files(),
+            converter=open_converter(*place, read_only=not self._keep),
+            erased=load_erased(self._warehouse),
+            settings=self._settings.ingest,
+        )
 
     @cached_property
     def chunks(self) -> pa.Table:
@@ -340,9 +355,9 @@ def plan_build(
 
     A stage after the first that has something to compute depends on what that makes: its rows
     are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
-    what is expected; a stage that asks a language model says more under `model`. The cost is
-    null where the model has no price. Nothing is written, unless a build follows that is to
-    `keep` what the rules found on the way.
+    what is expected; a stage that asks a language model says more under `model`, the first one
+    what it cannot read under `unread`. The cost is null where the model has no price. Nothing is
+    written, unless a build follows that is to `keep` what the rules found on the way.
 
     Raises:
         InputError: there is no such corpus.
@@ -359,7 +374,7 @@ def plan_build(
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
-            inputs["corpus"] = listing.fingerprint
+            inputs["corpus"] = load_erased(warehouse).mark(listing.fingerprint)
         key = key_result(fingerprint_stage(stage, settings), inputs)
         result = find_result(warehouse, stage.name, key) if known and stage.writes else None
         if result is not None:
@@ -382,6 +397,7 @@ def plan_build(
         if outlooks:
             row.update(_describe_outlooks(outlooks, settings))
         plan.append(row)
+    plan[0]["unread"] = [asdict(kind) for kind in forecast.unread]
     if all(row["cached"] is not None for row in plan[:-1]):
         plan[-1].update(rows=1, cached=1)
     return plan

@@ -42,6 +42,7 @@ from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import OntologyFiles
+from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit, write_snapshot
@@ -66,9 +67,13 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     that fails keeps the snapshot and leaves the ref where it was; the mark says so.
 
     Raises:
-        ConflictError: the ref is at a later order, or gc took the snapshot away just now.
+        ConflictError: the ref is at a later order, gc took the snapshot away just now, or a
+            document was erased meanwhile.
         IntegrityError: a table or an existing snapshot is damaged.
     """
+    documents = read_result(tables["documents"], load_contracts()["documents"])
+    columns = (documents[name].to_pylist() for name in ("source", "sha256"))
+    load_erased(run.warehouse).require_none(*columns)
     given, judges = tables["instances"], hash_judges(run.settings, locate_files(run.settings))
     settled = _settle(run, tables, judges)
     tables, texts = settled.tables, settled.texts

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
+from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.corpus import list_corpus
+from kpyramid.documents.formats import require_readable
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
@@ -25,6 +27,7 @@ from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import RUNS, Ports
 from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.identity import is_installed
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
 from kpyramid.storage.writing import clean_staging
@@ -95,7 +98,9 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     with _open_ports(run, stage, workers, progress) as ports:
         if "corpus" in stage.ports:
             corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
-            inputs["corpus"] = details["corpus"] = corpus.fingerprint
+            if not run.allow_shrink:
+                require_readable(corpus, converts=is_installed(CONVERTER))
+            inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
         key = key_result(fingerprint_stage(stage, run.settings), inputs)
         result = find_result(run.warehouse, stage.name, key)

@@ -24,6 +24,7 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
+    Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
         "extractor", 11, section="extract", resource="parser", libraries=("py3langid", "spacy")
@@ -45,12 +46,12 @@ class Stage:
 
     `version` goes up whenever the stage's code changes what it makes; it is part of every key.
     `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
-    `ports`: what else `run` is given: `corpus`, `settings` (the stage's section), `schema` (the
-        seed ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
-        examples taught, None without any), `decisions` (of a person on proposals),
-        `min_confidence` (that of section publish, below which a fact is a reject), one of
-        `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
-        f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
+    `ports`: what else `run` is given: `corpus`, `erased` (what is left out of it), `settings` (the
+        stage's section), `schema` (the seed ontology), `shapes` (what its shapes demand of single
+        values), `reader` (of what its examples taught, None without any), `decisions` (of a person
+        on proposals), `min_confidence` (that of section publish, below which a fact is a reject),
+        one of `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par,
+        f_ent, f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
@@ -69,11 +70,11 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=1,
+        version=2,
         reads=(),
         writes=("documents", "rejects"),
-        ports=("corpus", "settings"),
-        libraries=("markdown-it-py",),
+        ports=("corpus", "converter", "erased", "settings"),
+        libraries=("kreuzberg", "markdown-it-py"),
     ),
     Stage(
         "chunk",

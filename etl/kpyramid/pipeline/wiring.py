@@ -12,6 +12,7 @@ from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
 from kpyramid.condensation.statements import Summariser
+from kpyramid.documents.conversion import Convert
 from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
@@ -31,6 +32,7 @@ from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress
+from kpyramid.pipeline.conversion import open_converter
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage, find_function
@@ -46,6 +48,7 @@ from kpyramid.pipeline.workers import (
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
+from kpyramid.storage.erasure import Erased, load_erased
 from kpyramid.storage.layout import Warehouse
 
 _EXTRACTION = TypeAdapter(Extraction)
@@ -187,6 +190,16 @@ class Ports:
         return self.settings.publish.min_confidence
 
     @cached_property
+    def converter(self) -> Convert | None:
+        """Converts files that are not text; None without the extra for it."""
+        return open_converter(*self._place, read_only=self._read_only)
+
+    @cached_property
+    def erased(self) -> Erased:
+        """What no build takes in any more."""
+        return load_erased(self._warehouse)
+
+    @cached_property
     def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
@@ -312,7 +325,12 @@ Tables = Mapping[str, pa.Table]
 def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import ingest
 
-    return ingest.run(corpus=ports.corpus, settings=ports.settings.ingest)
+    return ingest.run(
+        corpus=ports.corpus,
+        converter=ports.converter,
+        erased=ports.erased,
+        settings=ports.settings.ingest,
+    )
 
 
 def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:

@@ -122,7 +122,7 @@ def _identify_onnx(model: str) -> Identity:
 
 def _identify_instructor(model: str) -> Identity:
     """All files of the folder but what is hidden, such as a download's notes, and Markdown."""
-    missing = [n for n in INSTRUCTOR_LIBRARIES if not _is_installed(n)]
+    missing = [n for n in INSTRUCTOR_LIBRARIES if not is_installed(n)]
     if missing:
         raise SettingsError(
             f"embed.provider 'instructor': {', '.join(missing)} is not installed; "
@@ -162,7 +162,7 @@ def _name_folder(model: str) -> str:
     return Path(model).absolute().name or model
 
 
-def _is_installed(distribution: str) -> bool:
+def is_installed(distribution: str) -> bool:
     try:
         importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

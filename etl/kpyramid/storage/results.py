@@ -32,20 +32,34 @@ _SCHEMA = pa.schema(
 )
 
 
+FORMER = "rows.former"
+"""Where the row cache lies while a document is erased."""
+
+
 class RowCache:
     """Payloads by key, for one function with one fingerprint (all ingredients but the row)."""
 
     def __init__(self, warehouse: Warehouse, function: str, fingerprint: str) -> None:
-        self.folder: Path = warehouse.cache / "rows" / function / fingerprint[:ID_DIGITS]
+        place = Path(function, fingerprint[:ID_DIGITS])
+        self.folder: Path = warehouse.cache / "rows" / place
+        self._former = warehouse.cache / FORMER / place
         self._segments: dict[Path, pa.Array] = {}
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
         """The payloads that are stored for some of these keys."""
+        found = self._search(self.folder, keys)
+        if self._former.is_dir():  # a document is being erased: what is used is kept
+            former = self._search(self._former, set(keys) - found.keys())
+            self.store(former)
+            found |= former
+        return found
+
+    def _search(self, folder: Path, keys: Collection[str]) -> dict[str, bytes]:
         if not keys:
             return {}
         wanted = pa.array(sorted(set(keys)), pa.string())
         found: dict[str, bytes] = {}
-        for path in sorted(self.folder.glob("*.parquet")):
+        for path in sorted(folder.glob("*.parquet")):
             if (
                 path in self._segments
                 and not pc.any(pc.is_in(self._segments[path], wanted)).as_py()

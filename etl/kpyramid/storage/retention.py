@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
@@ -31,6 +33,11 @@ from kpyramid.storage.writing import clean_staging, sync_folder
 KINDS = ("snapshots", "runs", "results", "rows")
 """What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
 
+_RESULTS = timedelta(days=2)
+"""Results of runs that no ref is at are made again from the caches of rows; they would double what
+each night keeps."""
+_AT_ONCE = 8
+"""Folders deleted side by side: a disk that is busy keeps each waiting."""
 _UNFINISHED = timedelta(days=7)
 """A run that has not ended may still go on; that takes no longer, whatever age is asked for."""
 
@@ -99,10 +106,8 @@ def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> C
             return Collected(tuple(chosen), tuple(old), held)
         clean_staging(warehouse)
         _restore(warehouse, needed)  # what a call that was killed left there
-        for item in old:
-            _delete(trash, item)
-        for item in chosen:
-            _rename(root / item.path, trash / item.path)
+        _delete(trash, old)
+        _move({root / item.path: trash / item.path for item in chosen})
         _restore(warehouse, _find_needed(warehouse, policy, list_held(warehouse)))
         gone = tuple(item for item in chosen if not (root / item.path).exists())
         return Collected(gone, tuple(old), held)
@@ -123,14 +128,16 @@ def _list_items(root: Path) -> Iterator[Item]:
     for kind, pattern in zip(KINDS, places, strict=True):
         for path in sorted(root.glob(pattern)):
             if path.is_dir() and not path.is_symlink():
-                yield Item(kind, path.relative_to(root).as_posix(), _measure(path))
+                yield Item(kind, path.relative_to(root).as_posix(), measure(path))
 
 
-def _measure(folder: Path) -> int:
+def measure(folder: Path) -> int:
+    """The bytes of all files below a folder; of one that has several names, this one's share."""
     total = 0
     for path in folder.rglob("*"):
         try:
-            total += path.lstat().st_size
+            status = path.lstat()
+            total += status.st_size // (1 if stat.S_ISDIR(status.st_mode) else status.st_nlink)
         except FileNotFoundError:  # a file of a build that goes on
             continue
     return total
@@ -141,7 +148,10 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     runs = list_runs(warehouse)
     snapshots = {*held.values(), *_keep_snapshots(warehouse, policy, runs)}
     named = _keep_runs(warehouse, policy, runs, snapshots)
-    marks = _read_marks(warehouse, named)
+    heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
+    under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
+    marks = _read_marks(warehouse, named & (heads | under_way))
+    results = replace(policy, older_than=min(policy.older_than, _RESULTS))
     rows = policy.find_rows(sorted(named))
     known = {folder.name for folder in list_folders(warehouse)}
     recorded = {str(run["run"]) for run in runs}
@@ -154,7 +164,7 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "runs":
             return name in named or (is_there and name not in recorded)
         if item.kind == "results":
-            return f"{parent}/{name}" in marks or _is_fresh(place / MARKER, policy)
+            return f"{parent}/{name}" in marks or _is_fresh(place / MARKER, results)
         live = rows is None or f"{parent}/{name}" in rows
         return live or any(_is_fresh(path, policy) for path in (place, *place.glob("*")))
 
@@ -241,6 +251,15 @@ def _parse(time: str, policy: Policy) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
+def _move(targets: Mapping[Path, Path]) -> None:
+    """Moves folders, and has the disk know when all are: a crash leaves each here or there."""
+    for source, target in targets.items():
+        _rename(source, target)
+    for folder in {path.parent for pair in targets.items() for path in pair}:
+        if folder.is_dir():
+            sync_folder(folder)
+
+
 def _rename(source: Path, target: Path) -> None:
     """Moves a folder; where there is one already, or none to move, nothing happens."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -251,23 +270,19 @@ def _rename(source: Path, target: Path) -> None:
     except OSError:
         if not target.exists():
             raise
-        return
-    sync_folder(target.parent)
-    sync_folder(source.parent)
 
 
 def _restore(warehouse: Warehouse, needed: _Needed) -> None:
     """Puts back what is needed of what lies in the trash."""
     trash = warehouse.trash
-    for item in list(_list_items(trash)):
-        if needed(trash, item):
-            _rename(trash / item.path, warehouse.root / item.path)
+    back = [item.path for item in _list_items(trash) if needed(trash, item)]
+    _move({trash / path: warehouse.root / path for path in back})
 
 
-def _delete(trash: Path, item: Item) -> None:
+def _delete(trash: Path, items: Sequence[Item]) -> None:
     """Deletes from the trash; what is half deleted lies where nobody takes it for whole."""
     gone = trash / "deleted"
     gone.mkdir(parents=True, exist_ok=True)
-    _rename(trash / item.path, gone / uuid.uuid4().hex)
-    for folder in gone.iterdir():
-        shutil.rmtree(folder, ignore_errors=True)
+    _move({trash / item.path: gone / uuid.uuid4().hex for item in items})
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        list(pool.map(lambda folder: shutil.rmtree(folder, ignore_errors=True), gone.iterdir()))

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from kpyramid.storage.layout import Warehouse
 
-_COPY_BYTES = 2**22
-
 
 def write_durably(path: Path, data: bytes) -> None:
     """Puts bytes at `path` at once: readers see the old file or the new one, also after a crash."""
@@ -26,14 +24,18 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_and_sync(path: Path, data: bytes | Path) -> None:
-    """Writes a file, of some bytes or as another file has them, and waits until the disk has it."""
-    with path.open("wb") as file:
-        if isinstance(data, Path):
-            with data.open("rb") as source:
-                shutil.copyfileobj(source, file, _COPY_BYTES)
-        else:
-            file.write(data)
-        file.flush()
+    """Writes a file, of some bytes or as another file is, and waits until the disk has it.
+
+    Another file is linked where the file system can: what is stored is never written to again.
+    """
+    if isinstance(data, Path):
+        try:
+            os.link(data, path)
+        except OSError:  # another file system, or one without links
+            shutil.copyfile(data, path)
+    else:
+        path.write_bytes(data)
+    with path.open("rb") as file:
         os.fsync(file.fileno())
 
 

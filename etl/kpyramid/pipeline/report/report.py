@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +19,7 @@ from kpyramid.pipeline.report.figures import describe_figure, draw_figure, read_
 from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
 from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
 from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
@@ -106,6 +107,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "head": head.snapshot if head else None,
         "corpus": str(run.corpus),
         "rows": dict(publish.rows),
+        "unread": [asdict(kind) for kind in list_unread(rejects)],
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
         "examples": _pick_examples(rejects),
         "withdrawn": _list_withdrawn(rejects),

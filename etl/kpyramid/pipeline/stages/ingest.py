@@ -1,38 +1,89 @@
 """Ingest: files of the corpus become documents."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kpyramid.documents.conversion import CONVERTED, Convert
 from kpyramid.documents.corpus import SourceFile
-from kpyramid.documents.formats import Record, Refusal, read_records
+from kpyramid.documents.formats import (
+    Record,
+    Refusal,
+    Unread,
+    group_unread,
+    name_ending,
+    read_records,
+)
 from kpyramid.keys import content_id, hash_bytes
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.settings import IngestSettings
+from kpyramid.storage.erasure import Erased
+
+_ERASED = "it was erased: remove it from the corpus"
+_MOST_FILES, _MOST_BYTES = 256, 2**26
+"""Of files that are held while they are converted side by side."""
 
 
-def run(*, corpus: Iterable[SourceFile], settings: IngestSettings) -> dict[str, pa.Table]:
-    """`documents`, one row per record, and `rejects`, one per file or record refused."""
+def run(
+    *,
+    corpus: Iterable[SourceFile],
+    converter: Convert | None,
+    erased: Erased,
+    settings: IngestSettings,
+) -> dict[str, pa.Table]:
+    """`documents`, one row per record, and `rejects`, one per file or record refused.
+
+    Without a `converter`, files that have to be converted are refused.
+    """
     documents: list[Row] = []
     rejects: list[Row] = []
     taken: dict[str, int] = {}
-    for file in corpus:
-        if file.problem is not None:
-            rejects.append(make_reject("ingest", "unreadable", file.path, file.problem))
-            continue
-        records = 0
-        for record in read_records(file.path, file.data, settings, taken):
-            records += 1
-            if isinstance(record, Refusal):
-                rejects.append(make_reject("ingest", record.reason, record.source, record.detail))
-            else:
-                documents.append(_make_document(record, settings))
-        if records == 0:
-            rejects.append(make_reject("ingest", "empty", file.path, "no record in it"))
+    for files in _group(corpus):
+        packed = [file for file in files if name_ending(file.path) in CONVERTED]
+        converted = converter(packed, settings.max_document_bytes) if converter and packed else {}
+        for file in files:
+            if file.problem is not None:
+                rejects.append(make_reject("ingest", "unreadable", file.path, file.problem))
+                continue
+            records = 0
+            given = (file.path, file.data, settings, taken, converted.get(file.path))
+            for record in read_records(*given):
+                records += 1
+                if isinstance(record, Refusal):
+                    refused = (record.reason, record.source, record.detail)
+                    rejects.append(make_reject("ingest", *refused))
+                    continue
+                document = _make_document(record, settings)
+                if erased.holds(record.source, str(document["sha256"])):
+                    key = str(document["document_id"])  # a source may be a name as well
+                    rejects.append(make_reject("ingest", "erased", key, _ERASED))
+                else:
+                    documents.append(document)
+            if records == 0:
+                rejects.append(make_reject("ingest", "empty", file.path, "no record in it"))
     return {
         "documents": build_table("documents", documents),
         "rejects": build_rejects(rejects),
     }
+
+
+def list_unread(rejects: pa.Table) -> list[Unread]:
+    """What of the corpus is no document, of the rejects of a run."""
+    own = rejects.filter(pc.equal(rejects["stage"], "ingest"))
+    columns = (own[name].to_pylist() for name in ("row_key", "reason", "detail"))
+    return group_unread(Refusal(*row) for row in zip(*columns, strict=True))
+
+
+def _group(corpus: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
+    """The files in their order, some at a time."""
+    held: list[SourceFile] = []
+    for file in corpus:
+        held.append(file)
+        if len(held) == _MOST_FILES or sum(len(one.data) for one in held) > _MOST_BYTES:
+            yield held
+            held = []
+    yield held
 
 
 def _make_document(record: Record, settings: IngestSettings) -> Row:

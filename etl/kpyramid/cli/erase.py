@@ -1,0 +1,98 @@
+"""`kpyramid erase`: a document leaves every snapshot, cache and report."""
+
+from typing import Annotated
+
+import typer
+
+from kpyramid.cli.options import (
+    DEFAULT_WAREHOUSE,
+    WORKERS,
+    QuietOption,
+    SettingsOption,
+    WarehouseOption,
+    WorkersOption,
+    count_things,
+    name_first,
+    print_found,
+)
+
+_MOST_NAMED = 10
+
+
+def erase(
+    document: Annotated[
+        str, typer.Option(help="Its id: column document_id of the table `documents`.")
+    ],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, say what would go. There is no undo.")
+    ] = False,
+    workers: WorkersOption = WORKERS,
+    quiet: QuietOption = False,
+) -> None:
+    """Erase a document from a warehouse: snapshots, caches, model replies, reports, rejects.
+
+    What has its source or its text counts as the document. Later builds leave it out, whatever the
+    corpus holds. Each ref that is at a snapshot with it is built again without it, as its last run
+    was; tags of such snapshots, and the snapshots, go. Results and replies stay as far as a run
+    without the document rests on them. Run it while no build is at work; after an error, run it
+    again.
+
+    Example: kpyramid erase --document doc-0b1f0a3d2c4e5f60718a --yes
+    """
+    from kpyramid.cli import console
+    from kpyramid.pipeline import erasure
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
+
+    place, loaded = open_warehouse(warehouse), load_settings(settings)
+    if yes:
+        with console.show_progress(quiet=quiet) as progress:
+            done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
+        found = done.found
+    else:
+        found, done = erasure.find_document(place, document), None
+    said = {
+        "document": document,
+        "erased": yes,
+        "documents": [{"document_id": row[0], "source": row[1]} for row in found.documents],
+        "snapshots": list(found.snapshots),
+        "refs": done.successors if done else list(found.refs),
+        "tags": list(found.tags),
+        "runs": list(found.runs),
+        "bytes": found.bytes,
+        "replies": done.replies if done else None,
+        "replies_of_unknown_documents": done.unnamed if done else None,
+        "not_reached": _NOT_REACHED,
+    }
+    went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
+    sources = [f"{row[0]}  {row[1]}" for row in found.documents]
+    lines = [
+        f"{count_things(len(sources), 'document')} with its source or text:",
+        *name_first(sources, _MOST_NAMED),
+        f"{went}: {count_things(len(found.snapshots), 'snapshot')}, "
+        f"{count_things(len(found.runs), 'run')}, {found.bytes:,} bytes with stored results.",
+        *name_first(found.snapshots, _MOST_NAMED),
+        *(f"Tag {name} {'is gone' if yes else 'would go'}." for name in found.tags),
+    ]
+    if done is None:
+        lines += [f"Ref {ref} {is_built} without it." for ref in found.refs]
+        if not found.refs:
+            lines.append("No ref has it, so none is built: the row caches go, which costs time.")
+        lines.append("Nothing was done; --yes does it, and there is no undo.")
+    else:
+        lines += [f"Ref {ref} {is_built}: {new}." for ref, new in done.successors.items()]
+        lines.append(f"Replies of models gone: {done.replies}.")
+        if done.unnamed:
+            lines.append(f"Replies of unknown documents, kept: {done.unnamed}.")
+        lines.append("What is left was verified. Remove the document from the corpus as well.")
+    lines += ["Not reached, look there yourself:", *(f"  {place}" for place in _NOT_REACHED)]
+    print_found(said, lines)
+
+
+_NOT_REACHED = [
+    "copies and exports of these snapshots that were handed out, and backups",
+    "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
+    "what a model's provider keeps of requests",
+]

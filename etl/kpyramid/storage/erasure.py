@@ -1,0 +1,85 @@
+"""Documents that were erased: what later builds leave out, for ever."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kpyramid.errors import ConflictError, IntegrityError
+from kpyramid.keys import JsonValue, content_id
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.writing import write_durably
+
+# A tombstone holds hashes only: the name of a file may be a person's, as its text may.
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What no build takes in: sources, by their hash, and texts, by the sha256 of each."""
+
+    sources: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
+
+    def holds(self, source: str, sha256: str) -> bool:
+        """Whether a document of that source, or with that text, was erased."""
+        return sha256 in self.texts or hash_source(source) in self.sources
+
+    def require_none(self, sources: Sequence[str], texts: Sequence[str]) -> None:
+        """Passes when no such document was erased since a run read the corpus.
+
+        Raises:
+            ConflictError: one was.
+        """
+        if any(map(self.holds, sources, texts)):
+            raise ConflictError(
+                "a document was erased since this run read the corpus, and is in its tables: "
+                "nothing was published. Build again as a new run, then `kpyramid erase` it again, "
+                "for what this run stored"
+            )
+
+    def mark(self, corpus: str) -> str:
+        """The fingerprint of a corpus without what was erased."""
+        if not self.texts:
+            return corpus
+        listed: list[JsonValue] = [*sorted(self.sources), *sorted(self.texts)]
+        return content_id("corpus", corpus, listed)
+
+
+def hash_source(source: str) -> str:
+    """What a tombstone keeps of a source."""
+    return content_id("source", source)
+
+
+def load_erased(warehouse: Warehouse) -> Erased:
+    """The tombstones of a warehouse.
+
+    Raises:
+        IntegrityError: one cannot be read; a build would take in what it stands for.
+    """
+    rows = []
+    for path in sorted(_locate(warehouse).glob("*.json")):
+        try:
+            row = json.loads(path.read_bytes())
+            rows.append((str(row["source"]), str(row["text"])))
+        except (OSError, ValueError, KeyError, TypeError) as e:
+            raise IntegrityError(
+                f"tombstone {path} cannot be read ({e!r}), so what was erased could come back and "
+                "nothing was built; restore it, or erase the document again"
+            ) from e
+    return Erased(frozenset(row[0] for row in rows), frozenset(row[1] for row in rows))
+
+
+def keep_tombstone(warehouse: Warehouse, document_id: str, source: str, sha256: str) -> None:
+    """Has every later build leave out a source and a text."""
+    row = {"document_id": document_id, "source": hash_source(source), "text": sha256}
+    path = _locate(warehouse) / f"{document_id}.json"
+    write_durably(path, json.dumps(row, indent=1).encode())
+
+
+def has_tombstone(warehouse: Warehouse, document_id: str) -> bool:
+    """Whether the erasure of a document was begun."""
+    return (_locate(warehouse) / f"{document_id}.json").is_file()
+
+
+def _locate(warehouse: Warehouse) -> Path:
+    return warehouse.root / "erased"

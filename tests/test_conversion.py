@@ -1,0 +1,208 @@
+"""Files that are not text are converted, or refused by name; a folder of unread files at once."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.documents.corpus import list_corpus
+from kpyramid.documents.formats import read_page
+from kpyramid.pipeline import runner, workers
+from kpyramid.pipeline.cache import Silence
+from kpyramid.pipeline.conversion import Converter, open_converter
+from kpyramid.pipeline.stages import ingest
+from kpyramid.settings import Settings
+from kpyramid.storage.erasure import Erased
+from kpyramid.storage.layout import Warehouse
+from tests.corpora import use_quick_models
+from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
+
+LINES = (
+    "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
+    "twenty years old, and founded a school of chemistry there with the",
+    "help of her brother Olav, who was a painter.",
+)
+WRITTEN = {
+    "a.pdf": make_pdf(LINES, ["The second page ends here."], title="On Ida"),
+    "b.docx": make_docx("Ida Berg was born in Lund.", "Ann Lee is CEO of Orm."),
+    "c.pptx": make_pptx(["Results", "Ida Berg leads Orm."], ["Thanks to Ann."]),
+    "d.epub": make_epub("The book", "Ida Berg was born in Lund.", "Olav lived in <b>Oslo</b>."),
+    "e.rst": b"Lund\n====\n\nIda *Berg* was born in\nLund.\n\n.. include:: /etc/passwd\n",
+}
+HARMFUL = {
+    "bomb.docx": make_docx("A" * (120 << 20)),
+    "entities.docx": make_docx(
+        "&b9;",
+        prolog='<!DOCTYPE l [<!ENTITY b0 "ha">'
+        + "".join(f'<!ENTITY b{n} "{f"&b{n - 1};" * 10}">' for n in range(1, 10))
+        + "]>",
+    ),
+    "outside.docx": make_docx(
+        "&x;", prolog='<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+    ),
+    "cut.pdf": WRITTEN["a.pdf"][:200],
+    "empty.pdf": b"",
+    "page.docx": b"<html>no package</html>",
+    "other.epub": pack({"mimetype": "text/plain"}),
+    "scanned.pdf": make_pdf([]),
+}
+
+
+def ingest_files(
+    folder: Path, files: Mapping[str, bytes], **settings: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Documents by source, and rejects by row key."""
+    corpus = folder / "corpus"
+    for name, data in files.items():
+        (corpus / name).parent.mkdir(parents=True, exist_ok=True)
+        (corpus / name).write_bytes(data)
+    chosen = Settings(**settings)
+    made = ingest.run(
+        corpus=list_corpus(corpus).read_files(),
+        converter=open_converter(Warehouse(folder / "w"), chosen, 2, Silence()),
+        erased=Erased(),
+        settings=chosen.ingest,
+    )
+    documents = {row["source"]: row for row in made["documents"].to_pylist()}
+    return documents, {row["row_key"]: row for row in made["rejects"].to_pylist()}
+
+
+def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
+    documents, rejects = ingest_files(tmp_path, WRITTEN)
+
+    assert not rejects
+    lines = {name: row["text"].split("\n") for name, row in documents.items()}
+    assert lines == {
+        "a.pdf": [" ".join(LINES), "The second page ends here."],
+        "b.docx": ["Ida Berg was born in Lund.", "Ann Lee is CEO of Orm."],
+        "c.pptx": ["Results", "Ida Berg leads Orm.", "Thanks to Ann."],
+        "d.epub": ["Ida Berg was born in Lund.", "Olav lived in Oslo."],
+        "e.rst": ["Lund", "Ida Berg was born in Lund."],
+    }
+    titles = {name: documents[name]["title"] for name in ("a.pdf", "d.epub", "e.rst")}
+    assert titles == {"a.pdf": "On Ida", "d.epub": "The book", "e.rst": "Lund"}
+
+
+def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ingest_files(tmp_path, WRITTEN)
+    monkeypatch.setattr(workers, "Converter", None)
+
+    again = ingest_files(tmp_path, {"copy/of.pdf": WRITTEN["a.pdf"]})
+
+    assert again[0].pop("copy/of.pdf")["text"] == first[0]["a.pdf"]["text"]
+    assert again == first
+
+
+def test_what_harms_or_is_broken_is_a_reject_and_the_rest_is_read(tmp_path: Path) -> None:
+    documents, rejects = ingest_files(tmp_path, {**HARMFUL, "z.pdf": WRITTEN["a.pdf"]})
+
+    assert set(documents) == {"z.pdf"}
+    reasons = {name: row["reason"] for name, row in rejects.items()}
+    assert reasons.keys() == HARMFUL.keys()
+    assert set(reasons.values()) == {"unconvertible", "empty"}
+    assert "limit" in rejects["bomb.docx"]["detail"]
+    assert "recognise its text" in rejects["scanned.pdf"]["detail"]
+    assert "root:" not in str(rejects)
+
+
+def test_a_file_above_the_limit_is_not_converted(tmp_path: Path) -> None:
+    _, rejects = ingest_files(
+        tmp_path, {"a.pdf": WRITTEN["a.pdf"]}, ingest={"max_document_bytes": 100}
+    )
+
+    assert rejects["a.pdf"]["reason"] == "too_large"
+
+
+def test_a_conversion_that_hangs_or_dies_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = (".pdf", WRITTEN["a.pdf"])
+
+    (slow,) = Converter(1, seconds=0.001).convert_all([file])
+    monkeypatch.setattr(workers, "_MOST_MEMORY", 2**26)
+    died = [*Converter(1).convert_all([file, file])]
+
+    assert slow.reason == "too_slow"
+    assert [one.reason for one in died] == ["killed", "killed"]
+
+
+PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header>
+<nav><ul><li>Home<li>About</ul></nav>{}<aside>Related</aside>
+<div role=navigation>More</div><footer>Imprint</footer></body></html>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<p>Ida lives in Lund.</p>", "Ida lives in Lund."),
+        (
+            "<div>Share</div><main><article><header><h2>Ida</h2></header><p>She lives.</p>"
+            "<footer>By Ann</footer></article></main>",
+            "Ida\nShe lives.\nBy Ann",
+        ),
+        ("", "Site\nHome\nAbout\nRelated\nMore\nImprint"),
+        ("<nav><div>Open</div>", "Site\nHome\nAbout\nOpen\nRelated\nMore\nImprint"),
+    ],
+)
+def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
+    assert read_page(PAGE.format(body)).text == text
+
+
+def invoke(*words: object) -> Any:
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+@pytest.fixture
+def _without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (workers, runner):
+        monkeypatch.setattr(module, "is_installed", lambda name: False)
+
+
+@pytest.mark.usefixtures("_without_extra")
+def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(5):
+        (corpus / f"{number}.pdf").write_bytes(b"%PDF")
+    (corpus / "b.doc").write_bytes(b"x")
+
+    done = invoke("build", corpus, "--warehouse", tmp_path / "w")
+
+    assert done.exit_code == 3
+    assert "none of its 6 files can be read" in done.stderr
+    assert "5 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 2 more." in done.stderr
+    assert "pip install 'kpyramid[files]'" in done.stderr
+    assert "save it as .docx" in done.stderr
+    assert not [*(tmp_path / "w").glob("cache/results/*")]
+
+
+@pytest.mark.usefixtures("_without_extra")
+def test_plan_build_and_report_name_what_was_not_read_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("Ida Berg was born in Lund.")
+    (corpus / "l.jsonl").write_text('{"text": "Ann Lee lives in Oslo."}\nno\n')
+    for number in range(4):
+        (corpus / f"{number}.pdf").write_bytes(b"%PDF")
+    place = ("--warehouse", tmp_path / "w")
+
+    planned = invoke("plan", corpus, *place)
+    built = invoke("build", corpus, *place)
+    again = json.loads(invoke("plan", corpus, *place, "--json").stdout)
+
+    for done in (planned, built):
+        first = done.stdout.splitlines()[:3]
+        assert first[0] == "Not read:"
+        assert first[1].startswith("  4 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 1 more.")
+        assert first[2].startswith("  1 .jsonl, bad json: l.jsonl#line2. line 2:")
+    (report,) = (tmp_path / "w" / "runs").glob("*/report.json")
+    said = json.loads(report.read_bytes())["unread"]
+    assert [len(kind["refused"]) for kind in said] == [4, 1]
+    assert again["stages"][0]["unread"] == said
+    page = report.with_suffix(".html").read_text()
+    assert page.index("3.pdf") < page.index("Gates")

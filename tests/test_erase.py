@@ -1,0 +1,203 @@
+"""An erased document is nowhere in the warehouse, never comes back, and the rest stays."""
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid import hold_snapshot
+from kpyramid.cli.app import app
+from kpyramid.llm.cache import FolderStore, ReplyCache, ReplyEntry
+from kpyramid.pipeline import erasure
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.publication import promote, tag
+from kpyramid.storage.refs import read_head
+from tests.corpora import build_corpus, use_quick_models, write_corpus
+
+TEXTS = {
+    "ada.txt": "Ada Lovelace was born in London. She wrote notes on the engine.",
+    "zorn.txt": "Zorbina Quillfeather was born in Oslo. Zorbina Quillfeather founded Orm Ltd. "
+    "Ada Lovelace met Zorbina Quillfeather, and perhaps she did not.",
+    "mill.txt": "John Harlow works for the Harlow Brewing Company.",
+}
+PLANTED = b"Quillfeather"
+
+
+def read_all(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, and what is packed in it: pages of Parquet are compressed."""
+    data = path.read_bytes()
+    yield data
+    if path.suffix == ".parquet":
+        yield str(pq.read_table(io.BytesIO(data)).to_pylist()).encode()
+    if path.suffix == ".gz":
+        yield gzip.decompress(data)
+
+
+def find_planted(root: Path) -> list[str]:
+    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    planted = PLANTED.lower()
+    return [
+        path.relative_to(root).as_posix()
+        for path in files
+        if planted in path.name.encode().lower()
+        or any(planted in data.lower() for data in read_all(path))
+    ]
+
+
+def run_erase(warehouse: Warehouse, document: str, *options: str) -> Any:
+    words = ["erase", "--document", document, "--warehouse", str(warehouse.root), *options]
+    return CliRunner().invoke(app, words)
+
+
+def find_id(warehouse: Warehouse, snapshot: str, source: str = "zorn.txt") -> str:
+    rows = Snapshot(warehouse.snapshots / snapshot).table("documents").to_pylist()
+    return next(str(row["document_id"]) for row in rows if row["source"] == source)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Warehouse, str]:
+    """A corpus, a warehouse in which it was built twice, and the document's id."""
+    use_quick_models(monkeypatch)
+    corpus, warehouse = write_corpus(tmp_path / "corpus", TEXTS), Warehouse(tmp_path / "w")
+    first = build_corpus(corpus, warehouse, order="2026-01-01").snapshot
+    (corpus / "path.txt").write_text("Leon Batt praised Mary Stone.")
+    build_corpus(corpus, warehouse, order="2026-01-02")
+    return corpus, warehouse, find_id(warehouse, first)
+
+
+def test_an_erased_document_is_nowhere_and_stays_away(
+    place: tuple[Path, Warehouse, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, warehouse, document = place
+    head = read_head(warehouse, "main")
+    assert head is not None
+    tag(warehouse, "release", head.snapshot, at="2026-01-02T00:00:00")
+    promote(warehouse, "live", head.snapshot, at="2026-01-02T00:00:00")
+    (corpus / "zorn.txt").rename(corpus / "kept.txt")
+    before = find_planted(warehouse.root)
+    kinds = {path.split("/")[0] for path in before}
+    assert kinds >= {"snapshots", "cache", "runs"}
+
+    planned = run_erase(warehouse, document)
+    assert (planned.exit_code, find_planted(warehouse.root)) == (0, before)
+    assert "Would go: 2 snapshots, 2 runs" in planned.stdout
+    assert "Ref main would be built again" in planned.stdout
+
+    done = run_erase(warehouse, document, "--yes", "--json")
+
+    assert done.exit_code == 0, done.output
+    assert find_planted(warehouse.root) == []
+    said = json.loads(done.stdout)
+    after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}
+    assert after["release"] is None
+    assert said["tags"] == ["release"]
+    assert {h.snapshot for h in after.values() if h} == set(said["refs"].values())
+    assert after["main"] is not None and after["main"].order == "2026-01-02"
+    rows = Snapshot(warehouse.snapshots / after["main"].snapshot)
+    assert {row["source"] for row in rows.table("documents").to_pylist()} == {
+        *("ada.txt", "mill.txt", "path.txt")
+    }
+    refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
+    assert [row["row_key"] for row in refused] != []
+    verified = ["verify", "--deep", "--warehouse", str(warehouse.root)]
+    assert CliRunner().invoke(app, verified).exit_code == 0
+
+    (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
+    shutil.rmtree(warehouse.cache / "results")
+    again = build_corpus(corpus, warehouse, order="2026-01-03")
+    assert find_planted(warehouse.root) == []
+    assert again.marks[0].rejects == {"erased": 2}
+    assert [mark.recomputed for mark in again.marks[1:3]] == [0, 0], "of the rest the caches stay"
+
+
+@pytest.mark.slow
+def test_what_only_an_old_snapshot_has_goes_without_a_build(
+    place: tuple[Path, Warehouse, str],
+) -> None:
+    corpus, warehouse, document = place
+    (corpus / "zorn.txt").unlink()
+    head = build_corpus(corpus, warehouse, order="2026-01-03", allow_shrink=True).snapshot
+
+    done = run_erase(warehouse, document, "--yes")
+
+    assert done.exit_code == 0, done.output
+    assert find_planted(warehouse.root) == []
+    assert [path.name for path in warehouse.snapshots.iterdir()] == [head]
+
+
+@pytest.mark.slow
+def test_an_erasure_that_died_goes_on(
+    place: tuple[Path, Warehouse, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, warehouse, document = place
+    for step in ("_build_successors", "_list_requests", "_drop_replies"):
+        with monkeypatch.context() as patch:
+            patch.setattr(erasure, step, lambda *_: (_ for _ in ()).throw(OSError("killed")))
+            assert run_erase(warehouse, document, "--yes").exit_code == 8
+
+    assert run_erase(warehouse, document, "--yes").exit_code == 0
+    assert find_planted(warehouse.root) == []
+    assert not (warehouse.cache / "rows.former").exists()
+
+
+def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, str]) -> None:
+    corpus, warehouse, document = place
+    cache = ReplyCache(FolderStore(warehouse.cache / "llm"))
+    keys = {name: name[0] * 64 for name in ("a", "b", "c")}
+    for key in keys.values():
+        cache.keep_entry(ReplyEntry(key, "task", 1, "m", {"text": f"{PLANTED.decode()} {key}"}))
+    open_corpus = write_corpus(corpus.parent / "other", {"o.txt": "Ann Lee lives in Oslo."})
+    other = build_corpus(open_corpus, warehouse, ref="other")
+    named = {path.parent for path in warehouse.cache.glob("results/ingest/*/result.json")}
+    clean = warehouse.cache / "results" / "ingest" / other.marks[0].key[:20]
+    (clean / "requests.json").write_text(json.dumps([keys["a"]]))
+    (named - {clean}).pop().joinpath("requests.json").write_text(json.dumps([keys["b"]]))
+
+    done = run_erase(warehouse, document, "--yes", "--json")
+
+    assert json.loads(done.stdout)["replies"] == 2
+    assert [key for key, _ in cache.list_replies()] == [keys["a"]]
+    assert read_head(warehouse, "other") is not None
+
+
+def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) -> None:
+    _, warehouse, document = place
+    before = find_planted(warehouse.root)
+
+    with hold_snapshot("main", warehouse.root):
+        held = run_erase(warehouse, document, "--yes")
+    unknown = run_erase(warehouse, "doc-0000", "--yes")
+
+    assert (held.exit_code, unknown.exit_code) == (7, 3)
+    assert "erase it again" in held.stderr
+    assert find_planted(warehouse.root) == before
+
+
+@pytest.mark.slow
+def test_a_build_that_began_before_publishes_nothing(
+    place: tuple[Path, Warehouse, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus, warehouse, _ = place
+    words = ["stage", "ingest", "--run", "r", "--corpus", str(corpus)]
+    rest = ["chunk", "extract", "resolve", "embed", "induce", "complete", "condense", "publish"]
+    home = ["--warehouse", str(warehouse.root)]
+    (corpus / "more.txt").write_text("Zorbina Quillfeather came to Lund.")
+    assert CliRunner().invoke(app, [*words, *home]).exit_code == 0
+    for name in rest[:-1]:
+        assert CliRunner().invoke(app, ["stage", name, "--run", "r", *home]).exit_code == 0
+    made = pq.read_table(next(warehouse.cache.glob("results/ingest/*/documents.parquet")))
+    row = next(r for r in made.to_pylist() if r["source"] == "zorn.txt")
+    erasure.keep_tombstone(warehouse, row["document_id"], row["source"], row["sha256"])
+
+    ended = CliRunner().invoke(app, ["stage", "publish", "--run", "r", *home])
+
+    assert ended.exit_code == 7
+    assert "erased since this run" in ended.stderr

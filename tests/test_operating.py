@@ -1,0 +1,153 @@
+"""What an operator asks of a warehouse: doctor, verify --deep, rejects; and bits that turn."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flips import turn_bits
+from typer.testing import CliRunner
+
+from kpyramid.cli import doctor
+from kpyramid.cli.app import app
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.snapshots import MANIFEST, SUMS
+from kpyramid.storage.verification import check_bytes
+from tests.corpora import copy_shared_build
+
+
+def invoke(*words: object) -> Any:
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> tuple[Warehouse, str]:
+    return copy_shared_build(tmp_path / "w")
+
+
+def test_every_turned_bit_of_a_snapshot_is_found(built: tuple[Warehouse, str]) -> None:
+    warehouse, snapshot = built
+    flips = [*turn_bits(warehouse.snapshots / snapshot, 120, seed=4)]
+
+    assert [flip for flip in flips if not flip.is_found] == []
+    assert check_bytes(warehouse.snapshots / snapshot) == []
+
+
+@pytest.mark.parametrize("name", [SUMS, MANIFEST])
+def test_every_turned_bit_of_what_vouches_for_the_rest_is_found(
+    built: tuple[Warehouse, str], name: str
+) -> None:
+    folder = built[0].snapshots / built[1]
+    path = folder / name
+    whole = path.read_bytes()
+    ends = [at for at, byte in enumerate(whole) if byte in b'\n "'][-12:]
+    for place in {*ends, 0, 64, 65, 66, len(whole) - 1}:
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            assert check_bytes(folder), (place, bit)
+
+
+def test_deep_goes_on_and_says_what_is_wrong_in_each_file(built: tuple[Warehouse, str]) -> None:
+    warehouse, snapshot = built
+    folder = warehouse.snapshots / snapshot
+    table = folder / "tables" / "condensed.parquet"
+    data = bytearray(table.read_bytes())
+    data[len(data) // 3] ^= 4
+    table.write_bytes(data)
+    with (folder / "ontology" / "instances.nt").open("a") as file:
+        file.write("<no line\n")
+    (folder / "ontology" / "schema.ttl").write_text("@prefix : <x#> .\n:a :b .\n")
+
+    done = invoke("verify", "--deep", "--warehouse", warehouse.root, "--json")
+    quick = invoke("verify", "--warehouse", warehouse.root, "--json")
+
+    assert (done.exit_code, quick.exit_code) == (6, 6)
+    (problems,) = json.loads(done.stdout)["snapshots"].values()
+    said = "\n".join(problems)
+    assert "tables/condensed.parquet: its bytes changed" in said
+    assert "condensed.parquet is damaged" in said, "the page is named by the reader"
+    assert "ontology/instances.nt: " in said
+    assert "line" in next(p for p in problems if p.startswith("ontology/schema.ttl: Pars"))
+    assert len(json.loads(quick.stdout)["problems"]) < len(problems)
+
+
+def test_deep_of_whole_snapshots_says_so(built: tuple[Warehouse, str]) -> None:
+    done = invoke("verify", "--deep", "--warehouse", built[0].root)
+
+    assert done.exit_code == 0
+    assert f"{built[1]} is whole: bytes, contracts, references and spans, RDF" in done.stdout
+
+
+def diagnose(*words: object) -> tuple[int, dict[str, dict[str, str]]]:
+    done = invoke("doctor", *words, "--json")
+    said = json.loads(done.stdout)
+    return done.exit_code, {one["check"]: one for one in said["checks"]}
+
+
+def test_doctor_finds_a_sound_warehouse_sound(built: tuple[Warehouse, str]) -> None:
+    before = sorted(built[0].root.rglob("*"))
+
+    code, found = diagnose("--warehouse", built[0].root)
+
+    assert (code, {one["state"] for one in found.values()} - {"warn"}) == (0, {"ok"})
+    assert {"disk", "store", "refs", "clock", "java", "embedding", "endpoint"} <= found.keys()
+    assert sorted(built[0].root.rglob("*")) == before, "it leaves nothing behind"
+    assert "embedding" in invoke("doctor", "--warehouse", built[0].root).stdout
+
+
+def test_doctor_says_what_is_wrong_and_what_to_do(
+    built: tuple[Warehouse, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    warehouse, snapshot = built
+    shutil.rmtree(warehouse.snapshots / snapshot)
+    (warehouse.staging / "host-0.999999999.x").mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr(doctor, "_LEAST_BYTES", 2**60)
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        '[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        '[condense]\nmode = "llm"\n[embed]\nmodel = "nowhere"\n'
+    )
+
+    code, found = diagnose("--warehouse", warehouse.root, "--settings", settings)
+
+    assert code == 8
+    assert "not there" in found["refs"]["detail"]
+    assert "gc" in found["disk"]["advice"]
+    assert found["java"]["state"] == "warn"
+    assert found["models"]["state"] == "fail"
+    assert "base_url" in found["endpoint llm"]["advice"]
+
+
+def test_doctor_refuses_a_store_without_links(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def copy(source: Path, target: Path) -> None:
+        shutil.copy(source, target)
+
+    monkeypatch.setattr(os, "link", copy)
+
+    code, found = diagnose("--warehouse", tmp_path / "w")
+
+    assert (code, found["store"]["state"]) == (8, "fail")
+    assert "both win a ref" in found["store"]["advice"]
+
+
+def test_rejects_are_listed_by_stage_reason_and_document(built: tuple[Warehouse, str]) -> None:
+    place = ("--warehouse", built[0].root)
+    whole = json.loads(invoke("rejects", "list", *place, "--json", "--limit", "0").stdout)
+    assert whole["total"] == len(whole["rejects"]) == sum(c["rows"] for c in whole["counts"])
+    first = next(row for row in whole["rejects"] if row["document_id"])
+
+    for option, name in (("--stage", "stage"), ("--reason", "reason"), ("--document", "source")):
+        done = invoke("rejects", "list", *place, option, first[name], "--json", "--limit", "0")
+        rows = json.loads(done.stdout)["rejects"]
+        assert rows == [row for row in whole["rejects"] if row[name] == first[name]]
+    by_id = invoke("rejects", "list", *place, "--document", first["document_id"], "--limit", "1")
+    assert first["source"] in by_id.stdout
+    unknown = invoke("rejects", "list", *place, "--stage", "ingets")
+    assert unknown.exit_code == 3
+    assert "there are" in unknown.stderr
