@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.storage import publication, results, writing
+from kpyramid.storage import publication, results, store, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, read_head, resolve_ref
 from kpyramid.storage.verification import check_bytes, check_tables
@@ -225,7 +225,7 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
         (publication, "entities.parquet"),
         (publication, "SHA256SUMS"),
         (publication, "manifest.json"),
-        (publication, ".tmp"),
+        (store, ".tmp"),
         (writing, "publish.json"),
     ],
 )

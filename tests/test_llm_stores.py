@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.cache import BlobStore, BucketStore, FolderStore, open_blobs
+from kpyramid.storage.bucket import BucketStore, open_blobs
+from kpyramid.storage.store import BlobStore, FolderStore
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, serve_s3
 
 _NUMBERS = count()
@@ -196,7 +197,7 @@ def test_many_blobs_are_listed_as_fast_as_files(tmp_path: Path) -> None:
     [
         ("s3://", "give a folder, or s3://bucket/prefix"),
         ("s3://Not_A_Bucket/x", "give a folder, or s3://bucket/prefix"),
-        ("gs://bucket/x", "give a folder, or s3://bucket/prefix"),
+        ("ftp://bucket/x", "give a folder, or s3://bucket/prefix"),
         ("https://host/bucket", "give a folder, or s3://bucket/prefix"),
         ("s3://me:secret4711@bucket/x", "AWS_* variables"),
         ("s3://bucket/x?secret=secret4711", "AWS_* variables"),

@@ -111,7 +111,7 @@ def build(
             progress=progress,
         )
     report = describe_run(outcome.run, outcome.marks)
-    place = outcome.run.warehouse.root
+    place = outcome.run.warehouse.locate("snapshots")
     print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
 
 
@@ -143,20 +143,22 @@ def verify(
     ref: RefOption = "main",
 ) -> None:
     """Check a snapshot: every byte, every contract, every reference, every span; and all refs."""
+    from kpyramid.storage.copies import open_stored
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import resolve_ref
     from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 
     place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot or ref)
-    folder = place.snapshots / identifier
-    problems = check_bytes(folder) or check_tables(folder)
+    with open_stored(place, identifier) as folder:
+        problems = check_bytes(folder) or check_tables(folder)
+    at = place.locate(f"snapshots/{identifier}")
     of_refs = check_refs(place)
     if problems:
         damage = "\n".join(f"  {problem}" for problem in problems)
         lines = [
             f"Snapshot {identifier} is damaged:\n{damage}\n"
-            f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+            f"Do not serve it. Move {at} away and build again: caches make that cheap."
         ]
     else:
         lines = [f"Snapshot {identifier} is whole: bytes, contracts, references and spans."]

@@ -1,0 +1,219 @@
+"""The trash of a warehouse: what lies there, moving things to it and back, deleting them."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from kpyramid.storage.bucket import BucketStore, do_at_once
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import MARKER
+from kpyramid.storage.snapshots import MANIFEST
+from kpyramid.storage.store import Blob
+from kpyramid.storage.writing import sync_folder
+
+KINDS = ("snapshots", "runs", "results", "rows")
+"""What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
+
+PLACES = ("snapshots/*", "runs/*", "cache/results/*/*", "cache/rows/*/*")
+"""Where they lie, in the order of `KINDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to remove: its kind, its path below the warehouse, its size.
+
+    `used`: when a result or rows were written or found, in seconds since 1970; 0 where only
+    refs and runs say it. `in_trash`: it was moved there.
+    """
+
+    kind: str
+    path: str
+    bytes: int
+    used: float = 0.0
+    in_trash: bool = False
+
+
+class Shelf(Protocol):
+    """Where items lie: in the warehouse or in its trash."""
+
+    def list_items(self, *, in_trash: bool) -> list[Item]: ...
+
+    def move(self, item: Item) -> None:
+        """Takes an item out of the warehouse, into the trash."""
+        ...
+
+    def restore(self, item: Item) -> None:
+        """Puts an item back, unless there is one in its place."""
+        ...
+
+    def delete(self, item: Item) -> None:
+        """Deletes from the trash; what is half deleted is never taken for whole."""
+        ...
+
+    def finish(self) -> None:
+        """Deletes what a call that was killed left half deleted."""
+        ...
+
+
+class Folders:
+    """Items as folders: each is in one place, for it is renamed."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._root = warehouse.root
+        self._trash = warehouse.trash
+
+    def list_items(self, *, in_trash: bool) -> list[Item]:
+        root = self._trash if in_trash else self._root
+        return [
+            Item(kind, path.relative_to(root).as_posix(), *_measure(kind, path), in_trash)
+            for kind, pattern in zip(KINDS, PLACES, strict=True)
+            for path in sorted(root.glob(pattern))
+            if path.is_dir() and not path.is_symlink()
+        ]
+
+    def move(self, item: Item) -> None:
+        _rename(self._root / item.path, self._trash / item.path)
+
+    def restore(self, item: Item) -> None:
+        _rename(self._trash / item.path, self._root / item.path)
+
+    def delete(self, item: Item) -> None:
+        gone = self._trash / "deleted"
+        gone.mkdir(parents=True, exist_ok=True)
+        _rename(self._trash / item.path, gone / uuid.uuid4().hex)
+        self.finish()
+
+    def finish(self) -> None:
+        for folder in (self._trash / "deleted").glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _measure(kind: str, folder: Path) -> tuple[int, float]:
+    """The bytes below a folder, and when it was last used."""
+    total, times = 0, [0.0]
+    for path in (folder, *folder.rglob("*")):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # a file of a build that goes on
+            continue
+        total += status.st_size if path != folder else 0
+        if kind == "rows" or (kind == "results" and path.name == MARKER):
+            times.append(status.st_mtime)
+    return total, max(times)
+
+
+def _rename(source: Path, target: Path) -> None:
+    """Moves a folder; where there is one already, or none to move, nothing happens."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.rename(source, target)  # noqa: PTH104 - fails where a folder with files is
+    except FileNotFoundError:
+        return
+    except OSError:
+        if not target.exists():
+            raise
+        return
+    sync_folder(target.parent)
+    sync_folder(source.parent)
+
+
+# In a bucket nothing can be renamed. An item is whole, and there for anybody, while its mark is:
+# the object that is written last. So only the mark moves to `trash/` and back. Before the rest is
+# deleted the mark moves on to `trash/deleted/`: what is half deleted is never put back. Who
+# publishes a snapshot anew that has something in the trash does it under a lease, and not while a
+# gc is at work (`copies.py`).
+
+_MARKS = dict(zip(KINDS, (MANIFEST, "run.json", MARKER, ""), strict=True))
+"""Rows have none: an empty note says that they are in the trash, and they are read till the end."""
+_TRASH, _DELETED, _NOTE = "trash", "trash/deleted", "note"
+
+
+class Objects:
+    """Items of a bucket. `find_held` gives the ids of the snapshots that have a lease now."""
+
+    def __init__(self, bucket: BucketStore, find_held: Callable[[], Collection[str]]) -> None:
+        self._bucket = bucket
+        self._find_held = find_held
+
+    def list_items(self, *, in_trash: bool) -> list[Item]:
+        """The items that have their mark there."""
+        here, other = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
+        items = []
+        for path, (kind, blobs) in here.items():
+            mark = _name_mark(kind, path, in_trash=in_trash)
+            if _MARKS[kind] and mark not in {blob.name for blob in blobs}:
+                continue
+            if not _MARKS[kind] and not in_trash and path in other:
+                continue  # its note is in the trash
+            below = [*blobs, *other.get(path, (kind, []))[1]] if in_trash else blobs
+            used = max((blob.modified for blob in below if _is_use(kind, blob)), default=0.0)
+            items.append(Item(kind, path, sum(blob.size for blob in below), used, in_trash))
+        return items
+
+    def move(self, item: Item) -> None:
+        """See `Shelf.move`; the mark is in the trash before it is gone from its place."""
+        target = _name_mark(item.kind, item.path, in_trash=True)
+        self._carry(_name_mark(item.kind, item.path), target)
+
+    def restore(self, item: Item) -> None:
+        """See `Shelf.restore`; a mark that was written anew stays."""
+        target = _name_mark(item.kind, item.path)
+        source = _name_mark(item.kind, item.path, in_trash=True)
+        if _MARKS[item.kind] and self._bucket.read(target) is None:
+            self._carry(source, target)
+        else:
+            self._bucket.delete(source)
+
+    def delete(self, item: Item) -> None:
+        """See `Shelf.delete`."""
+        source = _name_mark(item.kind, item.path, in_trash=True)
+        note = f"{_DELETED}/{source.removeprefix(f'{_TRASH}/')}"
+        self._carry(source, note)
+        self._purge(item.kind, item.path, note)
+
+    def finish(self) -> None:
+        """See `Shelf.finish`."""
+        for path, (kind, notes) in self._list(_DELETED).items():
+            for note in notes:
+                self._purge(kind, path, note.name)
+
+    def _purge(self, kind: str, path: str, note: str) -> None:
+        """Deletes all of an item and then its note, unless it was or is being made anew."""
+        if path.rpartition("/")[2] in self._find_held():
+            return  # the next call looks again
+        if not _MARKS[kind] or self._bucket.read(_name_mark(kind, path)) is None:
+            do_at_once(self._bucket.delete, [blob.name for blob in self._bucket.list(path)])
+        self._bucket.delete(note)
+
+    def _carry(self, source: str, target: str) -> None:
+        data = self._bucket.read(source)
+        self._bucket.replace(target, data or b"")
+        self._bucket.delete(source)
+
+    def _list(self, place: str) -> dict[str, tuple[str, list[Blob]]]:
+        """The objects of each item below a place, by the item's path, with its kind."""
+        found: dict[str, tuple[str, list[Blob]]] = {}
+        for kind, pattern in zip(KINDS, PLACES, strict=True):
+            top, depth = pattern.partition("/*")[0], pattern.count("/") + 1
+            for blob in self._bucket.list(f"{place}/{top}" if place else top):
+                parts = blob.name.removeprefix(f"{place}/").split("/")
+                if len(parts) > depth:
+                    found.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)
+        return found
+
+
+def _name_mark(kind: str, path: str, *, in_trash: bool = False) -> str:
+    name = f"{path}/{_MARKS[kind] or _NOTE}"
+    return f"{_TRASH}/{name}" if in_trash else name
+
+
+def _is_use(kind: str, blob: Blob) -> bool:
+    """Whether the time of an object says when its item was used."""
+    name = PurePosixPath(blob.name)
+    if kind == "rows":
+        return name.name != _NOTE
+    return kind == "results" and name.name == MARKER and name.parts[0] != _TRASH
