@@ -240,7 +240,7 @@ def test_cache_elsewhere_is_found_by_its_setting(
 
 
 def test_cache_that_is_no_place_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KPYRAMID_LLM__CACHE", "gs://bucket/x")
+    monkeypatch.setenv("KPYRAMID_LLM__CACHE", "ftp://bucket/x")
     fails(2, "s3://bucket/prefix", "cache", "stats", "--warehouse", home)
 
 

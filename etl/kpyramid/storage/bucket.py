@@ -157,11 +157,8 @@ class BucketStore:
             if not is_whole or there.get(target) != path.stat().st_size
         ]
 
-        def send(target: str) -> None:
-            with self._name_faults("write"):
-                self._store.put(target, files[target], mode="overwrite", chunk_size=_PIECE)
-
-        do_at_once(send, [target for target in missing if target != mark])
+        missing = [target for target in missing if target != mark]
+        do_at_once(lambda target: self._send(files[target], target), missing)
         self.replace(mark, files[mark].read_bytes())
 
     def download(self, blobs: Iterable[Blob], name: str, folder: Path) -> None:
@@ -218,6 +215,10 @@ class BucketStore:
                 "as AWS S3, or a folder"
             )
         self._is_probed = True
+
+    def _send(self, path: Path, name: str) -> None:
+        with self._name_faults("write"):
+            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
 
     def _create(self, name: str, data: bytes, writer: str = "probe") -> bool:
         given = {"mode": "create", "use_multipart": False, "attributes": {_WRITER: writer}}
