@@ -42,7 +42,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.publishers import KEY, START, name_day, publish, work_at
+from tests.publishers import KEY, START, name_day, publish, publish_for_ever, work_at
 from tests.s3 import BUCKET, S3Server, serve_faults, use_server
 
 _NUMBERS = count()
@@ -305,6 +305,29 @@ def test_killed_at_any_request_of_a_publish_head_is_old_or_new_and_a_retry_commi
 
 
 @pytest.mark.slow
+def test_a_publisher_that_is_really_killed_leaves_whole_snapshots_and_its_lease_goes(
+    place: str, tmp_path: Path
+) -> None:
+    there = open_warehouse(place)
+    for number in range(1, 4):
+        publisher = multiprocessing.get_context("spawn").Process(
+            target=publish_for_ever, args=(place, str(tmp_path / f"killed-{number}"))
+        )
+        publisher.start()
+        while len(list_entries(there, "main")) < 3 * number:
+            assert publisher.exitcode is None
+        publisher.kill()
+        publisher.join()
+        head = read_head(there, "main")
+        assert head is not None and check_refs(there) == []
+        for snapshot in date_snapshots(there):
+            check_whole(there, snapshot)
+        for blob in [*there.store.list("refs")]:  # the next one begins with these orders again
+            there.store.delete(blob.name)
+        assert list_held(there) == {} and not [*there.store.list("leases")]
+
+
+@pytest.mark.slow
 def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finishes(
     place: str, tmp_path: Path
 ) -> None:
@@ -430,6 +453,12 @@ def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
         assert entry and not faults.answers
         assert len(list_entries(there, "live")) == 1
 
+        faults.puts = 0
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        reader = open_warehouse(location)
+        assert check_bytes(locate_snapshot(reader, resolve_ref(reader, "live"))) == []
+        assert check_refs(reader) == [] and faults.puts == 0, "a reader writes nothing"
+
 
 @pytest.mark.slow
 def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
@@ -501,10 +530,12 @@ def test_damage_in_the_bucket_is_named_and_what_can_be_computed_is_made_anew(
 def test_copies_that_the_bucket_has_no_more_leave_this_machine(place: str) -> None:
     there = open_warehouse(place)
     a, b = publish(there, "a", "1"), publish(there, "b", "2")
+    there.store.replace(f"snapshots/{'c' * 16}/tables/0", b"half of a publish")
     copied = Warehouse(there.root)
     with hold(copied, a):
         sweep(there)
         assert (there.snapshots / a).is_dir(), "somebody reads it here"
+    assert not [*there.store.list(f"snapshots/{'c' * 16}")]
     old = (START - timedelta(days=9)).timestamp()
     os.utime(there.snapshots / a, (old, old))
     sweep(there)

@@ -8,7 +8,7 @@ from pathlib import Path
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import GC_LOCK, claim
-from kpyramid.storage.snapshots import MANIFEST
+from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import sync_folder
@@ -80,11 +80,13 @@ def put_snapshot(warehouse: Warehouse, identifier: str) -> None:
     name = f"snapshots/{identifier}"
     with claim(warehouse, identifier):
         # In this order: a gc that starts from now on sees the lease and leaves alone what comes.
-        in_trash = any(warehouse.bucket.list(f"trash/{name}"))
-        if in_trash and warehouse.bucket.read(GC_LOCK) is not None:
+        places = (f"trash/{name}", f"trash/deleted/{name}", name)
+        is_left = any(any(warehouse.bucket.list(place)) for place in places)
+        is_there = is_left and has_snapshot(warehouse, identifier)
+        if is_left and not is_there and warehouse.bucket.read(GC_LOCK) is not None:
             raise ConflictError(
-                f"snapshot {identifier} was in the trash and a gc is at work; run the command "
-                "again when it has ended"
+                f"something is left of snapshot {identifier}, which a gc deletes just now; run the "
+                "command again when it has ended"
             )
         warehouse.bucket.upload(warehouse.snapshots / identifier, name, last=MANIFEST)
 

@@ -79,7 +79,8 @@ def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> C
     with nullcontext() if dry_run else _lock(warehouse):
         shelf: Shelf = Folders(warehouse)
         if warehouse.bucket:
-            shelf = Objects(warehouse.bucket, lambda: {*list_held(warehouse).values()})
+            late = (policy.now - _UNFINISHED).timestamp()
+            shelf = Objects(warehouse.bucket, lambda: {*list_held(warehouse).values()}, late)
         held = list_held(warehouse)
         needed = _find_needed(warehouse, policy, held)
         chosen = [item for item in shelf.list_items(in_trash=False) if not needed(item)]

@@ -55,7 +55,7 @@ class Shelf(Protocol):
         ...
 
     def finish(self) -> None:
-        """Deletes what a call that was killed left half deleted."""
+        """Deletes what a call that was killed left half deleted, or a publisher half written."""
         ...
 
 
@@ -133,11 +133,18 @@ _TRASH, _DELETED, _NOTE = "trash", "trash/deleted", "note"
 
 
 class Objects:
-    """Items of a bucket. `find_held` gives the ids of the snapshots that have a lease now."""
+    """Items of a bucket.
 
-    def __init__(self, bucket: BucketStore, find_held: Callable[[], Collection[str]]) -> None:
+    `find_held` gives the ids of the snapshots that have a lease now. What lacks its mark and was
+    written before the time `late`, in seconds since 1970, is of a process that died.
+    """
+
+    def __init__(
+        self, bucket: BucketStore, find_held: Callable[[], Collection[str]], late: float
+    ) -> None:
         self._bucket = bucket
         self._find_held = find_held
+        self._late = late
 
     def list_items(self, *, in_trash: bool) -> list[Item]:
         """The items that have their mark there."""
@@ -180,6 +187,13 @@ class Objects:
         for path, (kind, notes) in self._list(_DELETED).items():
             for note in notes:
                 self._purge(kind, path, note.name)
+        trashed, held = self._list(_TRASH), self._find_held()
+        for path, (kind, blobs) in self._list("").items():
+            is_whole = kind in ("runs", "rows") or path in trashed
+            if is_whole or _name_mark(kind, path) in {blob.name for blob in blobs}:
+                continue
+            if max(x.modified for x in blobs) < self._late and path.split("/")[-1] not in held:
+                do_at_once(self._bucket.delete, [blob.name for blob in blobs])
 
     def _purge(self, kind: str, path: str, note: str) -> None:
         """Deletes all of an item and then its note, unless it was or is being made anew."""
