@@ -33,6 +33,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "condensation": ("musique100", "--limit 1", "planted_merged false_merges natural_reduction "
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),
+    "engines": ("", "--limit 24", "speedup_processes speedup_ray ray_over_processes same_bytes"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
                "gain_wts gain_low_wts gain_high_wts curve"),
     "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),

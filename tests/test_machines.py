@@ -1,4 +1,4 @@
-"""Other processors, other numbers of cores, a worker that dies: the same bytes, or a clear end."""
+"""Other processors, other engines, a worker or node that dies: the same bytes, or a clear end."""
 
 import json
 import os
@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,11 +19,11 @@ PASSAGES = 100
 
 
 def build(
-    corpus: Path, warehouse: Path, *, workers: int = 2, **variables: str
+    corpus: Path, warehouse: Path, *options: str, workers: int = 2, **variables: str
 ) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "kpyramid", "build", str(corpus), "--json", "--workers"]
     return subprocess.Popen(
-        [*command, str(workers), "--warehouse", str(warehouse)],
+        [*command, str(workers), "--warehouse", str(warehouse), *options],
         env=os.environ | {"PYTHONPATH": str(ROOT / "etl")} | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -38,10 +40,17 @@ def finish(process: "subprocess.Popen[str]") -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
+    folder = tmp_path_factory.mktemp("machines") / "corpus"
+    folder.mkdir()
     lines = DEMO.read_text("utf-8").splitlines()[:PASSAGES]
     (folder / "passages.jsonl").write_text("\n".join(lines), "utf-8")
     return folder
+
+
+@pytest.fixture(scope="module")
+def built(corpus: Path) -> dict[str, object]:
+    """The report of a build on two processes, beside the corpus."""
+    return finish(build(corpus, corpus.parent / "built"))
 
 
 def find_children(process: int) -> list[int]:
@@ -76,14 +85,66 @@ def test_a_killed_worker_ends_the_build_at_once_and_what_is_done_is_kept(
 
 
 @pytest.mark.slow
-def test_threads_and_processor_kernels_of_blas_change_nothing(corpus: Path, tmp_path: Path) -> None:
+def test_threads_and_processor_kernels_of_blas_change_nothing(
+    corpus: Path, built: dict[str, object], tmp_path: Path
+) -> None:
     """From the same vectors on, for these are the model's: the numbers after them are ours."""
-    first = finish(build(corpus, tmp_path / "first"))
     for name, variables in {
         "one": {"OPENBLAS_NUM_THREADS": "1"},
         "old": {"OPENBLAS_CORETYPE": "Nehalem"},
     }.items():
-        shutil.copytree(tmp_path / "first" / "cache" / "rows", tmp_path / name / "cache" / "rows")
+        shutil.copytree(
+            corpus.parent / "built" / "cache" / "rows", tmp_path / name / "cache" / "rows"
+        )
         again = finish(build(corpus, tmp_path / name, **variables))
-        assert again["snapshot"] == first["snapshot"], name
+        assert again["snapshot"] == built["snapshot"], name
         assert again["recomputed"]["complete"] > 0  # type: ignore[index]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Ray cluster of two nodes with a processor each."""
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
+    health = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "_system_config": health})
+    try:
+        cluster.other = cluster.add_node(**node)
+        yield cluster
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_snapshot_when_a_node_is_lost(
+    corpus: Path, built: dict[str, object], tmp_path: Path, cluster: Any
+) -> None:
+    process = build(corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "cache" / "rows" / "extractor").rglob("*.parquet")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    cluster.remove_node(cluster.other, allow_graceful=False)
+    report = finish(process)
+    assert report["snapshot"] == built["snapshot"]
+
+
+@pytest.mark.slow
+def test_a_node_with_other_versions_is_refused(cluster: Any) -> None:
+    """In a process of its own, which joins the cluster for good."""
+    code = f"""
+from kpyramid.extraction.types import Titled
+from kpyramid.pipeline.workers import extract_all, load_extractor, share_over_ray
+import os
+texts = [Titled(f"Lake {{at}} is a lake.", "") for at in range(24)]
+chosen = ("en_core_web_sm", "en")
+list(share_over_ray(
+    texts, {cluster.address!r}, load_extractor, chosen, extract_all, lambda: str(os.getpid())
+))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert "PyramidError" in done.stderr and "has another version of kpyramid" in done.stderr

@@ -22,6 +22,7 @@ Price = Annotated[float, Field(ge=0, le=10_000)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 Maker = Literal["rules", "llm"]
+EngineName = Literal["processes", "ray"]
 
 MINILM = "minilm-int8"
 """The embedding model that is installed with the package."""
@@ -433,8 +434,22 @@ class PublishSettings:
 
 
 @dataclass(frozen=True, config=STRICT)
+class EngineSettings:
+    """Where texts are extracted, parsed and embedded; the results are the same bytes.
+
+    `name`: processes of this machine, or actors of a Ray cluster whose nodes have the same
+    versions installed.
+    `address`: of the cluster's head, `HOST:PORT` or `ray://HOST:PORT`; `auto` finds the one that
+    this machine belongs to.
+    """
+
+    name: EngineName = "processes"
+    address: str = "auto"
+
+
+@dataclass(frozen=True, config=STRICT)
 class Settings:
-    """All settings: a section per stage, the model's, and that of questions."""
+    """All settings: a section per stage, the model's, the engine's, and that of questions."""
 
     ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
@@ -449,6 +464,7 @@ class Settings:
     publish: PublishSettings = field(default_factory=PublishSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
+    engine: EngineSettings = field(default_factory=EngineSettings)
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
@@ -490,14 +506,14 @@ class Settings:
         )
 
     def with_operations(self, other: "Settings") -> "Settings":
-        """These settings with the other's endpoint, limits, prices, budget, and [query].
+        """These settings with the other's engine, endpoint, limits, prices, budget, and [query].
 
         None of them shapes what is made, so a run may go on with others than it was started with;
         those of another model do not concern it.
         """
         mine, theirs = self.llm, other.llm
         if (mine.provider, mine.model) != (theirs.provider, theirs.model):
-            return self
+            return replace(self, engine=other.engine)
         llm = replace(
             theirs,
             temperature=mine.temperature,
@@ -505,7 +521,19 @@ class Settings:
             max_tokens=mine.max_tokens,
             recording=mine.recording,
         )
-        return replace(self, llm=llm, query=other.query)
+        return replace(self, llm=llm, query=other.query, engine=other.engine)
+
+    def with_engine(self, name: str | None, address: str | None) -> "Settings":
+        """These settings with another engine or address; an address alone is that of Ray.
+
+        Raises:
+            SettingsError: processes have no address.
+        """
+        if name == "processes" and address:
+            raise SettingsError("an address is that of a Ray cluster: give --engine ray with it")
+        chosen = "ray" if address else name or self.engine.name
+        where = address or self.engine.address
+        return replace(self, engine=EngineSettings(cast("EngineName", chosen), where))
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""

@@ -13,8 +13,10 @@ from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
+    AddressOption,
     Commands,
     CorpusArgument,
+    EngineOption,
     JsonOption,
     OrderOption,
     QuietOption,
@@ -86,6 +88,8 @@ def build(
     order: OrderOption = None,
     allow_shrink: ShrinkOption = False,
     workers: WorkersOption = WORKERS,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Build a pyramid from a corpus and publish it.
@@ -103,7 +107,7 @@ def build(
         outcome = run_build(
             corpus,
             open_warehouse(warehouse),
-            load_settings(settings),
+            load_settings(settings).with_engine(engine, address),
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,

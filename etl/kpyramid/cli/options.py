@@ -25,6 +25,14 @@ from kpyramid.errors import InputError, PyramidError
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
 
+
+class EngineName(StrEnum):
+    """What `settings.EngineSettings` may name."""
+
+    processes = "processes"
+    ray = "ray"
+
+
 CorpusArgument = Annotated[
     Path,
     typer.Argument(
@@ -44,7 +52,7 @@ SettingsOption = Annotated[
     Path | None,
     typer.Option(
         help="TOML file with sections [ingest] [chunk] [extract] [cascade] [llm] [embed] [induce] "
-        "[complete] [condense] [index] [publish] [query] [evaluate]; variables "
+        "[complete] [condense] [index] [publish] [query] [evaluate] [engine]; variables "
         "KPYRAMID_<SECTION>__<NAME> override it."
     ),
 ]
@@ -55,6 +63,21 @@ WorkersOption = Annotated[
         max=256,
         help="Processes; any number gives the same bytes.",
         show_default="number of processors",
+    ),
+]
+EngineOption = Annotated[
+    EngineName | None,
+    typer.Option(
+        help="Where texts are extracted and embedded: on processes of this machine, or on a Ray "
+        "cluster, whose processors count instead of --workers. The bytes are the same.",
+        show_default="that of the settings, else processes",
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        help="HOST:PORT or ray://HOST:PORT of the Ray cluster's head; implies --engine ray.",
+        show_default="that of the settings, else the cluster of this machine",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]

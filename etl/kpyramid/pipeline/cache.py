@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -20,7 +21,8 @@ from kpyramid.errors import IntegrityError
 from kpyramid.extraction.types import Titled
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
-from kpyramid.pipeline.stage import FUNCTIONS
+from kpyramid.pipeline.stage import find_function
+from kpyramid.pipeline.workers import embed_all, load_embedder, pack_vector, share_over_ray
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import RowCache
@@ -73,8 +75,7 @@ class CachedFunction(Generic[R, T]):
         *,
         read_only: bool = False,
     ) -> None:
-        (function,) = (f for f in FUNCTIONS if f.name == name)
-        self.fingerprint = fingerprint_function(function, settings)
+        self.fingerprint = fingerprint_function(find_function(name), settings)
         self._cache = RowCache(warehouse, name, self.fingerprint)
         self._compute: Callable[[Sequence[R]], Iterator[bytes]] = compute
         self._decode = decode
@@ -202,19 +203,29 @@ class CachedEmbedder:
                 "another program removes them. Run the same command again without it"
             )
         embed = self._settings.embed
+        if self._settings.engine.name == "ray":
+            yield from share_over_ray(
+                texts,
+                self._settings.engine.address,
+                load_embedder,
+                (embed,),
+                embed_all,
+                partial(fingerprint_function, find_function("embedder"), self._settings),
+            )
+            return
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):
                 part = texts[start : start + 64 * self._workers]
                 for vector in pool.map(lambda text: model.embed([text])[0], part):
-                    yield _encode_vector(vector)
+                    yield pack_vector(vector)
 
     def _buy(self, texts: Sequence[str]) -> None:
         """Has all vectors that are not stored yet made by the endpoint, and stores them."""
         model = open_served(self._settings.embed, self._settings.llm, self._connect, self._stage)
 
         def keep(vectors: Mapping[str, Matrix]) -> None:
-            self.function.store({text: _encode_vector(v) for text, v in vectors.items()})
+            self.function.store({text: pack_vector(v) for text, v in vectors.items()})
             self._progress.advance(len(vectors))
 
         self._progress.expect(len(texts))
@@ -226,10 +237,6 @@ class CachedEmbedder:
                 done.result()
         finally:  # what is in flight is paid for: it is waited for and stored
             pool.shutdown(cancel_futures=True)
-
-
-def _encode_vector(vector: Matrix) -> bytes:
-    return vector.astype("<f4").tobytes()
 
 
 def _decode_vector(payload: bytes) -> Matrix:

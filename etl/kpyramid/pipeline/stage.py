@@ -159,6 +159,15 @@ PIPELINE: tuple[Stage, ...] = (
 )
 
 
+def find_function(name: str) -> Function:
+    """The function of that name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {function.name: function for function in FUNCTIONS}[name]
+
+
 def find_stage(name: str) -> Stage:
     """The stage of that name.
 

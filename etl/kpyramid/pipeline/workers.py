@@ -1,21 +1,31 @@
-"""Texts shared out to worker processes, each of which loads its model once."""
+"""Texts shared out to workers, each of which loads its model once: processes, or Ray's actors."""
 
+import logging
 import multiprocessing
 import os
+import pickle
+import platform
 import signal
+import socket
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from kpyramid.errors import PyramidError
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.errors import InputError, PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
 from kpyramid.extraction.types import Extraction, Extractor, Titled
+from kpyramid.settings import EmbedSettings
+from kpyramid.storage.identity import identify_embedding
 
 R = TypeVar("R", str, Titled)
 
@@ -25,14 +35,20 @@ _FEW = 24
 _BATCH_CHARACTERS = 20_000
 """Characters that a worker process extracts at a time: a few seconds of work."""
 
+_PATIENCE = 5.0
+"""Seconds to wait for a cluster's head to accept a connection."""
+
 _EXTRACTION = TypeAdapter(Extraction)
+
+Load = Callable[..., None]
+"""Makes a process ready to work; called with `chosen`."""
 
 
 def share_out(
     texts: Sequence[R],
     workers: int,
-    load: Callable[..., None],
-    chosen: tuple[str, ...],
+    load: Load,
+    chosen: tuple[object, ...],
     work: Callable[[Sequence[R]], Iterator[bytes]],
 ) -> Iterator[bytes]:
     """The results in order, of this process or of several, each of which loads its model once.
@@ -71,7 +87,7 @@ def share_out(
         pool.shutdown(cancel_futures=True)
 
 
-def _start_worker(load: Callable[..., None], chosen: tuple[str, ...]) -> None:
+def _start_worker(load: Load, chosen: tuple[object, ...]) -> None:
     # Ctrl-C reaches every process of a terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -120,6 +136,120 @@ def load_parser(package: str) -> None:
 def parse_all(texts: Sequence[str]) -> Iterator[bytes]:
     """The parse of each text, packed."""
     return (pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts))
+
+
+_embedders: list[Embedder] = []
+
+
+def load_embedder(embed: EmbedSettings) -> None:
+    """Makes this process ready for `embed_all`."""
+    found = identify_embedding(embed)
+    _embedders[:] = [open_embedder(found.name, found.files, embed.provider, embed.instruction)]
+
+
+def embed_all(texts: Sequence[str]) -> Iterator[bytes]:
+    """The vector of each text, packed."""
+    return (pack_vector(_embedders[0].embed([text])[0]) for text in texts)
+
+
+def pack_vector(vector: Matrix) -> bytes:
+    """A vector as little-endian 32-bit floats."""
+    return vector.astype("<f4").tobytes()
+
+
+def share_over_ray(
+    texts: Sequence[R],
+    address: str,
+    load: Load,
+    chosen: tuple[object, ...],
+    work: Callable[[Sequence[R]], Iterator[bytes]],
+    identify: Callable[[], str],
+) -> Iterator[bytes]:
+    """The results in order, of an actor per processor of a Ray cluster.
+
+    What a lost node had under way is done again by the others. `identify` gives the hash of all
+    that shapes a result; a node where it differs from this machine's is refused.
+
+    Raises:
+        InputError: Ray is not installed, or there is no cluster at the address.
+        PyramidError: an actor failed, or its node has other versions; says which.
+    """
+    if len(texts) < _FEW:
+        yield from share_out(texts, 1, load, chosen, work)
+        return
+    batches = [{"batch": pickle.dumps(batch)} for batch in _make_batches(texts)]
+    with _join_cluster(address) as ray:
+        context = ray.data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+        most = min(len(batches), int(ray.cluster_resources().get("CPU", 1)))
+        rows = ray.data.from_items(batches, override_num_blocks=len(batches)).map(
+            _Actor,
+            fn_constructor_args=(load, chosen, work, identify, identify()),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most),
+            num_cpus=1,
+        )
+        try:
+            for row in rows.iter_rows():
+                yield from row["results"]
+        except ray.exceptions.RayError as e:
+            cause = getattr(e, "cause", None) or e
+            raise PyramidError(
+                f"Ray cluster {address}: {str(cause).strip().splitlines()[-1]}. What was "
+                "finished is kept: run the command again"
+            ) from e
+
+
+@contextmanager
+def _join_cluster(address: str) -> Iterator[Any]:
+    """Ray, joined to the cluster for a while; what it prints goes to stderr."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        import ray.data
+    except ImportError as e:
+        raise InputError("engine ray needs its extra: pip install 'kpyramid[build,ray]'") from e
+    with redirect_stdout(sys.stderr):
+        try:
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            if host:  # Ray itself waits minutes for one that nobody listens at
+                socket.create_connection((host, int(port)), _PATIENCE).close()
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, ValueError) as e:
+            raise InputError(
+                f"no Ray cluster at {address} ({str(e).splitlines()[0]}): start one with "
+                "`ray start --head`, or give --address HOST:PORT of its head"
+            ) from e
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+class _Actor:
+    """A process of a cluster's node, with its model."""
+
+    def __init__(
+        self,
+        load: Load,
+        chosen: tuple[object, ...],
+        work: Callable[[Sequence[Any]], Iterator[bytes]],
+        identify: Callable[[], str],
+        expected: str,
+    ) -> None:
+        if identify() != expected:
+            raise PyramidError(
+                f"node {platform.node()} has another version of kpyramid, a library or a model "
+                "than the machine that builds; install the same on both"
+            )
+        load(*chosen)
+        self._work = work
+
+    def __call__(self, row: Mapping[str, bytes]) -> dict[str, list[bytes]]:
+        """The results of a batch."""
+        # A batch is what `share_over_ray` packed, for Arrow knows no pairs of text and title.
+        return {"results": list(self._work(pickle.loads(row["batch"])))}  # noqa: S301
 
 
 def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:
