@@ -75,7 +75,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import commit, write_snapshot
     from kpyramid.storage.snapshots import FORMAT
-    from kpyramid.storage.writing import stage_folder
+    from kpyramid.storage.staging import stage_folder
 
     warehouse, settings, contracts = open_warehouse(folder), Settings(), load_contracts()
     with stage_folder(warehouse) as staged:

@@ -22,6 +22,7 @@ from kpyramid.extraction.syntax.tree import Tree
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot
+    from tests.s3 import S3Server
 
 SHARED = "PYTEST_KPYRAMID_SHARED"
 """As in `corpora.py`, which not every test needs."""
@@ -159,3 +160,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "xfailed"))
         if not ran:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[S3Server]":
+    """A real S3 server, one for the whole test run."""
+    from tests.s3 import serve_s3
+
+    with serve_s3(tmp_path_factory.mktemp("s3")) as running:
+        yield running

@@ -15,9 +15,7 @@ import pytest
 
 from kpyramid.cli.app import app
 from kpyramid.pipeline import cache, runner
-from kpyramid.storage import publication
-from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.publication import commit, write_snapshot
+from kpyramid.storage import publication, store
 from kpyramid.storage.results import RowCache
 from tests.corpora import use_quick_models
 
@@ -97,15 +95,6 @@ def kill_in_publishing(step: str) -> None:
         raise ValueError(step)
 
 
-def publish_one(root: str, letter: str, order: str) -> str:
-    """Writes a small snapshot and commits it; what a publisher process does."""
-    warehouse = Warehouse(Path(root))
-    files: dict[str, bytes | Path] = {f"tables/{n}": letter.encode() * 5000 for n in range(5)}
-    snapshot = write_snapshot(warehouse, files, {"letter": letter})
-    commit(warehouse, "main", snapshot=snapshot, order=order, run=letter, at="now")
-    return snapshot
-
-
 if __name__ == "__main__":
     use_quick_models(pytest.MonkeyPatch())
     fault = sys.argv.pop(1)
@@ -117,5 +106,5 @@ if __name__ == "__main__":
         kill_after_rows(name, int(number))
     elif fault != "none":
         kill_in_publishing(fault)
-    assert publication.os is os
+    assert store.os is os
     app()

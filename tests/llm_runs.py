@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import FailureEntry, FolderStore, ReplyCache
+from kpyramid.llm.cache import FailureEntry, ReplyCache
 from kpyramid.llm.caller import Caller, KeyLocks
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import Ledger, Totals, read_totals
@@ -29,6 +29,7 @@ from kpyramid.llm.responses import parse_json
 from kpyramid.llm.transport import HttpTransport, open_transport
 from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.store import FolderStore
 from tests.loopback import Loopback
 from tests.loopback_replies import answer_by_schema
 

@@ -48,6 +48,14 @@ class S3Server:
         }
 
 
+def use_server(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leads clients to a server."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+
+
 @contextmanager
 def serve_s3(folder: Path) -> Iterator[S3Server]:
     """A server that keeps its objects below a folder; skipped where it is missing, not in CI."""
@@ -90,11 +98,12 @@ class Faults:
     """What the proxy does: `answers` are given instead of forwarding a PUT, one each.
 
     `unconditional` says that a blob was written though it was there, as a server does that knows
-    no conditions.
+    no conditions. `lost_answers`: so many PUTs are forwarded, and their answer is a failure.
     """
 
     answers: deque[tuple[int, str]] = field(default_factory=deque)
     unconditional: bool = False
+    lost_answers: int = 0
     puts: int = 0
 
 
@@ -120,7 +129,10 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
             connection.request(self.command, self.path, body, dict(self.headers.items()))
             found = connection.getresponse()
             content = found.read()
-            if faults.unconditional and found.status == http.HTTPStatus.PRECONDITION_FAILED:
+            if self.command == "PUT" and faults.lost_answers:
+                faults.lost_answers -= 1
+                self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
+            elif faults.unconditional and found.status == http.HTTPStatus.PRECONDITION_FAILED:
                 self._answer(200, {"ETag": '"0"'}, b"")
             else:
                 self._answer(found.status, dict(found.getheaders()), content)

@@ -256,10 +256,9 @@ def test_wrong_usage_ends_with_2() -> None:
     assert run("build", "x", "--workers", "0").exit_code == 2
 
 
-def test_a_warehouse_that_is_a_file_or_a_url_ends_with_3(tmp_path: Path) -> None:
+def test_a_warehouse_that_is_a_file_ends_with_3(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")
-    fails(3, ["only local folders"], "build", shared_corpus(), "--warehouse", "s3://bucket/x")
 
 
 def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:

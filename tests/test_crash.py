@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.storage import publication, results, writing
+from kpyramid.storage import publication, results, store, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, read_head, resolve_ref
 from kpyramid.storage.verification import check_bytes, check_tables
@@ -172,36 +172,6 @@ def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
     assert sum(counts.values()) == (0 if is_new else 1)
 
 
-@pytest.fixture
-def processes() -> Iterator[multiprocessing.pool.Pool]:
-    with multiprocessing.get_context("spawn").Pool(8) as pool:
-        yield pool
-        pool.terminate()
-        pool.join()
-
-
-def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapshots(
-    tmp_path: Path, processes: multiprocessing.pool.Pool
-) -> None:
-    first = faults.publish_one(str(tmp_path), "z", "1")
-    work = [(str(tmp_path), letter, "1") for letter in "abcdefgh"]
-    pending = processes.starmap_async(faults.publish_one, work, chunksize=1)
-    seen: list[str] = []
-    while not pending.ready():
-        head = resolve_ref(Warehouse(tmp_path), "main")
-        assert check_bytes(tmp_path / "snapshots" / head) == []
-        if head not in seen[-1:]:
-            seen.append(head)
-    made = pending.get()
-
-    entries = list_entries(Warehouse(tmp_path), "main")
-    chain = [entry.snapshot for entry in entries]
-    assert sorted(chain) == sorted([first, *made])
-    assert [entry.parent for entry in entries] == [None, *chain[:-1]]
-    assert [snapshot for snapshot in chain if snapshot in seen] == seen
-    assert list((tmp_path / "staging").iterdir()) == []
-
-
 def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str) -> None:
     (tmp_path / "w").mkdir()
 
@@ -225,7 +195,7 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
         (publication, "entities.parquet"),
         (publication, "SHA256SUMS"),
         (publication, "manifest.json"),
-        (publication, ".tmp"),
+        (store, ".tmp"),
         (writing, "publish.json"),
     ],
 )

@@ -11,11 +11,12 @@ from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.jobs import LIMITS, list_open_keys
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.cache import FolderStore, ReplyCache
+from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import Caller, Collector, KeyLocks
 from kpyramid.llm.transport import open_transport
 from kpyramid.llm.types import Failure, FailureKind, describe_model
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (
     HASTY,
     collect_twice,

@@ -12,16 +12,10 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import (
-    DamagedLine,
-    FolderStore,
-    ReplyCache,
-    ReplyEntry,
-    read_recording,
-    write_recording,
-)
+from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
 from kpyramid.llm.types import Failure, FailureKind, Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.store import FolderStore
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}
 REQUEST = Request(

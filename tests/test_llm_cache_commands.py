@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.keys import ID_DIGITS, JsonValue
-from kpyramid.llm.cache import FolderStore, ReplyCache, ReplyEntry
+from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.llm.types import Failure, FailureKind, Message, Request
 from kpyramid.storage.results import REQUESTS
+from kpyramid.storage.store import FolderStore
 from tests.s3 import BUCKET, serve_s3
 
 KEYS = [sha256(str(number).encode()).hexdigest() for number in range(12)]
@@ -239,7 +240,7 @@ def test_cache_elsewhere_is_found_by_its_setting(
 
 
 def test_cache_that_is_no_place_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KPYRAMID_LLM__CACHE", "gs://bucket/x")
+    monkeypatch.setenv("KPYRAMID_LLM__CACHE", "ftp://bucket/x")
     fails(2, "s3://bucket/prefix", "cache", "stats", "--warehouse", home)
 
 

@@ -5,31 +5,22 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.cache import BlobStore, BucketStore, FolderStore, open_blobs
-from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, serve_s3
+from kpyramid.storage.bucket import BucketStore, open_blobs
+from kpyramid.storage.store import BlobStore, FolderStore
+from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 _NUMBERS = count()
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with serve_s3(tmp_path_factory.mktemp("s3")) as running:
-        yield running
-
-
-def use_server(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+def find_place(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """Leads clients to a server; returns a fresh place in its bucket."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
+    use_server(s3_server, monkeypatch)
     return f"s3://{BUCKET}/place-{next(_NUMBERS)}/llm"
 
 
@@ -39,7 +30,7 @@ def location(
 ) -> str:
     if request.param == "folder":
         return str(tmp_path / "not" / "there" / "yet")
-    return use_server(request.getfixturevalue("server"), monkeypatch)
+    return find_place(request.getfixturevalue("s3_server"), monkeypatch)
 
 
 @pytest.fixture
@@ -196,7 +187,7 @@ def test_many_blobs_are_listed_as_fast_as_files(tmp_path: Path) -> None:
     [
         ("s3://", "give a folder, or s3://bucket/prefix"),
         ("s3://Not_A_Bucket/x", "give a folder, or s3://bucket/prefix"),
-        ("gs://bucket/x", "give a folder, or s3://bucket/prefix"),
+        ("ftp://bucket/x", "give a folder, or s3://bucket/prefix"),
         ("https://host/bucket", "give a folder, or s3://bucket/prefix"),
         ("s3://me:secret4711@bucket/x", "AWS_* variables"),
         ("s3://bucket/x?secret=secret4711", "AWS_* variables"),
@@ -225,10 +216,10 @@ def test_bucket_without_the_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.slow
 def test_bucket_that_ignores_conditions_is_refused(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve_faults(server) as (proxied, faults):
-        location = use_server(proxied, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        location = find_place(proxied, monkeypatch)
         faults.unconditional = True
         with pytest.raises(EndpointError, match="conditional writes") as caught:
             open_blobs(location)
@@ -247,10 +238,10 @@ def test_bucket_that_ignores_conditions_is_refused(
     ],
 )
 def test_bucket_that_is_busy_is_asked_again(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch, status: int, code: str
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, status: int, code: str
 ) -> None:
-    with serve_faults(server) as (proxied, faults):
-        store = open_blobs(use_server(proxied, monkeypatch))
+    with serve_faults(s3_server) as (proxied, faults):
+        store = open_blobs(find_place(proxied, monkeypatch))
         faults.puts = 0
         faults.answers.extend([(status, code)] * 3)
         assert store.put_once("a/b", b"first") == b"first"
@@ -260,10 +251,10 @@ def test_bucket_that_is_busy_is_asked_again(
 
 @pytest.mark.slow
 def test_loser_of_a_conflict_reads_the_winner(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve_faults(server) as (proxied, faults):
-        store = open_blobs(use_server(proxied, monkeypatch))
+    with serve_faults(s3_server) as (proxied, faults):
+        store = open_blobs(find_place(proxied, monkeypatch))
         store.put_once("a/b", b"first")
         faults.puts = 0
         faults.answers.append((409, "ConditionalRequestConflict"))
@@ -273,11 +264,11 @@ def test_loser_of_a_conflict_reads_the_winner(
 
 @pytest.mark.slow
 def test_bucket_in_conflict_for_ever_is_given_up(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve_faults(server) as (proxied, faults):
-        store = open_blobs(use_server(proxied, monkeypatch))
-        monkeypatch.setattr("kpyramid.llm.cache._CONFLICT_WAIT", 0)
+    with serve_faults(s3_server) as (proxied, faults):
+        store = open_blobs(find_place(proxied, monkeypatch))
+        monkeypatch.setattr("kpyramid.storage.bucket._CONFLICT_WAIT", 0)
         faults.answers.extend([(409, "ConditionalRequestConflict")] * 100)
         with pytest.raises(EndpointError, match="neither there nor can it be created"):
             store.put_once("a/b", b"first")
@@ -286,18 +277,18 @@ def test_bucket_in_conflict_for_ever_is_given_up(
 @pytest.mark.slow
 @pytest.mark.parametrize("read_only", [False, True])
 def test_bucket_that_is_not_there_is_refused(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch, read_only: bool
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, read_only: bool
 ) -> None:
-    use_server(server, monkeypatch)
+    use_server(s3_server, monkeypatch)
     with pytest.raises(EndpointError, match=r"s3://missing/x: cannot .* NoSuchBucket"):
         open_blobs("s3://missing/x", read_only=read_only)
 
 
 @pytest.mark.slow
 def test_wrong_credential_is_refused_and_not_repeated(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    location = use_server(server, monkeypatch)
+    location = find_place(s3_server, monkeypatch)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong-4712")
     with pytest.raises(EndpointError, match="SignatureDoesNotMatch") as caught:
         open_blobs(location)
@@ -314,9 +305,9 @@ def test_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_read_only_bucket_is_not_written_to(
-    server: S3Server, monkeypatch: pytest.MonkeyPatch
+    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serve_faults(server) as (proxied, faults):
-        store = open_blobs(use_server(proxied, monkeypatch), read_only=True)
+    with serve_faults(s3_server) as (proxied, faults):
+        store = open_blobs(find_place(proxied, monkeypatch), read_only=True)
         assert isinstance(store, BucketStore)
         assert faults.puts == 0

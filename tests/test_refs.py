@@ -12,7 +12,7 @@ import pytest
 
 from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError
 from kpyramid.settings import Settings
-from kpyramid.storage import publication, runs, writing
+from kpyramid.storage import publication, runs, store, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import (
     commit,
@@ -98,11 +98,11 @@ def test_who_loses_the_race_reads_head_again_and_is_chained(
     real = publication._create_entry
     rivals = ["b", "c"]
 
-    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
         if rivals:
             rival = rivals.pop()
-            assert real(folder, number, RefEntry(rival * 16, None, "1", "rival", "t"))
-        return real(folder, number, entry)
+            assert real(place, ref, number, RefEntry(rival * 16, None, "1", "rival", "t"))
+        return real(place, ref, number, entry)
 
     monkeypatch.setattr(publication, "_create_entry", create)
 
@@ -120,10 +120,10 @@ def test_who_loses_the_race_to_a_later_order_is_refused(
     warehouse = Warehouse(tmp_path)
     real = publication._create_entry
 
-    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
         monkeypatch.setattr(publication, "_create_entry", real)
-        real(folder, number, RefEntry("b" * 16, None, "2", "rival", "t"))
-        return real(folder, number, entry)
+        real(place, ref, number, RefEntry("b" * 16, None, "2", "rival", "t"))
+        return real(place, ref, number, entry)
 
     monkeypatch.setattr(publication, "_create_entry", create)
 
@@ -264,7 +264,8 @@ def test_what_is_no_ref_and_no_snapshot_is_ignored_with_a_warning(
     ]
     for folder in strange:
         folder.mkdir()
-    files = [warehouse.snapshots / ".DS_Store", warehouse.refs / "README", warehouse.refs / ".x"]
+        (folder / "x").write_text("x")
+    files = [warehouse.snapshots / ".DS_Store", warehouse.refs / "README"]
     for file in files:
         file.write_text("x")
 
@@ -437,10 +438,10 @@ def test_of_two_who_move_a_ref_by_hand_at_once_one_is_told(
     first, second, third = publish_nights(warehouse)
     real = publication._create_entry
 
-    def create(folder: Path, number: int, entry: RefEntry) -> bool:
+    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
         monkeypatch.setattr(publication, "_create_entry", real)
         rollback(warehouse, "main", at=NOW)
-        return real(folder, number, entry)
+        return real(place, ref, number, entry)
 
     monkeypatch.setattr(publication, "_create_entry", create)
     with pytest.raises(ConflictError, match=r"moved by somebody else.*kpyramid log main"):
@@ -470,7 +471,7 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
         "rollback": lambda: rollback(warehouse, "main", at=NOW),
         "tag": lambda: tag(warehouse, "t", first, at=NOW),
     }
-    for module in (publication, writing):
+    for module in (store, writing):
         with monkeypatch.context() as patch:
             patch.setattr(module, "write_and_sync", write)
             with pytest.raises(OSError, match="No space left"):

@@ -22,7 +22,7 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import RowCache
 from kpyramid.storage.runs import Run, StageMark, start_run
-from kpyramid.storage.writing import stage_folder
+from kpyramid.storage.staging import stage_folder
 from tests.corpora import (
     SETTINGS,
     build_corpus,

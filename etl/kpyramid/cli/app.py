@@ -117,7 +117,7 @@ def build(
             progress=progress,
         )
     report = describe_run(outcome.run, outcome.marks)
-    place = outcome.run.warehouse.root
+    place = outcome.run.warehouse.locate("snapshots")
     print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
 
 
@@ -164,48 +164,58 @@ def verify(
     and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
     warehouse has.
     """
-    from kpyramid.snapshot.snapshot import is_path, locate_snapshot
+    from kpyramid.snapshot.snapshot import is_path
+    from kpyramid.storage.copies import open_stored
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.snapshots import identify_folder, list_folders
-    from kpyramid.storage.verification import check_bytes, check_refs, check_tables
+    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.snapshots import date_snapshots, identify_folder
+    from kpyramid.storage.verification import check_refs
 
     place = open_warehouse(warehouse)
     everyone = deep and snapshot is None
-    damaged: dict[str, list[str]] = {}
+    if is_path(snapshot or ref):
+        folder = Path(snapshot or ref).absolute()
+        found = {identify_folder(folder): (str(folder), _check(folder, deep=deep))}
+        of_refs = []
+    else:
+        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
+        found = {}
+        for identifier in wanted:
+            with open_stored(place, identifier) as folder:
+                at = place.locate(f"snapshots/{identifier}")
+                found[identifier] = at, _check(folder, deep=deep)
+        of_refs = check_refs(place)
     lines = []
-    for folder in (
-        list_folders(place) if everyone else [locate_snapshot(snapshot or ref, warehouse)]
-    ):
-        identifier = identify_folder(folder)
-        problems = _check_deep(folder) if deep else check_bytes(folder) or check_tables(folder)
-        damaged[identifier] = problems
+    for identifier, (at, problems) in found.items():
         if problems:
             listed = "\n".join(f"  {problem}" for problem in problems)
             lines.append(
                 f"Snapshot {identifier} is damaged:\n{listed}\n"
-                f"Do not serve it. Move {folder} away and build again: caches make that cheap."
+                f"Do not serve it. Move {at} away and build again: caches make that cheap."
             )
         else:
             rdf = ", RDF" if deep else ""
             whole = f"bytes, contracts, references and spans{rdf}"
             lines.append(f"Snapshot {identifier} is whole: {whole}.")
-    of_refs = [] if is_path(snapshot or ref) else check_refs(place)
     if of_refs:
         lines += ["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]
-    all_problems = [*(problem for found in damaged.values() for problem in found), *of_refs]
+    damaged = {identifier: problems for identifier, (_, problems) in found.items()}
+    all_problems = [*(problem for each in damaged.values() for problem in each), *of_refs]
     named = {"snapshots": damaged} if everyone else {"snapshot": next(iter(damaged))}
     print_found({**named, "ok": not all_problems, "problems": all_problems}, lines)
     if all_problems:
         raise typer.Exit(6)
 
 
-def _check_deep(folder: Path) -> list[str]:
-    """All that is wrong with a snapshot, as far as each file can still be read."""
+def _check(folder: Path, *, deep: bool) -> list[str]:
+    """What is wrong with a snapshot; `deep`: as far as each file can still be read."""
     from kpyramid.errors import PyramidError
     from kpyramid.ontology.store import check_rdf
     from kpyramid.storage.verification import check_bytes, check_tables
 
     problems = check_bytes(folder)
+    if not deep:
+        return problems or check_tables(folder)
     for check in (check_tables, check_rdf):
         try:
             problems += check(folder)

@@ -61,7 +61,7 @@ def submit(
     from kpyramid.cli.console import show_progress
     from kpyramid.llm.batch import submit
     from kpyramid.llm.batch.jobs import LIMITS
-    from kpyramid.pipeline.models import hold_asking, open_batch_run
+    from kpyramid.pipeline.models import hold_asking, open_batch_run, put_run
     from kpyramid.pipeline.runner import collect_pending
     from kpyramid.storage.layout import open_warehouse
 
@@ -72,6 +72,7 @@ def submit(
     desk = _open_desk(run)
     with hold_asking(run.warehouse, loaded):
         done = submit.submit(pending, desk)
+    put_run(run)
     answered = _count_answers(desk, run.name)
     is_over = not (done.submitted or done.open or done.pending or done.answered)
     next_command = "build" if is_over else "batch collect" if done.open else "batch submit"
@@ -120,20 +121,23 @@ def collect(
     from kpyramid.llm.batch import collect
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.transport import open_connection
-    from kpyramid.pipeline.models import open_replies
+    from kpyramid.pipeline.models import open_replies, put_run
     from kpyramid.storage.layout import open_warehouse
 
     loaded, place = _load_settings(settings), open_warehouse(warehouse)
+    used: dict[str, Run] = {}
     blobs = open_replies(place, loaded)
     done = collect.collect(
         collect.Till(
             open_connection(loaded.llm).client,
             ReplyCache(blobs),
             blobs,
-            partial(_find_ledger, place, loaded),
+            partial(_find_ledger, place, loaded, used=used),
             loaded.llm,
         )
     )
+    for run in used.values():
+        put_run(run)
     found = {
         "batches": _describe(done.batches),
         "replies": done.replies,
@@ -215,14 +219,18 @@ def _open_desk(run: "Run") -> "Desk":
     return Desk(client, shape, *books, run.name, llm, partial(_find_ledger, *place))
 
 
-def _find_ledger(place: "Warehouse", settings: "Settings", run: str) -> "Ledger | None":
-    """The books of a run, if it is one of this warehouse."""
+def _find_ledger(
+    place: "Warehouse", settings: "Settings", run: str, used: "dict[str, Run] | None" = None
+) -> "Ledger | None":
+    """The books of a run, if it is one of this warehouse; `used` notes whose were opened."""
     from kpyramid.pipeline.models import open_ledger
     from kpyramid.storage.runs import open_run
 
-    if not (place.runs / run / "run.json").exists():
+    if place.store.read(f"runs/{run}/run.json") is None:
         return None
     found = open_run(place, run)
+    if used is not None:
+        used[run] = found
     return open_ledger(place, settings, found.folder, found.ref)
 
 

@@ -191,7 +191,7 @@ def open_cache(
 
     home = open_warehouse(warehouse)
     loaded = load_settings(settings)
-    place = loaded.llm.cache or str(home.cache / "llm")
+    place = loaded.llm.cache or home.locate("cache/llm")
     cache = ReplyCache(open_replies(home, loaded, read_only=read_only), read_only=read_only)
     return cache, place, home
 
@@ -205,19 +205,19 @@ def find_live_keys(warehouse: "Warehouse") -> set[str]:
     from kpyramid.keys import ID_DIGITS
     from kpyramid.storage.results import REQUESTS
 
-    results = warehouse.cache / "results"
+    marks = [b.name for b in warehouse.store.list("runs") if Path(b.name).match("stages/*.json")]
     live: set[str] = set()
-    for path in sorted(warehouse.runs.glob("*/stages/*.json")):
+    for name, mark in zip(marks, warehouse.read_all(marks), strict=True):
+        if mark is None:
+            continue  # a build that goes on forgot it
         try:
-            key = json.loads(path.read_bytes())["key"]
-            requests = results / path.stem / key[:ID_DIGITS] / REQUESTS
-            live.update(json.loads(requests.read_bytes()))
-        except FileNotFoundError:
-            continue  # made without a model, or not kept
+            key = json.loads(mark)["key"]
+            results = f"cache/results/{Path(name).stem}/{key[:ID_DIGITS]}"
+            live.update(json.loads(warehouse.store.read(f"{results}/{REQUESTS}") or b"[]"))
         except (OSError, ValueError, KeyError, TypeError) as e:
             raise IntegrityError(
-                f"{path} cannot be read ({e}), so what it rests on is unknown and nothing was "
-                "removed; restore it, or remove the run's folder"
+                f"{warehouse.locate(name)} cannot be read ({e}), so what it rests on is unknown "
+                "and nothing was removed; restore it, or remove the run's folder"
             ) from e
     return live
 

@@ -127,7 +127,7 @@ def _lay_out(*headers: str) -> Table:
     return Table(*headers, box=None, pad_edge=False)
 
 
-def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
+def print_build(report: Mapping[str, Any], run: Path, place: str) -> None:
     """What each stage made and refused, and where things lie."""
     print_unread(report["unread"])
     table = _lay_out("stage", "made", "rejected", "recomputed", "seconds")
@@ -157,7 +157,7 @@ def print_build(report: Mapping[str, Any], run: Path, warehouse: Path) -> None:
     out.print(f"Snapshot {report['snapshot']}; ref {report['ref']} {state}.")
     if report["changes"]:
         out.print(f"Against what the ref had: {report['changes']}.")
-    out.print(f"It lies in {warehouse / 'snapshots' / report['snapshot']}")
+    out.print(f"It lies in {place}/{report['snapshot']}")
     out.print(f"Report: {run / 'report.html'}")
 
 

@@ -74,7 +74,7 @@ def doctor(warehouse: WarehouseOption = DEFAULT_WAREHOUSE, settings: SettingsOpt
             ]
         )
 
-    said = {"warehouse": str(place.root), "ok": not failed, "checks": [*map(asdict, found)]}
+    said = {"warehouse": place.locate(), "ok": not failed, "checks": [*map(asdict, found)]}
     print_found(said, tell)
     if failed:
         raise typer.Exit(8)
@@ -133,6 +133,9 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
             path.unlink(missing_ok=True)
         if made and not any(place.root.iterdir()):
             place.root.rmdir()
+    if place.bucket:
+        place.bucket.probe()
+        yield Finding("store", "ok", f"{place.locate()} is written and creates a name once only")
     there = [folder for folder in place.folders if folder.is_dir()]
     closed = [str(folder) for folder in there if not os.access(folder, os.W_OK | os.X_OK)]
     if closed:
@@ -145,7 +148,7 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 def _check_leftovers(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.leases import list_held
-    from kpyramid.storage.writing import is_dead
+    from kpyramid.storage.staging import is_dead
 
     left = [path for path in place.staging.glob("*") if is_dead(path.name)]
     detail = f"{len(left)} folders in staging/ of processes that died"

@@ -42,7 +42,10 @@ CorpusArgument = Annotated[
 ]
 WarehouseOption = Annotated[
     str,
-    typer.Option(envvar="KPYRAMID_WAREHOUSE", help="Folder for snapshots, refs, runs and caches."),
+    typer.Option(
+        envvar="KPYRAMID_WAREHOUSE",
+        help="Folder or s3://bucket/prefix for snapshots, refs, runs and caches.",
+    ),
 ]
 RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
 SnapshotOption = Annotated[

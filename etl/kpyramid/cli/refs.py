@@ -123,16 +123,18 @@ def log(
     from kpyramid.cli.console import print_rows
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import find_entry, list_entries
+    from kpyramid.storage.snapshots import date_snapshots
 
     place = open_warehouse(warehouse)
     find_entry(place, ref)  # says which refs there are
+    there = date_snapshots(place)
     rows = [
         {
             "name": f"{ref}@{back}" if back else ref,
             "at": entry.at,
             "action": entry.action,
             "snapshot": entry.snapshot,
-            "there": (place.snapshots / entry.snapshot).is_dir(),
+            "there": entry.snapshot in there,
             "order": entry.order,
             "run": entry.run,
         }
@@ -194,7 +196,8 @@ def gc(
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.retention import KINDS, Policy, collect, measure
+    from kpyramid.storage.retention import Policy, collect
+    from kpyramid.storage.trash import KINDS, measure
 
     place = open_warehouse(warehouse)
     age, now = _read_age(older_than), datetime.now(UTC)
@@ -220,7 +223,7 @@ def gc(
         for noun, items in zip(("snapshot", "run", "result", "cache"), moved.values(), strict=True)
     )
     lines = [
-        f"{verb} to {place.trash}: {counted}.",
+        f"{verb} to {place.locate('trash')}: {counted}.",
         f"From there {to} what an earlier gc had moved: {found['bytes_deleted']:,} bytes.",
         f"{'There are' if dry_run else 'There stay'}: "
         + ", ".join(f"{name} {size:,} bytes" for name, size in found["kept"].items()),

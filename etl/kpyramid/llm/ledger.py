@@ -605,6 +605,23 @@ class Ledger:
         self._tally.read_on(file)
 
 
+def merge_books(runs: Path, run: str, data: bytes) -> None:
+    """Adds lines that another machine booked to the books of a run, those that are new."""
+    path, lock = runs / run / LEDGER, _open_shared(runs / _LOCK)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        known = path.read_bytes() if path.exists() else b""
+        lines = {*known.splitlines()}
+        fresh = [line for line in data.splitlines() if line not in lines]
+        if fresh:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("ab") as file:
+                torn = b"\n" if known and not known.endswith(b"\n") else b""
+                file.write(torn + b"\n".join(fresh) + b"\n")
+    finally:
+        os.close(lock)
+
+
 def _open_shared(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)

@@ -7,7 +7,7 @@ from pathlib import Path
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline.cache import Progress, Silence
 from kpyramid.pipeline.gates import require_floor
-from kpyramid.pipeline.models import require_key
+from kpyramid.pipeline.models import put_run, require_key
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import PLAN, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
@@ -126,6 +126,7 @@ def _write_plan(run: Run, workers: int) -> None:
 def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:
     """Writes the report, then says whether a gate refused."""
     publish = write_report(run, marks)
+    put_run(run)
     failed = {
         name: verdict for name, verdict in publish.gates.items() if verdict.startswith("fail")
     }

@@ -21,8 +21,8 @@ from kpyramid.storage.leases import list_held
 from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
-from kpyramid.storage.retention import measure
 from kpyramid.storage.runs import list_runs, open_run
+from kpyramid.storage.trash import measure
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 from kpyramid.storage.writing import sync_folder
 
@@ -66,9 +66,14 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     """Where a document is, and what would go with it.
 
     Raises:
-        InputError: no table of the warehouse has it, and it was not erased.
+        InputError: no table of the warehouse has it, and it was not erased; or it is in a bucket.
         IntegrityError: a table cannot be read.
     """
+    if warehouse.bucket:
+        raise InputError(
+            f"{warehouse.locate()}: only a warehouse in a folder can be erased from. Copy it to a "
+            "folder, erase there, and copy it to an empty place of the bucket"
+        )
     tables = {path: _read_documents(path) for path in _list_tables(warehouse)}
     seeds = [row for rows in tables.values() for row in rows if row[0] == document_id]
     if not seeds and not has_tombstone(warehouse, document_id):

@@ -92,7 +92,7 @@ def list_row_folders(warehouse: Warehouse, runs: Iterable[str]) -> frozenset[str
     As FUNCTION/FINGERPRINT; None where a run's settings, or a model that they name, are not those
     of this release or this machine.
     """
-    known = (name for name in runs if (warehouse.runs / name / "run.json").is_file() and name)
+    known = (name for name in runs if name and warehouse.store.read(f"runs/{name}/run.json"))
     try:
         settings = {repr(s): s for s in (open_run(warehouse, name).settings for name in known)}
         return frozenset(

@@ -40,12 +40,13 @@ from kpyramid.ontology.validation.shapes import (
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, list_undone
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.runs import Run
-from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.snapshots import find_manifest
 from kpyramid.storage.verification import check_tables
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ _Found = TypeVar("_Found")
 
 def judge_traces(warehouse: Warehouse, snapshot: str) -> str:
     """Contracts and references hold, and every span stands in its document."""
-    problems = check_tables(warehouse.snapshots / snapshot)
+    problems = check_tables(locate_snapshot(warehouse, snapshot))
     return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
 
 
@@ -75,7 +76,7 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
         return f"fail: no document is left; {advice}. {_MEANT}"
     if head is None:
         return "pass"
-    tables = read_manifest(run.warehouse.snapshots / head)["tables"]
+    tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
     for table, setting, share in (
         ("documents", "min_document_share", publish.min_document_share),
@@ -435,7 +436,7 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     from kpyramid.query import Snapshot
 
     questions, arm = _read_floor(settings)
-    opened = Snapshot(warehouse.snapshots / snapshot, settings.embed)
+    opened = Snapshot(locate_snapshot(warehouse, snapshot), settings.embed)
     wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
     found = answer_all(questions, opened, [arm], metrics=wanted)
     if found.stopped is not None:

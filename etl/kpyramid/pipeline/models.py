@@ -1,6 +1,7 @@
 """Language models opened for stages and batches: cache, locks, ledger, endpoint."""
 
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -11,21 +12,27 @@ from typing import NoReturn
 from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.cache import BlobStore, ReplyCache, open_blobs
+from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
 from kpyramid.llm.endpoint import Endpoint, Limiter
-from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings
+from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
 from kpyramid.llm.replay import ReplayTransport, describe_source
 from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport, read_key
 from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings
+from kpyramid.storage.bucket import open_blobs
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, start_run
+from kpyramid.storage.store import BlobStore, FolderStore
+from kpyramid.storage.writing import write_durably
 
 # Opening what stages ask of a language model: cache, locks, books and endpoint, in one place.
 
 PROBE = "endpoint.json"
+_SIBLINGS = ("run.json", "plan.json", "stages/publish.json")
+"""Read of a run besides its books: what it expected to spend, and whether it goes on."""
+_BOOKS = LEDGER.removesuffix(".jsonl")
 ASKING = "asking.lock"
 """Held by all who ask online, and alone by who submits batches."""
 
@@ -57,7 +64,7 @@ def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = 
         SettingsError: the place cannot be used.
         EndpointError: it cannot be reached.
     """
-    return open_blobs(settings.llm.cache or str(warehouse.cache / "llm"), read_only=read_only)
+    return open_blobs(settings.llm.cache or warehouse.locate("cache/llm"), read_only=read_only)
 
 
 def locate_locks(warehouse: Warehouse, settings: Settings) -> Path:
@@ -90,7 +97,52 @@ def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
 
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
     """The books of a run, with what was spent since the ref's last finished build."""
+    if settings.asks_model or settings.embed.provider == "openai":
+        fetch_books(warehouse)
     return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
+
+
+def fetch_books(warehouse: Warehouse) -> None:
+    """Brings what other machines booked in a bucket into the books that lie here.
+
+    They book there at the end of each task, see `put_run`.
+    """
+    bucket = warehouse.bucket
+    if bucket is None:
+        return
+    for blob in bucket.list("runs"):
+        run, _, file = blob.name.removeprefix("runs/").partition("/")
+        path = warehouse.runs / run / file
+        is_book = file.startswith(f"{_BOOKS}.") and file != _name_books(warehouse)
+        if not is_book and file not in _SIBLINGS:
+            continue
+        if (path.stat().st_size if path.exists() else None) != blob.size:
+            data = bucket.read(blob.name) or b""
+            if is_book:
+                merge_books(warehouse.runs, run, data)
+            write_durably(path, data)
+
+
+def put_run(run: Run) -> None:
+    """Copies what a task left in the run's folder to the bucket: books, plan, report.
+
+    The books go under a name of this machine's, for others add to the same ones.
+    """
+    bucket = run.warehouse.bucket
+    if bucket is None or not run.folder.is_dir():
+        return
+    for path in sorted(run.folder.iterdir()):
+        mine = _name_books(run.warehouse) if path.name == LEDGER else path.name
+        others = path.name.startswith(f"{_BOOKS}.") and path.name != LEDGER
+        is_ours = path.is_file() and not path.name.startswith(".") and path.name != "run.json"
+        if is_ours and not others:
+            bucket.replace(f"runs/{run.name}/{mine}", path.read_bytes())
+
+
+def _name_books(warehouse: Warehouse) -> str:
+    """What the books of this machine are called in a bucket."""
+    name = FolderStore(warehouse.root).put_once("machine", uuid.uuid4().hex[:12].encode())
+    return f"{_BOOKS}.{name.decode()}.jsonl"
 
 
 def require_key(settings: Settings) -> None:

@@ -22,7 +22,14 @@ from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.conversion import open_converter
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
-from kpyramid.pipeline.models import Looker, Model, UnknownError, open_collector, open_replies
+from kpyramid.pipeline.models import (
+    Looker,
+    Model,
+    UnknownError,
+    fetch_books,
+    open_collector,
+    open_replies,
+)
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
@@ -364,6 +371,7 @@ def plan_build(
         SettingsError: a model or an ontology that the settings name is not there.
     """
     require_ontology(settings)
+    fetch_books(warehouse)
     listing = list_corpus(corpus, leave_out=warehouse.folders)
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, list[TableFile]] = {}

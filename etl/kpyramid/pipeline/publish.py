@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.errors import InputError, IntegrityError, SettingsError
+from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.validation.checks import complete_query, read_questions
@@ -41,6 +42,7 @@ from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.identity import library_version
@@ -80,6 +82,9 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
+    if head is not None:
+        with suppress(ConflictError, IntegrityError):  # gone or damaged: `verify` says so
+            locate_snapshot(run.warehouse, head.snapshot)  # its index may be this one's
     snapshot = _write(run, corpus, tables, texts)
     with hold(run.warehouse, snapshot):
         is_new = head is None or head.snapshot != snapshot
@@ -113,11 +118,11 @@ def _compare(run: Run, before: str, after: str) -> str:
     """What this build changed in the snapshot that its ref had, in a line."""
     if before == after:
         return "nothing changed"
-    folders = (run.warehouse.snapshots / name for name in (before, after))
     try:
+        folders = [locate_snapshot(run.warehouse, name) for name in (before, after)]
         with compare(*(Snapshot(folder, scope=EVERYTHING) for folder in folders)) as found:
             return found.summarise()
-    except (InputError, IntegrityError) as e:  # by another version, damaged, or gone
+    except (ConflictError, InputError, IntegrityError) as e:  # by another version, damaged, or gone
         return f"not compared: {e}"
 
 

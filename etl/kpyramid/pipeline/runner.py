@@ -21,7 +21,7 @@ from kpyramid.llm.caller import is_due
 from kpyramid.llm.types import Request
 from kpyramid.pipeline.cache import Progress
 from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
-from kpyramid.pipeline.models import Opener
+from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
@@ -30,7 +30,7 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
-from kpyramid.storage.writing import clean_staging
+from kpyramid.storage.staging import clean_staging
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +63,18 @@ def run_stage(
     progress.begin(name)
     for folder in clean_staging(run.warehouse):
         log.info("removed staging/%s, left by an interrupted process", folder)
-    if shard is not None:
-        mark = _warm_shard(run, stage, shard, workers, progress)
-    elif name == "publish":
-        marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
-        corpus = marks[0].details["corpus"]
-        tables = {table: _merge_parts(run, table) for table in load_contracts()}
-        mark = publish(run, corpus, tables)
-    else:
-        mark = _compute_or_reuse(run, stage, workers, progress)
+    try:
+        if shard is not None:
+            mark = _warm_shard(run, stage, shard, workers, progress)
+        elif name == "publish":
+            marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
+            corpus = marks[0].details["corpus"]
+            tables = {table: _merge_parts(run, table) for table in load_contracts()}
+            mark = publish(run, corpus, tables)
+        else:
+            mark = _compute_or_reuse(run, stage, workers, progress)
+    finally:
+        put_run(run)
     mark = replace(mark, seconds=round(time.monotonic() - started, 3))
     if shard is None:
         before = read_mark(run, name)

@@ -31,7 +31,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_folders, read_manifest
-from kpyramid.storage.writing import stage_folder
+from kpyramid.storage.staging import stage_folder
 
 # Following references over whole columns: rows of one table to rows of another.
 
@@ -667,7 +667,7 @@ def prepare_index(
     made = _find_made(warehouse, key)
     if made is not None:
         name, held = made
-        with hold(warehouse, name):
+        with hold(Warehouse(warehouse.root), name):  # this machine's copy, of a bucket
             yield PreparedIndex(key, held, is_new=False)
         return
     from kpyramid.snapshot.graph import write_graph  # DuckDB: who only reads has none

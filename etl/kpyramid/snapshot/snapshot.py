@@ -44,7 +44,8 @@ def open_snapshot(
     """The snapshot of a ref, of an id, or in a folder that may lie anywhere, such as a copy.
 
     A `Path`, and a text with a slash (`./`), is such a folder. A ref is resolved once, here.
-    `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`. `model` is the
+    `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`; from a bucket the
+    snapshot is copied to this machine first, and stays. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
     the documents without access labels.
@@ -65,7 +66,12 @@ def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Pat
         return Path(ref).absolute()
     place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
     opened = open_warehouse(place)
-    return opened.snapshots / resolve_ref(opened, str(ref))
+    folder = opened.snapshots / resolve_ref(opened, str(ref))
+    if opened.bucket:
+        from kpyramid.storage import copies  # who reads a folder loads none of it
+
+        folder = copies.locate_snapshot(opened, folder.name)
+    return folder
 
 
 def is_path(ref: str | Path) -> bool:

@@ -21,8 +21,9 @@ from kpyramid.storage.snapshots import (
     read_manifest,
     require_format,
 )
+from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes, check_tables
-from kpyramid.storage.writing import stage_folder, write_and_sync
+from kpyramid.storage.writing import write_and_sync
 
 _MOST_MEMBERS = 1_000
 """Files and folders; a snapshot has some seventy."""

@@ -1,16 +1,28 @@
-"""The folders of a warehouse."""
+"""The folders of a warehouse, which is kept in a folder or in a bucket."""
 
-from dataclasses import dataclass
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kpyramid.errors import InputError
+
+if TYPE_CHECKING:  # a reader of a folder does not load what talks to buckets
+    from kpyramid.storage.bucket import BucketStore
+    from kpyramid.storage.store import BlobStore
 
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A folder with everything that builds make; `README.md` of `warehouse/` draws it."""
+    """A folder with everything that builds make; `README.md` of `warehouse/` draws it.
+
+    With a `bucket` that holds the truth under the same names, and the folder is where this machine
+    works: unfinished writes, locks, and copies of what never changes.
+    """
 
     root: Path
+    bucket: "BucketStore | None" = field(default=None, compare=False)
 
     @property
     def cache(self) -> Path:
@@ -46,15 +58,43 @@ class Warehouse:
         places = (self.cache, self.snapshots, self.refs, self.runs)
         return (*places, self.staging, self.leases, self.trash)
 
+    @property
+    def store(self) -> "BlobStore":
+        """Where refs, leases, records of runs and their marks are: what has one truth only."""
+        from kpyramid.storage.store import FolderStore
+
+        return self.bucket or FolderStore(self.root)
+
+    def read_all(self, names: Sequence[str]) -> "list[bytes | None]":
+        """What stands under each of many names; from a bucket several are read at a time."""
+        if self.bucket is None:
+            return [self.store.read(name) for name in names]
+        from kpyramid.storage.bucket import do_at_once
+
+        return do_at_once(self.bucket.read, names)
+
+    def locate(self, name: str = "") -> str:
+        """Where something lies that has a name in the store, for messages."""
+        place = self.bucket.place if self.bucket else str(self.root)
+        return f"{place}/{name}" if name else place
+
 
 def open_warehouse(location: str | Path) -> Warehouse:
-    """The warehouse in a local folder, which need not exist yet.
+    """The warehouse in a local folder, which need not exist yet, or at `s3://bucket/prefix`.
+
+    The local part of one in a bucket is a folder of `$XDG_CACHE_HOME/kpyramid`, by default
+    `~/.cache/kpyramid`. It may be removed when nothing runs.
 
     Raises:
-        InputError: the location is a URL or a file.
+        InputError: the location is a file.
+        SettingsError: it is no address of a bucket, or the extra for buckets is not installed.
     """
     if "://" in str(location):
-        raise InputError(f"warehouse {location}: only local folders are supported; give a path")
+        from kpyramid.storage.bucket import BucketStore, name_area
+
+        bucket = BucketStore(str(location))
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return Warehouse(caches.absolute() / "kpyramid" / name_area(bucket.place), bucket)
     root = Path(location).absolute()
     if root.exists() and not root.is_dir():
         raise InputError(f"warehouse {root} is a file; give a folder")

@@ -7,7 +7,12 @@ from contextlib import contextmanager
 
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.writing import is_dead, name_process, write_durably
+from kpyramid.storage.snapshots import has_snapshot
+from kpyramid.storage.staging import is_dead, name_process
+
+_LEASES = "leases"
+GC_LOCK = "gc.lock"
+"""In a bucket: there while a gc is at work."""
 
 
 @contextmanager
@@ -17,18 +22,25 @@ def hold(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
     Raises:
         ConflictError: it is not there, or was removed just now.
     """
-    path = warehouse.leases / f"{name_process()}.{uuid.uuid4().hex}.json"
-    write_durably(path, json.dumps({"snapshot": snapshot}).encode())
-    try:
+    with claim(warehouse, snapshot):
         # In this order: gc looks for leases again after it moved a snapshot away.
-        if not (warehouse.snapshots / snapshot).is_dir():
+        if not has_snapshot(warehouse, snapshot):
             raise ConflictError(
-                f"snapshot {snapshot} is not in {warehouse.snapshots}: it was removed, by `gc` if "
-                "no ref was at it; run the command again"
+                f"snapshot {snapshot} is not in {warehouse.locate('snapshots')}: it was removed, "
+                "by `gc` if no ref was at it; run the command again"
             )
         yield
+
+
+@contextmanager
+def claim(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
+    """A lease on a snapshot, whether or not it is there."""
+    name = f"{_LEASES}/{name_process()}.{uuid.uuid4().hex}.json"
+    warehouse.store.replace(name, json.dumps({"snapshot": snapshot}).encode())
+    try:
+        yield
     finally:
-        path.unlink(missing_ok=True)
+        warehouse.store.delete(name)
 
 
 def list_held(warehouse: Warehouse) -> dict[str, str]:
@@ -38,16 +50,48 @@ def list_held(warehouse: Warehouse) -> dict[str, str]:
         IntegrityError: a lease cannot be read.
     """
     held = {}
-    for path in sorted(warehouse.leases.glob("*.json")):
-        if is_dead(path.name):
-            path.unlink(missing_ok=True)
+    store = warehouse.store
+    for blob in store.list(_LEASES):
+        name = blob.name.rpartition("/")[2]
+        if is_dead(name):
+            store.delete(blob.name)
             continue
         try:
-            held[path.name] = str(json.loads(path.read_bytes())["snapshot"])
-        except FileNotFoundError:
-            continue  # ended since it was listed
+            data = store.read(blob.name)
+            if data is not None:  # else it ended since it was listed
+                held[name] = str(json.loads(data)["snapshot"])
         except (OSError, ValueError, KeyError, TypeError) as e:
+            place = warehouse.locate(blob.name)
             raise IntegrityError(
-                f"lease {path} cannot be read: {e!r}. Remove it if nobody reads any more"
+                f"lease {place} cannot be read: {e!r}. Remove it if nobody reads any more"
             ) from e
     return held
+
+
+@contextmanager
+def lock_bucket(warehouse: Warehouse) -> Iterator[None]:
+    """Keeps other machines from collecting garbage in a bucket; nothing in a folder.
+
+    The lock of a process of this machine that died is taken over.
+
+    Raises:
+        ConflictError: another gc is at work.
+    """
+    bucket = warehouse.bucket
+    if bucket is None:
+        yield
+        return
+    mine = f"{name_process()}.{uuid.uuid4().hex}".encode()
+    owner = bucket.put_once(GC_LOCK, mine)
+    if owner != mine and is_dead(owner.decode()):
+        bucket.delete(GC_LOCK)
+        owner = bucket.put_once(GC_LOCK, mine)
+    if owner != mine:
+        raise ConflictError(
+            f"another gc is at work in {warehouse.locate()}, started by {owner.decode()}; wait for "
+            f"its end. If that machine is gone, remove {warehouse.locate(GC_LOCK)}"
+        )
+    try:
+        yield
+    finally:
+        bucket.delete(GC_LOCK)

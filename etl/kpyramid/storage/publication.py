@@ -1,8 +1,5 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
-import os
-import shutil
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +7,7 @@ from pathlib import Path
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
+from kpyramid.storage.copies import open_stored, put_snapshot
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import (
@@ -21,13 +19,21 @@ from kpyramid.storage.refs import (
     list_numbers,
     list_refs,
     list_standing,
+    name_entry,
     read_entry,
     read_head,
     require_movable,
 )
-from kpyramid.storage.snapshots import MANIFEST, SNAPSHOT_DIGITS, SNAPSHOT_ID, SUMS
+from kpyramid.storage.snapshots import (
+    MANIFEST,
+    SNAPSHOT_DIGITS,
+    SNAPSHOT_ID,
+    SUMS,
+    has_snapshot,
+)
+from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import stage_folder, sync_folder, sync_tree, write_and_sync
+from kpyramid.storage.writing import sync_folder, sync_tree, write_and_sync
 
 
 def write_snapshot(
@@ -50,6 +56,7 @@ def write_snapshot(
     manifest = canonical_json({**facts, "files": members})
     identifier = hash_bytes(manifest)[:SNAPSHOT_DIGITS]
     if _is_whole(warehouse.snapshots / identifier):
+        put_snapshot(warehouse, identifier)
         return identifier
     hashes[MANIFEST] = hash_bytes(manifest)
     contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
@@ -67,21 +74,24 @@ def write_snapshot(
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
     """Moves a whole staged folder to its place among the snapshots; False if it is there already.
 
+    Of a warehouse in a bucket it is put there too.
+
     Raises:
         IntegrityError: what is there is damaged.
     """
-    if _is_whole(warehouse.snapshots / identifier):
-        return False
-    sync_tree(folder)
-    warehouse.snapshots.mkdir(parents=True, exist_ok=True)
-    try:
-        folder.rename(warehouse.snapshots / identifier)
-    except OSError:
-        if not _is_whole(warehouse.snapshots / identifier):
-            raise
-        return False
-    sync_folder(warehouse.snapshots)
-    return True
+    is_new = not _is_whole(warehouse.snapshots / identifier)
+    if is_new:
+        sync_tree(folder)
+        warehouse.snapshots.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.rename(warehouse.snapshots / identifier)
+        except OSError:
+            if not _is_whole(warehouse.snapshots / identifier):
+                raise
+            is_new = False
+        sync_folder(warehouse.snapshots)
+    put_snapshot(warehouse, identifier)
+    return is_new
 
 
 def _hash_content(content: bytes | Path) -> str:
@@ -118,11 +128,9 @@ def commit(
         InputError: the ref is a tag.
     """
     require_movable(warehouse, ref)
-    folder = warehouse.refs / ref
-    folder.mkdir(parents=True, exist_ok=True)
     while True:
-        numbers = list_numbers(folder)
-        head = read_entry(folder, numbers[-1]) if numbers else None
+        numbers = list_numbers(warehouse, ref)
+        head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
         if head is not None and head.snapshot == snapshot:
             return None
         if head is not None and head.order > order:
@@ -132,7 +140,7 @@ def commit(
                 "a ref of its own with --ref"
             )
         entry = RefEntry(snapshot, head.snapshot if head else None, order, run, at)
-        if _create_entry(folder, (numbers[-1] if numbers else 0) + 1, entry):
+        if _create_entry(warehouse, ref, (numbers[-1] if numbers else 0) + 1, entry):
             return entry
 
 
@@ -193,13 +201,12 @@ def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
 
 def _move(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> RefEntry:
     """Adds the entry, with HEAD's order if that is later, unless HEAD is no longer `before`."""
-    folder = warehouse.refs / ref
-    folder.mkdir(parents=True, exist_ok=True)
-    numbers = list_numbers(folder)
+    numbers = list_numbers(warehouse, ref)
     order = max(entry.order, before.order if before else "")
     entry = replace(entry, parent=before.snapshot if before else None, order=order)
-    if (read_entry(folder, numbers[-1]) if numbers else None) != before or not _create_entry(
-        folder, (numbers[-1] if numbers else 0) + 1, entry
+    head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
+    if head != before or not _create_entry(
+        warehouse, ref, (numbers[-1] if numbers else 0) + 1, entry
     ):
         raise ConflictError(
             f"ref {ref!r} was moved by somebody else at the same time, and not by this command: "
@@ -233,9 +240,10 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     """
     head = read_head(warehouse, check_ref_name(name))
     if head is None or head.action != "tag":
-        raise InputError(f"{name!r} is no tag of warehouse {warehouse.root}; nothing was removed")
-    shutil.rmtree(warehouse.refs / name)
-    sync_folder(warehouse.refs)
+        place = warehouse.locate()
+        raise InputError(f"{name!r} is no tag of warehouse {place}; nothing was removed")
+    for number in list_numbers(warehouse, name):
+        warehouse.store.delete(name_entry(name, number))
     return head.snapshot
 
 
@@ -247,28 +255,21 @@ def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
         InputError: it is not there.
         IntegrityError: it is damaged.
     """
-    folder = warehouse.snapshots / snapshot
-    if not folder.is_dir():
+    place = warehouse.locate(f"snapshots/{snapshot}")
+    if not has_snapshot(warehouse, snapshot):
         raise InputError(
-            f"snapshot {snapshot} is not in {warehouse.snapshots} any more: `gc` removes what no "
-            "ref is at. `kpyramid snapshots` lists those that are there"
+            f"snapshot {snapshot} is not in {warehouse.locate('snapshots')} any more: `gc` removes "
+            "what no ref is at. `kpyramid snapshots` lists those that are there"
         )
     with hold(warehouse, snapshot):
-        if problems := check_bytes(folder):
+        with open_stored(warehouse, snapshot) as folder:
+            problems = check_bytes(folder)
+        if problems:
             raise IntegrityError(
-                f"snapshot {folder} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
+                f"snapshot {place} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
             )
         yield
 
 
-def _create_entry(folder: Path, number: int, entry: RefEntry) -> bool:
-    temporary = folder / f".{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
-    try:
-        write_and_sync(temporary, encode_entry(entry))
-        os.link(temporary, folder / f"{number:010d}.json")
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(folder)
-    return True
+def _create_entry(warehouse: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
+    return warehouse.store.create(name_entry(ref, number), encode_entry(entry))

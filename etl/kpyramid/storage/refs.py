@@ -6,22 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import hash_value
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import SNAPSHOT_ID
+from kpyramid.storage.snapshots import SNAPSHOT_ID, has_snapshot
 
 # Refs: append-only logs of numbered entries; the highest number is HEAD.
 #
-# An entry is created by hard link, which fails when the number is taken: compare-and-swap. It ends
+# An entry is created once, which fails when the number is taken: compare-and-swap. It ends
 # with a checksum of its other fields; entries of earlier releases have none and are still read.
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
-_BEING_WRITTEN = re.compile(r"\..*\.tmp")
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +72,7 @@ def list_refs(warehouse: Warehouse) -> list[str]:
     Raises:
         IntegrityError: the newest entry of a ref cannot be read.
     """
-    return [folder.name for folder in list_logs(warehouse) if read_head(warehouse, folder.name)]
+    return [name for name in list_logs(warehouse) if read_head(warehouse, name)]
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
@@ -83,8 +81,8 @@ def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
     Raises:
         IntegrityError: the entry cannot be read.
     """
-    numbers = list_numbers(warehouse.refs / ref)
-    return None if not numbers else read_entry(warehouse.refs / ref, numbers[-1])
+    numbers = list_numbers(warehouse, ref)
+    return None if not numbers else read_entry(warehouse, ref, numbers[-1])
 
 
 def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
@@ -93,8 +91,7 @@ def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
     Raises:
         IntegrityError: one cannot be read.
     """
-    folder = warehouse.refs / ref
-    return [read_entry(folder, number) for number in list_numbers(folder)]
+    return [read_entry(warehouse, ref, number) for number in list_numbers(warehouse, ref)]
 
 
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
@@ -103,7 +100,7 @@ def resolve_ref(warehouse: Warehouse, name: str) -> str:
     Raises:
         InputError: no such ref, entry or snapshot; says what there is.
     """
-    if SNAPSHOT_ID.fullmatch(name) and (warehouse.snapshots / name).is_dir():
+    if SNAPSHOT_ID.fullmatch(name) and has_snapshot(warehouse, name):
         return name
     return find_entry(warehouse, name).snapshot
 
@@ -122,7 +119,7 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
     if not entries:
         refs = ", ".join(list_refs(warehouse)) or "none"
         raise InputError(
-            f"unknown ref {ref!r} in warehouse {warehouse.root}; refs there: {refs}. "
+            f"unknown ref {ref!r} in warehouse {warehouse.locate()}; refs there: {refs}. "
             "`kpyramid snapshots` lists them, `kpyramid build CORPUS` makes one"
         )
     if not is_earlier:
@@ -180,24 +177,33 @@ def list_undone(entries: Sequence[RefEntry]) -> set[str]:
     return undone
 
 
-def list_logs(warehouse: Warehouse) -> list[Path]:
-    """The folders of the refs; what is no ref is left aside with a warning."""
-    folders = []
-    for path in sorted(warehouse.refs.glob("*")):
-        if path.is_dir() and _NAME.fullmatch(path.name):
-            folders.append(path)
+def list_logs(warehouse: Warehouse) -> list[str]:
+    """The names of the refs that have entries; what is no ref is left aside with a warning."""
+    names: dict[str, None] = {}
+    for blob in warehouse.store.list("refs"):
+        _, name, *rest = blob.name.split("/")
+        if rest and _NAME.fullmatch(name):
+            names[name] = None
         else:
-            log.warning("%s is no ref and is ignored; move it out of there", path)
-    return folders
+            place = warehouse.locate(f"refs/{name}")
+            log.warning("%s is no ref and is ignored; move it out of there", place)
+    return [*names]
 
 
-def list_numbers(folder: Path) -> list[int]:
+def list_numbers(warehouse: Warehouse, ref: str) -> list[int]:
     """The numbers of a ref's entries; what is no entry is left aside with a warning."""
-    names = sorted(path.name for path in folder.glob("*"))
+    folder = f"refs/{ref}/"
+    names = [blob.name.removeprefix(folder) for blob in warehouse.store.list(folder.rstrip("/"))]
     for name in names:
-        if not _ENTRY.fullmatch(name) and not _BEING_WRITTEN.fullmatch(name):
-            log.warning("%s is no entry of the ref and is ignored", folder / name)
+        if not _ENTRY.fullmatch(name):
+            place = warehouse.locate(folder + name)
+            log.warning("%s is no entry of the ref and is ignored", place)
     return [int(name[:10]) for name in names if _ENTRY.fullmatch(name)]
+
+
+def name_entry(ref: str, number: int) -> str:
+    """The name of a ref's entry in the store."""
+    return f"refs/{ref}/{number:010d}.json"
 
 
 def encode_entry(entry: RefEntry) -> bytes:
@@ -207,14 +213,21 @@ def encode_entry(entry: RefEntry) -> bytes:
     return json.dumps({**fields, "sha256": hash_value(fields)}, indent=1).encode()
 
 
-def read_entry(folder: Path, number: int) -> RefEntry:
-    path = folder / f"{number:010d}.json"
+def read_entry(warehouse: Warehouse, ref: str, number: int) -> RefEntry:
+    """The entry of that number.
+
+    Raises:
+        IntegrityError: it cannot be read, or is not what was written.
+    """
+    path = warehouse.locate(name_entry(ref, number))
     advice = (
         "Put it back from a copy, or move it and those after it away: the ref is then at the "
         "entry before it"
     )
     try:
-        data = path.read_bytes()
+        data = warehouse.store.read(name_entry(ref, number))
+        if data is None:
+            raise ValueError("it is gone")
         fields = json.loads(data)
         checksum = fields.pop("sha256", None)
         entry = RefEntry(**fields)

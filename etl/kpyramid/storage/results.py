@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,11 @@ from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.writing import stage_folder, sync_folder, write_and_sync, write_durably
+from kpyramid.storage.staging import stage_folder
+from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
+
+if TYPE_CHECKING:
+    from kpyramid.storage.bucket import BucketStore
 
 # The row cache: results of expensive pure functions, by content key, written once.
 #
@@ -43,6 +48,9 @@ class RowCache:
         place = Path(function, fingerprint[:ID_DIGITS])
         self.folder: Path = warehouse.cache / "rows" / place
         self._former = warehouse.cache / FORMER / place
+        self._name = self.folder.relative_to(warehouse.root).as_posix()
+        self._bucket = warehouse.bucket
+        self._is_shared = False
         self._segments: dict[Path, pa.Array] = {}
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
@@ -57,6 +65,9 @@ class RowCache:
     def _search(self, folder: Path, keys: Collection[str]) -> dict[str, bytes]:
         if not keys:
             return {}
+        if self._bucket and not self._is_shared:
+            self._share(self._bucket)
+            self._is_shared = True
         wanted = pa.array(sorted(set(keys)), pa.string())
         found: dict[str, bytes] = {}
         for path in sorted(folder.glob("*.parquet")):
@@ -75,7 +86,7 @@ class RowCache:
         return found
 
     def store(self, rows: Mapping[str, bytes]) -> None:
-        """Keeps these rows; they are on disk when it returns."""
+        """Keeps these rows; they are on disk, and in the bucket, when it returns."""
         if not rows:
             return
         keys = sorted(rows)
@@ -86,6 +97,19 @@ class RowCache:
         path = self.folder / f"{hash_bytes(data)[:ID_DIGITS]}.parquet"
         if not path.exists():
             write_durably(path, data)
+            if self._bucket:
+                self._bucket.replace(f"{self._name}/{path.name}", data)
+
+    def _share(self, bucket: "BucketStore") -> None:
+        """Gets the segments that other machines made, and puts there what only this one has."""
+        there = {blob.name.rpartition("/")[2]: blob for blob in bucket.list(self._name)}
+        here = {path.name: path for path in self.folder.glob("*.parquet")}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # gc took it: it is computed again
+            missing = [blob for name, blob in there.items() if name not in here]
+            bucket.download(missing, self._name, self.folder)
+        for name in sorted(here.keys() - there.keys()):
+            bucket.replace(f"{self._name}/{name}", here[name].read_bytes())
 
     def _read_segment(self, path: Path) -> pa.Table | None:
         try:
@@ -95,6 +119,10 @@ class RowCache:
         if hash_bytes(data)[:ID_DIGITS] != path.stem:
             log.warning("cache segment %s is damaged; removed, its rows are computed again", path)
             path.unlink(missing_ok=True)
+            if self._bucket:  # the next process gets it again, unless it is damaged there
+                data = self._bucket.read(f"{self._name}/{path.name}") or b""
+                if hash_bytes(data)[:ID_DIGITS] != path.stem:
+                    self._bucket.delete(f"{self._name}/{path.name}")
             return None
         return decode_table(data)
 
@@ -157,15 +185,51 @@ def store_result(
             if find_result(warehouse, stage, key) is None:
                 raise
         sync_folder(target.parent)
-    result = find_result(warehouse, stage, key)
+    result = find_result(warehouse, stage, key)  # which puts it into a bucket, too
     if result is None:
         raise IntegrityError(f"result {target} vanished while it was written; run the build again")
     return result
 
 
 def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
-    """The stored result, or None; one that is damaged is removed and named in a warning."""
+    """The stored result, or None; one that is damaged is removed and named in a warning.
+
+    Of a bucket this machine's copy, which is made when there is none; and what the bucket lacks
+    is put there, so that other machines find what this one rests on.
+    """
     folder = _locate(warehouse, stage, key)
+    found = _read_folder(folder, key)
+    if warehouse.bucket is None:
+        return found
+    name = folder.relative_to(warehouse.root).as_posix()
+    if found is None:
+        warehouse.bucket.kept.discard(name)
+        if not _fetch(warehouse, warehouse.bucket, name):
+            return None
+        found = _read_folder(folder, key)
+        if found is None:  # it is damaged there
+            warehouse.bucket.delete(f"{name}/{MARKER}")
+            return None
+    if name not in warehouse.bucket.kept:
+        warehouse.bucket.upload(folder, name, last=MARKER)
+        warehouse.bucket.kept.add(name)
+    return found
+
+
+def _fetch(warehouse: Warehouse, bucket: "BucketStore", name: str) -> bool:
+    """Copies a result from a bucket; whether there is one."""
+    blobs = [*bucket.list(name)]
+    if not any(blob.name == f"{name}/{MARKER}" for blob in blobs):
+        return False
+    with stage_folder(warehouse) as folder, contextlib.suppress(FileNotFoundError):
+        bucket.download(blobs, name, folder)
+        (warehouse.root / name).parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # another process was first
+            folder.rename(warehouse.root / name)
+    return True
+
+
+def _read_folder(folder: Path, key: str) -> Result | None:
     if not folder.exists():
         return None
     with contextlib.suppress(OSError):  # before it is read: gc puts back what was touched

@@ -1,12 +1,7 @@
 """What of a warehouse is kept, and removing the rest in two steps."""
 
 import json
-import os
-import shutil
-import stat
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,26 +13,23 @@ from filelock import FileLock, Timeout
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.keys import ID_DIGITS
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.leases import list_held
+from kpyramid.storage.leases import list_held, lock_bucket
 from kpyramid.storage.refs import list_entries, list_refs, list_standing
-from kpyramid.storage.results import MARKER
 from kpyramid.storage.runs import list_runs
-from kpyramid.storage.snapshots import list_folders
-from kpyramid.storage.writing import clean_staging, sync_folder
+from kpyramid.storage.snapshots import date_snapshots
+from kpyramid.storage.staging import clean_staging
+from kpyramid.storage.trash import Folders, Item, Objects, Shelf
 
 # Nothing is deleted where it lies. It is moved to `trash/` under the same path, then everything
 # is looked at again, and what somebody has come to need is put back: whoever needs a snapshot
 # takes a lease before he looks whether it is there, and a result is touched when it is found. The
 # next gc deletes what has lain in the trash since.
 
-KINDS = ("snapshots", "runs", "results", "rows")
-"""What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
-
 _RESULTS = timedelta(days=2)
 """Results of runs that no ref is at are made again from the caches of rows; they would double what
 each night keeps."""
-_AT_ONCE = 8
-"""Folders deleted side by side: a disk that is busy keeps each waiting."""
+_LATELY = timedelta(days=1)
+"""A process that works on a copy of this machine's uses it again within that time."""
 _UNFINISHED = timedelta(days=7)
 """A run that has not ended may still go on; that takes no longer, whatever age is asked for."""
 
@@ -64,16 +56,7 @@ class Policy:
         return time > self.now - self.older_than
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Something to remove: its kind, its path below the warehouse, and its size."""
-
-    kind: str
-    path: str
-    bytes: int
-
-
-_Needed = Callable[[Path, Item], bool]
+_Needed = Callable[[Item], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,53 +77,57 @@ def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> C
         ConflictError: another call is at work.
         IntegrityError: a ref, a lease or a run's mark cannot be read; nothing was removed.
     """
-    if not warehouse.root.is_dir():
+    if not warehouse.root.is_dir() and not warehouse.bucket:
         return Collected((), (), {})
     with nullcontext() if dry_run else _lock(warehouse):
-        root, trash = warehouse.root, warehouse.trash
+        shelf: Shelf = Folders(warehouse)
+        if warehouse.bucket:
+            late = (policy.now - _UNFINISHED).timestamp()
+            shelf = Objects(warehouse.bucket, lambda: {*list_held(warehouse).values()}, late)
         held = list_held(warehouse)
         needed = _find_needed(warehouse, policy, held)
-        chosen = [item for item in _list_items(root) if not needed(root, item)]
-        old = [item for item in _list_items(trash) if not needed(trash, item)]
+        chosen = [item for item in shelf.list_items(in_trash=False) if not needed(item)]
+        old = [item for item in shelf.list_items(in_trash=True) if not needed(item)]
         if dry_run:
             return Collected(tuple(chosen), tuple(old), held)
         clean_staging(warehouse)
-        _restore(warehouse, needed)  # what a call that was killed left there
-        _delete(trash, old)
-        _move({root / item.path: trash / item.path for item in chosen})
-        _restore(warehouse, _find_needed(warehouse, policy, list_held(warehouse)))
-        gone = tuple(item for item in chosen if not (root / item.path).exists())
-        return Collected(gone, tuple(old), held)
+        _restore(shelf, needed)  # what a call that was killed left there
+        shelf.finish()
+        shelf.delete(old)
+        shelf.move(chosen)
+        _restore(shelf, _find_needed(warehouse, policy, list_held(warehouse)))
+        if warehouse.bucket:
+            there = {item.path for item in shelf.list_items(in_trash=False)}
+            _drop_copies(Warehouse(warehouse.root), there, policy)
+        else:
+            there = {item.path for item in chosen if (warehouse.root / item.path).exists()}
+        return Collected(tuple(i for i in chosen if i.path not in there), tuple(old), held)
 
 
 @contextmanager
 def _lock(warehouse: Warehouse) -> Iterator[None]:
+    warehouse.root.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(warehouse.root / "gc.lock", timeout=0):
+        with FileLock(warehouse.root / "gc.lock", timeout=0), lock_bucket(warehouse):
             yield
     except Timeout as e:
-        raise ConflictError(f"another gc is at work in {warehouse.root}; wait for its end") from e
+        place = warehouse.locate()
+        raise ConflictError(f"another gc is at work in {place}; wait for its end") from e
 
 
-def _list_items(root: Path) -> Iterator[Item]:
-    """What lies below a warehouse, or its trash, that could be removed."""
-    places = ("snapshots/*", "runs/*", "cache/results/*/*", "cache/rows/*/*")
-    for kind, pattern in zip(KINDS, places, strict=True):
-        for path in sorted(root.glob(pattern)):
-            if path.is_dir() and not path.is_symlink():
-                yield Item(kind, path.relative_to(root).as_posix(), measure(path))
-
-
-def measure(folder: Path) -> int:
-    """The bytes of all files below a folder; of one that has several names, this one's share."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            status = path.lstat()
-            total += status.st_size // (1 if stat.S_ISDIR(status.st_mode) else status.st_nlink)
-        except FileNotFoundError:  # a file of a build that goes on
+def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> None:
+    """Removes what this machine copied and the bucket has no more; it may be needed for a day."""
+    held = {*list_held(area).values()}
+    shelf, late = Folders(area), (policy.now - _LATELY).timestamp()
+    gone = []
+    for item in shelf.list_items(in_trash=False):
+        changed = (area.root / item.path).stat().st_mtime
+        if item.path in there or max(changed, item.used) > late:
             continue
-    return total
+        if item.path.rpartition("/")[2] not in held:
+            gone.append(item)
+    shelf.move(gone)
+    shelf.delete(gone)
 
 
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
@@ -153,30 +140,23 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     marks = _read_marks(warehouse, named & (heads | under_way))
     results = replace(policy, older_than=min(policy.older_than, _RESULTS))
     rows = policy.find_rows(sorted(named))
-    known = {folder.name for folder in list_folders(warehouse)}
+    known = date_snapshots(warehouse)
     recorded = {str(run["run"]) for run in runs}
 
-    def is_needed(root: Path, item: Item) -> bool:
+    def is_needed(item: Item) -> bool:
         *_, parent, name = item.path.split("/")
-        place, is_there = root / item.path, root != warehouse.trash
         if item.kind == "snapshots":  # what is no snapshot, or no run, is not touched
-            return name in snapshots or (is_there and name not in known)
+            return name in snapshots or (not item.in_trash and name not in known)
         if item.kind == "runs":
-            return name in named or (is_there and name not in recorded)
+            return name in named or (not item.in_trash and name not in recorded)
+        kept = results if item.kind == "results" else policy
+        if kept.is_young(datetime.fromtimestamp(item.used, UTC)):
+            return True
         if item.kind == "results":
-            return f"{parent}/{name}" in marks or _is_fresh(place / MARKER, results)
-        live = rows is None or f"{parent}/{name}" in rows
-        return live or any(_is_fresh(path, policy) for path in (place, *place.glob("*")))
+            return f"{parent}/{name}" in marks
+        return rows is None or f"{parent}/{name}" in rows
 
     return is_needed
-
-
-def _is_fresh(path: Path, policy: Policy) -> bool:
-    try:
-        changed = path.stat().st_mtime
-    except OSError:
-        return False
-    return policy.is_young(datetime.fromtimestamp(changed, UTC))
 
 
 def _keep_snapshots(
@@ -197,9 +177,9 @@ def _keep_snapshots(
     for run in runs:
         if run["snapshot"]:
             use(str(run["snapshot"]), str(run["started"]))
-    for folder in list_folders(warehouse):
-        if folder.name not in used:  # nothing says when it was made
-            used[folder.name] = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+    for name, written in date_snapshots(warehouse).items():
+        if name not in used:  # nothing else says when it was made
+            used[name] = datetime.fromtimestamp(written, UTC)
     return kept | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
 
 
@@ -228,16 +208,16 @@ def _keep_runs(
 def _read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
     """The stored results that some runs name, as STAGE/KEY."""
     found = set()
-    for run in runs:
-        for path in (warehouse.runs / run / "stages").glob("*.json"):
+    for run in filter(None, runs):  # of a snapshot whose run no ref knows
+        names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]
+        for name, data in zip(names, warehouse.read_all(names), strict=True):
             try:
-                found.add(f"{path.stem}/{json.loads(path.read_bytes())['key'][:ID_DIGITS]}")
-            except FileNotFoundError:
-                continue  # a build that goes on forgot it
+                if data is not None:  # else a build that goes on forgot it
+                    found.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
             except (OSError, ValueError, KeyError, TypeError) as e:
                 raise IntegrityError(
-                    f"mark {path} cannot be read ({e!r}), so what it rests on is unknown and "
-                    "nothing was removed; restore it, or remove the run's folder"
+                    f"mark {warehouse.locate(name)} cannot be read ({e!r}), so what it rests on is "
+                    "unknown and nothing was removed; restore it, or remove the run's folder"
                 ) from e
     return found
 
@@ -251,38 +231,6 @@ def _parse(time: str, policy: Policy) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _move(targets: Mapping[Path, Path]) -> None:
-    """Moves folders, and has the disk know when all are: a crash leaves each here or there."""
-    for source, target in targets.items():
-        _rename(source, target)
-    for folder in {path.parent for pair in targets.items() for path in pair}:
-        if folder.is_dir():
-            sync_folder(folder)
-
-
-def _rename(source: Path, target: Path) -> None:
-    """Moves a folder; where there is one already, or none to move, nothing happens."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.rename(source, target)  # noqa: PTH104 - fails where a folder with files is
-    except FileNotFoundError:
-        return
-    except OSError:
-        if not target.exists():
-            raise
-
-
-def _restore(warehouse: Warehouse, needed: _Needed) -> None:
+def _restore(shelf: Shelf, needed: _Needed) -> None:
     """Puts back what is needed of what lies in the trash."""
-    trash = warehouse.trash
-    back = [item.path for item in _list_items(trash) if needed(trash, item)]
-    _move({trash / path: warehouse.root / path for path in back})
-
-
-def _delete(trash: Path, items: Sequence[Item]) -> None:
-    """Deletes from the trash; what is half deleted lies where nobody takes it for whole."""
-    gone = trash / "deleted"
-    gone.mkdir(parents=True, exist_ok=True)
-    _move({trash / item.path: gone / uuid.uuid4().hex for item in items})
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(lambda folder: shutil.rmtree(folder, ignore_errors=True), gone.iterdir()))
+    shelf.restore([item for item in shelf.list_items(in_trash=True) if needed(item)])

@@ -2,8 +2,10 @@
 
 import json
 import logging
+import re
 import subprocess
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +16,9 @@ from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import check_ref_name, read_head, require_movable
-from kpyramid.storage.writing import write_durably
+
+_RECORD = re.compile(r"runs/[^/]+/run\.json")
+_MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
 
 log = logging.getLogger(__name__)
 
@@ -82,15 +86,15 @@ def start_run(
     given = order is not None
     order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
     name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
-    path = warehouse.runs / check_ref_name(name) / "run.json"
-    if path.exists():
+    record_name = f"runs/{check_ref_name(name)}/run.json"
+    if warehouse.store.read(record_name) is not None:
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
         asked = Run(warehouse, name, corpus.absolute(), shaping, ref, order, allow_shrink)
         if replace(asked, order=known.order) != known or (given and order != known.order):
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
-                f"allow-shrink (see {path}); give this one another name"
+                f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
     run = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
@@ -104,7 +108,7 @@ def start_run(
         "started": now.isoformat(timespec="seconds"),
         "git_sha": _read_git_sha(),
     }
-    write_durably(path, json.dumps(record, indent=1).encode())
+    warehouse.store.replace(record_name, json.dumps(record, indent=1).encode())
     return run
 
 
@@ -115,15 +119,16 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         InputError: there is none of that name.
         IntegrityError: its record cannot be read.
     """
-    path = warehouse.runs / check_ref_name(name) / "run.json"
-    if not path.exists():
+    path = warehouse.locate(f"runs/{check_ref_name(name)}/run.json")
+    data = warehouse.store.read(f"runs/{name}/run.json")
+    if data is None:
         raise InputError(
-            f"run {name!r} does not exist in {warehouse.runs}; "
+            f"run {name!r} does not exist in {warehouse.locate('runs')}; "
             "start it with `kpyramid stage ingest --run NAME --corpus FOLDER`"
         )
     try:
-        record = json.loads(path.read_bytes())
-        settings = check_settings(record["settings"], {"file": str(path)})
+        record = json.loads(data)
+        settings = check_settings(record["settings"], {"file": path})
         corpus = Path(record["corpus"])
         order, shrink = record["order"], record["allow_shrink"]
         return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
@@ -138,42 +143,49 @@ def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
     cannot be read is left out with a warning.
     """
     rows: list[dict[str, JsonValue]] = []
-    for path in sorted(warehouse.runs.glob("*/run.json")):
-        stages = path.parent / "stages"
-        publish = stages / "publish.json"
+    names = [blob.name for blob in warehouse.store.list("runs")]
+    stages = Counter(n.split("/")[1] for n in names if _MARK.fullmatch(n))
+    wanted = [n for n in names if _RECORD.fullmatch(n) or n.endswith("/stages/publish.json")]
+    texts = dict(zip(wanted, warehouse.read_all(wanted), strict=True))
+    for name in filter(_RECORD.fullmatch, wanted):
+        folder = name.rpartition("/")[0]
         try:
-            record = json.loads(path.read_bytes())
-            said = json.loads(publish.read_bytes())["details"] if publish.is_file() else {}
+            record = json.loads(texts[name] or b"")
+            publish = texts.get(f"{folder}/stages/publish.json")
+            said = json.loads(publish)["details"] if publish else {}
             row = {name: record[name] for name in ("run", "started", "ref", "order", "corpus")}
         except (OSError, ValueError, KeyError, TypeError) as e:
-            log.warning("run %s cannot be read and is left out: %r", path.parent, e)
+            log.warning("run %s cannot be read and is left out: %r", warehouse.locate(folder), e)
             continue
         made = {name: said.get(name) for name in ("snapshot", "committed")}
-        rows.append({**row, "stages": len([*stages.glob("*.json")]), **made})
+        rows.append({**row, "stages": stages[folder.partition("/")[2]], **made})
     return sorted(rows, key=lambda row: (str(row["started"]), str(row["run"])), reverse=True)
 
 
 def write_mark(run: Run, mark: StageMark) -> None:
     """Notes that a stage is done."""
-    path = run.folder / "stages" / f"{mark.stage}.json"
-    write_durably(path, json.dumps(asdict(mark), indent=1).encode())
+    data = json.dumps(asdict(mark), indent=1).encode()
+    run.warehouse.store.replace(_name_mark(run, mark.stage), data)
 
 
 def read_mark(run: Run, stage: str) -> StageMark | None:
     """What a stage of this run made, or None while it is not done."""
-    path = run.folder / "stages" / f"{stage}.json"
     try:
-        return StageMark(**json.loads(path.read_bytes()))
-    except FileNotFoundError:
-        return None
+        data = run.warehouse.store.read(_name_mark(run, stage))
+        return None if data is None else StageMark(**json.loads(data))
     except (OSError, ValueError, TypeError) as e:
+        path = run.warehouse.locate(_name_mark(run, stage))
         raise IntegrityError(f"mark {path} cannot be read: {e}; remove it to run again") from e
 
 
 def drop_marks(run: Run, stages: Sequence[str]) -> None:
     """Forgets that these stages are done: what they read has changed."""
     for stage in stages:
-        (run.folder / "stages" / f"{stage}.json").unlink(missing_ok=True)
+        run.warehouse.store.delete(_name_mark(run, stage))
+
+
+def _name_mark(run: Run, stage: str) -> str:
+    return f"runs/{run.name}/stages/{stage}.json"
 
 
 def _read_git_sha() -> str | None:

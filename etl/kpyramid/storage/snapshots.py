@@ -26,6 +26,24 @@ the next build publishes it in format 8."""
 log = logging.getLogger(__name__)
 
 
+def has_snapshot(warehouse: Warehouse, identifier: str) -> bool:
+    """Whether a warehouse holds a snapshot; in a bucket it is there when its manifest is."""
+    if warehouse.bucket:
+        return warehouse.bucket.read(f"snapshots/{identifier}/{MANIFEST}") is not None
+    return (warehouse.snapshots / identifier).is_dir()
+
+
+def date_snapshots(warehouse: Warehouse) -> dict[str, float]:
+    """The ids of all snapshots, sorted, and when they were written, in seconds since 1970.
+
+    What is no snapshot is left aside with a warning.
+    """
+    if not warehouse.bucket:
+        return {folder.name: folder.stat().st_mtime for folder in list_folders(warehouse)}
+    found = ((blob.name.split("/")[1:], blob) for blob in warehouse.bucket.list("snapshots"))
+    return {place[0]: blob.modified for place, blob in found if place[1:] == [MANIFEST]}
+
+
 def read_manifest(folder: Path) -> dict[str, JsonValue]:
     """The manifest of a snapshot's folder.
 
@@ -34,15 +52,49 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
         IntegrityError: the manifest is not JSON.
     """
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
+        data = (folder / MANIFEST).read_bytes()
     except OSError as e:
         raise InputError(
             f"snapshot {folder.name} has no readable manifest in {folder.parent}: {e.strerror}"
         ) from e
+    return _parse_manifest(data, str(folder / MANIFEST))
+
+
+def find_manifest(warehouse: Warehouse, identifier: str) -> dict[str, JsonValue]:
+    """The manifest of a snapshot, which is not copied from a bucket for it.
+
+    Raises:
+        InputError: there is no such snapshot.
+        IntegrityError: the manifest is not JSON.
+    """
+    if warehouse.bucket is None:
+        return read_manifest(warehouse.snapshots / identifier)
+    name = f"snapshots/{identifier}/{MANIFEST}"
+    data = warehouse.bucket.read(name)
+    if data is None:
+        raise InputError(f"snapshot {identifier} is not there: no {warehouse.locate(name)}")
+    return _parse_manifest(data, warehouse.locate(name))
+
+
+def read_manifests(warehouse: Warehouse) -> dict[str, dict[str, JsonValue]]:
+    """The manifests of all snapshots by their ids; what is no snapshot is warned of.
+
+    Raises:
+        IntegrityError: one is not JSON.
+    """
+    names = {i: f"snapshots/{i}/{MANIFEST}" for i in date_snapshots(warehouse)}
+    texts = warehouse.read_all([*names.values()])
+    found = zip(names.items(), texts, strict=True)
+    return {i: _parse_manifest(text, warehouse.locate(n)) for (i, n), text in found if text}
+
+
+def _parse_manifest(data: bytes, place: str) -> dict[str, JsonValue]:
+    try:
+        manifest = json.loads(data)
     except ValueError as e:
-        raise IntegrityError(f"{folder / MANIFEST} is damaged: {e}") from e
+        raise IntegrityError(f"{place} is damaged: {e}") from e
     if not isinstance(manifest, dict):
-        raise IntegrityError(f"{folder / MANIFEST} is damaged: it holds no object")
+        raise IntegrityError(f"{place} is damaged: it holds no object")
     return manifest
 
 

@@ -17,15 +17,17 @@ from kpyramid.storage.refs import (
     list_logs,
     list_numbers,
     list_refs,
+    name_entry,
     read_entry,
 )
 from kpyramid.storage.snapshots import (
     MANIFEST,
     SNAPSHOT_DIGITS,
     SUMS,
+    has_snapshot,
     identify_folder,
-    list_folders,
     read_manifest,
+    read_manifests,
     require_format,
 )
 
@@ -45,20 +47,18 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
             if entry.action == "build":
                 committed[entry.snapshot] = max(committed.get(entry.snapshot, ""), entry.at)
     rows: list[dict[str, JsonValue]] = []
-    for folder in sorted(
-        list_folders(warehouse), key=lambda f: committed.get(f.name, ""), reverse=True
-    ):
-        tables = read_manifest(folder).get("tables")
+    for identifier, manifest in read_manifests(warehouse).items():
+        tables = manifest.get("tables")
         counts = tables if isinstance(tables, dict) else {}
         rows.append(
             {
-                "id": folder.name,
-                "refs": heads.get(folder.name, []),
-                "created": committed.get(folder.name),
+                "id": identifier,
+                "refs": heads.get(identifier, []),
+                "created": committed.get(identifier),
                 "rows": {name: entry["rows"] for name, entry in counts.items()},
             }
         )
-    return rows
+    return sorted(rows, key=lambda row: str(row["created"] or ""), reverse=True)
 
 
 def check_bytes(folder: Path) -> list[str]:
@@ -211,17 +211,18 @@ def check_refs(warehouse: Warehouse) -> list[str]:
     before, and no number is missing. The snapshot that a ref is at has to be there.
     """
     problems = []
-    for folder in list_logs(warehouse):
+    for ref in list_logs(warehouse):
         before: RefEntry | None = None
-        for place, number in enumerate(list_numbers(folder), 1):
-            path = folder / f"{number:010d}.json"
+        for place, number in enumerate(list_numbers(warehouse, ref), 1):
+            path = warehouse.locate(name_entry(ref, number))
             try:
-                entry = read_entry(folder, number)
+                entry = read_entry(warehouse, ref, number)
             except IntegrityError as e:
                 problems.append(str(e))
                 break
             if number != place:
-                problems.append(f"ref entry {folder / f'{place:010d}.json'} is missing")
+                missing = warehouse.locate(name_entry(ref, place))
+                problems.append(f"ref entry {missing} is missing")
                 break
             if entry.parent != (before.snapshot if before else None):
                 problems.append(f"ref entry {path}: its parent is not the entry before it")
@@ -229,6 +230,6 @@ def check_refs(warehouse: Warehouse) -> list[str]:
                 problems.append(f"ref entry {path}: its order is less than that of the one before")
             before = entry
         else:
-            if before and not (warehouse.snapshots / before.snapshot).is_dir():
-                problems.append(f"ref {folder.name!r} is at snapshot {before.snapshot}: not there")
+            if before and not has_snapshot(warehouse, before.snapshot):
+                problems.append(f"ref {ref!r} is at snapshot {before.snapshot}: not there")
     return problems

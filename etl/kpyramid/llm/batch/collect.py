@@ -32,11 +32,12 @@ from kpyramid.llm.batch.jobs import (
     settle_books,
     sum_entries,
 )
-from kpyramid.llm.cache import BlobStore, ReplyCache
+from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.responses import has_usage, read_usage
 from kpyramid.llm.transport import Place, raise_complaint, read_complaint
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, TransientError
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.store import BlobStore
 
 log = logging.getLogger(__name__)
 

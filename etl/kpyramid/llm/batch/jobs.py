@@ -14,11 +14,12 @@ import openai
 
 from kpyramid.errors import EndpointError, IntegrityError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
-from kpyramid.llm.cache import BlobStore, dump_json
+from kpyramid.llm.cache import dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.responses import load_json, quote_text
 from kpyramid.llm.types import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
+from kpyramid.storage.store import BlobStore
 
 # The records of batches, in the store of the replies, so that every machine sees the same ones.
 # `batches/records/<number>.json` is one batch: small, replaced as the batch moves on. Whoever

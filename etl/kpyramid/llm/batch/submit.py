@@ -26,12 +26,13 @@ from kpyramid.llm.batch.jobs import (
     settle_books,
     write_line,
 )
-from kpyramid.llm.cache import BlobStore, ReplyCache
+from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.ledger import Ledger, bound_cost
 from kpyramid.llm.transport import HttpTransport, Raw, keep_probe, load_probe, open_transport
 from kpyramid.llm.types import Request, TransientError
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.store import BlobStore
 
 # Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
 # The order is: requests, then the intent, then the money in the books, then the file, then the

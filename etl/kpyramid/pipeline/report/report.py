@@ -21,9 +21,10 @@ from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
-from kpyramid.storage.snapshots import read_manifest
+from kpyramid.storage.snapshots import find_manifest, has_snapshot
 from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
         raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
     publish = done[-1]
     _warn_of_lost_decisions(run, publish.details["committed"])
-    account = describe_snapshot(run.warehouse.snapshots / publish.details["snapshot"])
+    account = describe_snapshot(locate_snapshot(run.warehouse, publish.details["snapshot"]))
     report = {
         **describe_run(run, done),
         "completion": account.completion,
@@ -156,7 +157,7 @@ def _list_decided(run: Run, snapshot: str) -> list[str]:
 
 
 def _read_rows(run: Run, snapshot: str, table: str) -> pa.Table:
-    path = run.warehouse.snapshots / snapshot / "tables" / f"{table}.parquet"
+    path = locate_snapshot(run.warehouse, snapshot) / "tables" / f"{table}.parquet"
     return read_table(path, load_contracts()[table])
 
 
@@ -267,10 +268,10 @@ def _find_before(run: Run, committed: str) -> str | None:
     """The snapshot that the ref had before this run; None for the first, or where it is gone."""
     head = read_head(run.warehouse, run.ref)
     before = head and (head.parent if committed == "yes" else head.snapshot)
-    return before if before and (run.warehouse.snapshots / before).is_dir() else None
+    return before if before and has_snapshot(run.warehouse, before) else None
 
 
 def _read_tables(run: Run, snapshot: str) -> Mapping[str, Mapping[str, int]]:
     """What the manifest of a snapshot says of its tables: rows and version of the contract."""
-    tables = read_manifest(run.warehouse.snapshots / snapshot)["tables"]
+    tables = find_manifest(run.warehouse, snapshot)["tables"]
     return cast("Mapping[str, Mapping[str, int]]", tables)

@@ -1,0 +1,315 @@
+"""Buckets: stores at `s3://`, `gs://` and `az://` addresses, and copying folders to and from them.
+
+Credentials, region and endpoint come from the usual variables of each service (`AWS_*`,
+`GOOGLE_*`, `AZURE_STORAGE_*`), never from an address or a file of ours.
+"""
+
+import contextlib
+import importlib
+import os
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from kpyramid.errors import EndpointError, IntegrityError, SettingsError
+from kpyramid.keys import hash_bytes
+from kpyramid.storage.store import Blob, BlobStore, FolderStore
+from kpyramid.storage.writing import sync_folder
+
+_TIMEOUT = timedelta(seconds=30)
+"""For one request to a bucket; the client repeats it for as long again when the server fails."""
+_CONFLICT_TRIES, _CONFLICT_WAIT = 8, 0.05
+"""A bucket may answer 409 while another writer is at it: then nobody has won yet."""
+_PIECE = 2**23
+"""Bytes asked for, or sent, at a time: on a slow line they come within the time of a request."""
+_WRITER = "writer"
+"""An attribute of blobs that are created once."""
+_AT_ONCE = 8
+"""Requests in flight while many objects are copied."""
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_KINDS = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
+_VARIABLES = {
+    "s3": "AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+
+_S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class BucketStore:
+    """A `BlobStore` in a bucket that supports conditional writes.
+
+    Before the first write it is probed once. A process that was forked opens its own.
+
+    Raises:
+        SettingsError: the address is none, or the extra s3 is not installed.
+        EndpointError: a credential cannot be used.
+    """
+
+    def __init__(self, location: str) -> None:
+        parts = urlsplit(location)
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise SettingsError(
+                f"store {parts.scheme}://{parts.hostname}: a credential or parameter stands in the "
+                "address; credentials and endpoint come from the AWS_* variables"
+            )
+        if parts.scheme not in _KINDS or not _BUCKET.fullmatch(parts.netloc):
+            raise SettingsError(
+                f"store {location}: give a folder, or s3://bucket/prefix (or gs://, az://)"
+            )
+        self._obstore = _import_obstore()
+        prefix = parts.path.strip("/")
+        self.place = f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/")
+        self._is_probed = False
+        self.kept: set[str] = set()
+        """What this process put there, or found there whole."""
+        options: dict[str, object] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
+        if find_endpoint().startswith("http://"):
+            options["allow_http"] = True
+        with self._name_faults("open"):
+            self._store = getattr(self._obstore.store, _KINDS[parts.scheme])(
+                parts.netloc,
+                prefix=prefix or None,
+                client_options=options,
+                retry_config={"max_retries": 6, "retry_timeout": _TIMEOUT},
+            )
+
+    def read(self, name: str) -> bytes | None:
+        with self._name_faults("read"):
+            try:
+                return bytes(self._store.get(name).bytes())
+            except FileNotFoundError:
+                return None
+
+    def create(self, name: str, data: bytes) -> bool:
+        """See `BlobStore.create`; a 409 is asked again, a 412 has a winner.
+
+        A server that wrote the blob may still answer with a failure, after which the client tries
+        again and finds it there: the blob says who wrote it.
+        """
+        self.probe()
+        writer = uuid.uuid4().hex
+        for number in range(_CONFLICT_TRIES):
+            if self._create(name, data, writer):
+                return True
+            with self._name_faults("read"), contextlib.suppress(FileNotFoundError):
+                return bool(self._store.get(name).attributes.get(_WRITER) == writer)
+            time.sleep(_CONFLICT_WAIT * 2**number)
+        raise EndpointError(
+            f"store {self.place}: {name} is neither there nor can it be created; another writer "
+            "may be stuck. Run the same command again"
+        )
+
+    def put_once(self, name: str, data: bytes) -> bytes:
+        while not self.create(name, data):
+            won = self.read(name)
+            if won is not None:  # else it was removed meanwhile
+                return won
+        return data
+
+    def replace(self, name: str, data: bytes) -> None:
+        self.probe()
+        with self._name_faults("write"):
+            self._store.put(name, data, mode="overwrite", use_multipart=False)
+
+    def delete(self, name: str) -> None:
+        with self._name_faults("delete"), contextlib.suppress(FileNotFoundError):
+            self._store.delete(name)
+
+    def list(self, prefix: str = "") -> Iterator[Blob]:
+        with self._name_faults("list"):
+            found = [
+                Blob(meta["path"], meta["size"], meta["last_modified"].timestamp())
+                for page in self._store.list(prefix or None, chunk_size=1000)
+                for meta in page
+            ]
+        yield from sorted(found, key=lambda blob: blob.name)
+
+    def upload(self, folder: Path, name: str, *, last: str) -> None:
+        """Copies a folder's files below a name, `last` when all others are there.
+
+        With `last` the copy is whole; then only what is missing is sent, and `last` again: its
+        time says when the copy was used.
+        """
+        self.probe()
+        there = {blob.name: blob.size for blob in self.list(name)}
+        files = {
+            f"{name}/{path.relative_to(folder).as_posix()}": path
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+        mark = f"{name}/{last}"
+        is_whole = mark in there  # else who began it was killed, and nothing of it is trusted
+        missing = [
+            target
+            for target, path in files.items()
+            if not is_whole or there.get(target) != path.stat().st_size
+        ]
+
+        missing = [target for target in missing if target != mark]
+        do_at_once(lambda target: self._send(files[target], target), missing)
+        self.replace(mark, files[mark].read_bytes())
+
+    def download(self, blobs: Iterable[Blob], name: str, folder: Path) -> None:
+        """Copies blobs from below a name into a folder, under their own names there.
+
+        Raises:
+            FileNotFoundError: one was removed meanwhile.
+        """
+
+        def fetch(blob: Blob) -> None:
+            path = folder / blob.name.removeprefix(f"{name}/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.parent / f".{os.getpid()}.{uuid.uuid4().hex}.tmp"
+            with temporary.open("wb") as file:
+                for start in range(0, blob.size, _PIECE):
+                    length = min(_PIECE, blob.size - start)
+                    file.write(self._read_piece(blob.name, start, length))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+
+        try:
+            do_at_once(fetch, blobs)
+        finally:
+            for path in folder.rglob(f".{os.getpid()}.*.tmp"):
+                path.unlink(missing_ok=True)
+        for path in [*folder.rglob("*"), folder]:
+            if path.is_dir():
+                sync_folder(path)
+
+    def look(self) -> None:
+        """Fails for a bucket that is not there, which to a reader seems empty."""
+        with self._name_faults("read"):
+            self._store.list_with_delimiter(None)
+
+    def probe(self) -> None:
+        """Refuses a server that ignores the condition: two writers would overwrite each other.
+
+        Raises:
+            EndpointError: it does, or it cannot be written to.
+        """
+        if self._is_probed:
+            return
+        name = f"probes/{uuid.uuid4().hex}"
+        try:
+            created = [self._create(name, data) for data in (b"first", b"second")]
+        finally:
+            with contextlib.suppress(EndpointError):
+                self.delete(name)
+        if created != [True, False]:
+            raise EndpointError(
+                f"store {self.place}: the server does not hold to conditional writes "
+                "(If-None-Match), so writers would overwrite each other; use one that does, such "
+                "as AWS S3, or a folder"
+            )
+        self._is_probed = True
+
+    def _send(self, path: Path, name: str) -> None:
+        with self._name_faults("write"):
+            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
+
+    def _create(self, name: str, data: bytes, writer: str = "probe") -> bool:
+        given = {"mode": "create", "use_multipart": False, "attributes": {_WRITER: writer}}
+        with self._name_faults("write"):
+            try:
+                self._store.put(name, data, **given)
+            except self._obstore.exceptions.AlreadyExistsError:
+                return False
+        return True
+
+    def _read_piece(self, name: str, start: int, length: int) -> bytes:
+        try:
+            with self._name_faults("read", missing=False):
+                piece = bytes(self._store.get_range(name, start=start, length=length))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.place}/{name} was removed while it was read") from None
+        if len(piece) != length:
+            raise IntegrityError(
+                f"{self.place}/{name}: {len(piece)} bytes came where {length} were asked for; "
+                "run the command again"
+            )
+        return piece
+
+    @contextlib.contextmanager
+    def _name_faults(self, act: str, *, missing: bool = True) -> Iterator[None]:
+        try:
+            yield
+        except (FileNotFoundError, ValueError, self._obstore.exceptions.BaseError) as e:
+            if isinstance(e, FileNotFoundError) and not missing:
+                raise
+            raise EndpointError(
+                f"store {self.place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
+                f"exists and {_VARIABLES[self.place[:2]]}; what was kept is not lost"
+            ) from e
+
+
+def open_blobs(location: str | Path, *, read_only: bool = False) -> BlobStore:
+    """The store in a local folder, which need not exist yet, or in a bucket.
+
+    A bucket that will be written to is probed: it must refuse to create a blob twice.
+
+    Raises:
+        SettingsError: it is neither, or the extra for buckets is not installed.
+        EndpointError: the bucket cannot be used.
+    """
+    if "://" not in str(location):
+        root = Path(location).absolute()
+        if root.exists() and not root.is_dir():
+            raise SettingsError(f"store {root} is a file; give a folder or s3://bucket/prefix")
+        return FolderStore(root)
+    bucket = BucketStore(str(location))
+    if read_only:
+        bucket.look()
+    else:
+        bucket.probe()
+    return bucket
+
+
+def find_endpoint() -> str:
+    """The server that stands for S3's own, as the variables name it; empty for none."""
+    return os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+
+
+def name_area(location: str) -> str:
+    """The name of the local folder for a place: the same place on another server has another."""
+    place = location.rstrip("/")
+    digest = hash_bytes(f"{find_endpoint()} {place}".encode())[:12]
+    return f"{re.sub('[^a-z0-9.-]+', '-', place.partition('://')[2].lower())[:60]}-{digest}"
+
+
+def do_at_once(act: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """What an act on some things gives, in their order; several are on their way at a time."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return [*pool.map(act, things)]
+
+
+def _summarise(text: str) -> str:
+    """The code and message that the server gave, else what the client says."""
+    given = _S3_FAULT.search(text)
+    if given:
+        return f"{given[1]}: {given[2]}".rstrip(".")
+    return " ".join(text.split("Debug source")[0].split())[:300]
+
+
+def _import_obstore() -> ModuleType:
+    try:
+        module = importlib.import_module("obstore")
+        importlib.import_module("obstore.store")
+        importlib.import_module("obstore.exceptions")
+    except ImportError as e:
+        raise SettingsError(
+            "a store in a bucket needs the extra s3: pip install 'kpyramid[s3]', or give a folder"
+        ) from e
+    return module

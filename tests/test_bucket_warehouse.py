@@ -1,0 +1,586 @@
+"""A warehouse in a bucket does what one in a folder does, for machines that share no disk."""
+
+import json
+import multiprocessing
+import multiprocessing.pool
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.llm.ledger import LEDGER, read_totals
+from kpyramid.pipeline.build import call_stage
+from kpyramid.pipeline.models import fetch_books, open_replies, put_run
+from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.query import open_snapshot
+from kpyramid.settings import Settings
+from kpyramid.storage import bucket
+from kpyramid.storage.bucket import BucketStore
+from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.copies import locate_snapshot, open_stored
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.leases import hold, list_held
+from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag
+from kpyramid.storage.refs import list_entries, list_refs, read_head, resolve_ref
+from kpyramid.storage.results import RowCache, find_result, store_result
+from kpyramid.storage.retention import Collected, Policy, collect
+from kpyramid.storage.runs import list_runs, start_run
+from kpyramid.storage.snapshots import date_snapshots, has_snapshot
+from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
+from tests.corpora import (
+    TEXTS,
+    build_corpus,
+    copy_shared_build,
+    count_recomputed,
+    shared_corpus,
+    use_quick_models,
+    write_corpus,
+)
+from tests.publishers import KEY, START, name_day, publish, publish_for_ever, work_at
+from tests.s3 import BUCKET, S3Server, serve_faults, use_server
+
+_NUMBERS = count()
+
+Machine = Callable[[], Warehouse]
+"""Another machine each time it is called: it knows where the warehouse is and has nothing else."""
+
+
+def name_place() -> str:
+    return f"s3://{BUCKET}/warehouse-{os.getpid()}-{next(_NUMBERS)}"
+
+
+def move_to_a_new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"machine-{next(_NUMBERS)}"))
+
+
+@pytest.fixture
+def place(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a fresh warehouse in a bucket."""
+    use_server(s3_server, monkeypatch)
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    return name_place()
+
+
+@pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.slow)])
+def machine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Machine:
+    if request.param == "folder":
+        return lambda: Warehouse(tmp_path / "warehouse")
+    location = request.getfixturevalue("place")
+
+    def open_there() -> Warehouse:
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        return open_warehouse(location)
+
+    return open_there
+
+
+def check_whole(warehouse: Warehouse, snapshot: str) -> None:
+    with open_stored(warehouse, snapshot) as folder:
+        assert check_bytes(folder) == []
+
+
+def sweep(warehouse: Warehouse, *, keep: int = 1) -> Collected:
+    now = START + timedelta(days=99)
+    return collect(warehouse, Policy(keep, timedelta(0), now, lambda runs: frozenset()))
+
+
+# One behaviour, in a folder and in a bucket.
+
+
+def test_refs_move_forward_by_builds_and_anywhere_by_persons(machine: Machine) -> None:
+    a, b = publish(machine(), "a", "1"), publish(machine(), "b", "2")
+    with pytest.raises(ConflictError, match="HEAD never moves back"):
+        publish(machine(), "c", "1")
+
+    assert rollback(machine(), "main", at=name_day(3)).snapshot == a
+    assert promote(machine(), "live", b, at=name_day(4))
+    assert tag(machine(), "release", b, at=name_day(5))
+    with pytest.raises(InputError, match="is a tag"):
+        publish(machine(), "d", "9", ref="release")
+    assert remove_tag(machine(), "release") == b
+
+    there = machine()
+    assert list_refs(there) == ["live", "main"]
+    assert [e.action for e in list_entries(there, "main")] == ["build", "build", "rollback"]
+    assert resolve_ref(there, "main@1") == b
+    assert check_refs(there) == []
+    rows = {row["id"]: row["refs"] for row in list_snapshots(there)}
+    assert (rows[a], rows[b], len(rows)) == (["main"], ["live"], 4)
+
+
+def test_the_same_snapshot_again_changes_nothing(machine: Machine) -> None:
+    a = publish(machine(), "a", "1")
+    assert publish(machine(), "a", "2") == a
+    assert len(list_entries(machine(), "main")) == 1
+    check_whole(machine(), a)
+
+
+def test_what_is_not_there_is_said(machine: Machine) -> None:
+    there = machine()
+    with pytest.raises(InputError, match="unknown ref 'main'"):
+        resolve_ref(there, "main")
+    with pytest.raises(InputError, match=r"is not in .*snapshots"):
+        promote(there, "main", "f" * 16, at=name_day(1))
+    with pytest.raises(ConflictError, match="run the command again"), hold(there, "f" * 16):
+        pass
+    assert list_held(there) == {} and list_runs(there) == []
+    with pytest.raises(InputError, match="does not exist"):
+        call_stage("chunk", run="none", warehouse=there.locate())
+
+
+def test_gc_keeps_what_is_needed_and_deletes_the_rest_in_two_steps(machine: Machine) -> None:
+    a, b, c, d = (publish(machine(), letter, letter) for letter in "abcd")
+    tag(machine(), "release", a, at=name_day(5))
+    holder = machine()
+    with hold(holder, b):
+        assert {item.path for item in sweep(machine()).moved} == {f"snapshots/{c}"}
+    there = machine()
+    assert {*date_snapshots(there)} == {a, b, d} and not has_snapshot(there, c)
+    with pytest.raises(ConflictError, match="removed, by `gc`"), hold(there, c):
+        pass
+
+    done = sweep(machine())
+
+    assert [item.path for item in done.moved] == [f"snapshots/{b}"]
+    assert [(item.path, item.bytes > 15_000) for item in done.deleted] == [(f"snapshots/{c}", True)]
+    there = machine()
+    assert not [blob.name for blob in there.store.list() if c in blob.name]
+    publish(there, "b", "e")  # what lies in the trash is made anew
+    check_whole(machine(), b)
+    sweep(machine(), keep=2)
+    check_whole(machine(), b)
+    assert {*date_snapshots(machine())} == {a, b, d}
+
+
+def test_a_result_and_rows_made_on_one_machine_are_found_on_another(machine: Machine) -> None:
+    contract = load_contracts()["rejects"]
+    made = {"rejects": contract.build([])}
+    result = store_result(machine(), "chunk", KEY, made, ["a" * 64])
+    RowCache(machine(), "extractor", KEY).store({"k1": b"one", "k2": b"two"})
+
+    there = machine()
+    found = find_result(there, "chunk", KEY)
+    assert found and found.tables["rejects"].sha256 == result.tables["rejects"].sha256
+    assert find_result(there, "chunk", "1" * 64) is None
+    rows = RowCache(there, "extractor", KEY)
+    assert rows.load(["k1", "k2", "k3"]) == {"k1": b"one", "k2": b"two"}
+
+
+@pytest.mark.slow
+def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapshots(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """They also write the same result and the same rows, which stay whole."""
+    first, location = publish(machine(), "z", "1"), machine().locate()
+    seen: list[str] = []
+    with multiprocessing.get_context("spawn").Pool(8) as pool:
+        work = [(location, str(tmp_path / f"of-{letter}"), letter) for letter in "abcdefgh"]
+        pending = pool.starmap_async(work_at, work, chunksize=1)
+        while not pending.ready():
+            there = machine()
+            head = resolve_ref(there, "main")
+            assert check_bytes(locate_snapshot(there, head)) == []
+            if head not in seen[-1:]:
+                seen.append(head)
+        made = pending.get()
+
+    entries = list_entries(machine(), "main")
+    chain = [entry.snapshot for entry in entries]
+    assert sorted(chain) == sorted([first, *made])
+    assert [entry.parent for entry in entries] == [None, *chain[:-1]]
+    assert [snapshot for snapshot in chain if snapshot in seen] == seen
+    assert RowCache(machine(), "extractor", KEY).load(["same"]) == {"same": b"row" * 9999}
+    assert find_result(machine(), "chunk", KEY)
+    assert list_held(machine()) == {}
+
+
+def test_a_reader_beside_fifty_publishes_sees_a_whole_snapshot_each_time(
+    machine: Machine,
+) -> None:
+    publisher = machine()
+    publish(publisher, "0", "000")
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        work = [(publisher, str(n), f"{n:03}") for n in range(1, 51)]
+        pending = pool.starmap_async(publish, work)
+        read = 0
+        while not pending.ready():
+            there = machine()
+            folder = locate_snapshot(there, resolve_ref(there, "main"))
+            letters = {(folder / "tables" / str(n)).read_bytes() for n in range(3)}
+            assert len(letters) == 1 and check_bytes(folder) == []
+            read += 1
+        pending.get()
+    assert read > 0 and len(list_entries(machine(), "main")) == 51
+
+
+# Deaths. A machine that dies at a request sends none after it, not even to tidy up.
+
+
+class DeathError(BaseException):
+    """The machine is gone."""
+
+
+class DyingBucket(BucketStore):
+    """Sends so many requests that change something, and nothing more."""
+
+    left = 10**9
+
+    def _spend(self) -> None:
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise DeathError
+
+    def _create(self, name: str, data: bytes, writer: str = "probe") -> bool:
+        if writer != "probe":
+            self._spend()
+        return super()._create(name, data, writer)
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._spend()
+        super().replace(name, data)
+
+    def _send(self, path: Path, name: str) -> None:
+        self._spend()
+        super()._send(path, name)
+
+    def delete(self, name: str) -> None:
+        if not name.startswith("probes/"):
+            self._spend()
+        super().delete(name)
+
+
+def die_at(
+    monkeypatch: pytest.MonkeyPatch, request: int, location: str, act: Callable[[Warehouse], object]
+) -> bool:
+    """Does something on a machine that dies at that request; whether it did."""
+    # On another computer, which nobody here can ask whether its processes live.
+    monkeypatch.setattr("kpyramid.storage.staging._name_host", lambda: "elsewhere")
+    DyingBucket.left = request
+    warehouse = open_warehouse(location)
+    place = Warehouse(warehouse.root, DyingBucket(location))
+    try:
+        act(place)
+    except DeathError:
+        return True
+    finally:
+        monkeypatch.undo()
+    return False
+
+
+@pytest.mark.slow
+def test_killed_at_any_request_of_a_publish_head_is_old_or_new_and_a_retry_commits_once(
+    s3_server: S3Server, tmp_path: Path
+) -> None:
+    for step in count():
+        with pytest.MonkeyPatch.context() as patch:
+            use_server(s3_server, patch)
+            move_to_a_new_machine(tmp_path, patch)
+            location = name_place()
+            old = publish(open_warehouse(location), "a", "1")
+            with pytest.MonkeyPatch.context() as dying:
+                died = die_at(dying, step, location, lambda place: publish(place, "b", "2"))
+
+            move_to_a_new_machine(tmp_path, patch)
+            there = open_warehouse(location)
+            head = read_head(there, "main")
+            assert head is not None
+            for snapshot in date_snapshots(there):
+                check_whole(there, snapshot)
+            assert check_refs(there) == []
+            new = publish(there, "b", "2")
+            assert head.snapshot in {old, new}
+            assert [e.snapshot for e in list_entries(there, "main")] == [old, new]
+            check_whole(there, new)
+        if not died:
+            break
+    assert step > 6
+
+
+@pytest.mark.slow
+def test_a_publisher_that_is_really_killed_leaves_whole_snapshots_and_its_lease_goes(
+    place: str, tmp_path: Path
+) -> None:
+    there = open_warehouse(place)
+    for number in range(1, 4):
+        publisher = multiprocessing.get_context("spawn").Process(
+            target=publish_for_ever, args=(place, str(tmp_path / f"killed-{number}"))
+        )
+        publisher.start()
+        while len(list_entries(there, "main")) < 3 * number:
+            assert publisher.exitcode is None
+        publisher.kill()
+        publisher.join()
+        head = read_head(there, "main")
+        assert head is not None and check_refs(there) == []
+        for snapshot in date_snapshots(there):
+            check_whole(there, snapshot)
+        for blob in [*there.store.list("refs")]:  # the next one begins with these orders again
+            there.store.delete(blob.name)
+        assert list_held(there) == {} and not [*there.store.list("leases")]
+
+
+@pytest.mark.slow
+def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finishes(
+    place: str, tmp_path: Path
+) -> None:
+    for step in count():
+        letters = [f"{step}-{letter}" for letter in "abcd"]
+        location = f"{place}/{step}"
+        a, b, c, d = (publish(open_warehouse(location), x, x) for x in letters)
+        sweep(open_warehouse(location), keep=3)  # a is in the trash
+        with pytest.MonkeyPatch.context() as dying:
+            died = die_at(dying, step, location, lambda place: sweep(place, keep=2))
+        there = open_warehouse(location)
+        assert {c, d} <= {*date_snapshots(there)}
+        for snapshot in date_snapshots(there):
+            check_whole(there, snapshot)
+        if died and there.store.read("gc.lock") is not None:
+            with pytest.raises(ConflictError, match=r"elsewhere.*remove s3://.*/gc\.lock"):
+                sweep(there, keep=2)
+            there.store.delete("gc.lock")
+        publish(there, letters[0], "e")  # a again, of which half may be deleted
+        check_whole(there, a)
+        sweep(there, keep=3)
+        sweep(there, keep=3)
+        assert {*date_snapshots(there)} == {a, c, d}
+        assert not [x.name for x in there.store.list() if b in x.name or "trash" in x.name]
+        check_whole(there, a)
+        if not died:
+            break
+    assert step > 5
+
+
+# Machines that share nothing but the bucket.
+
+
+@pytest.mark.slow
+def test_every_task_may_run_on_another_machine_and_a_second_build_computes_nothing(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    expected = copy_shared_build(tmp_path / "folder")[1]
+    corpus = shared_corpus()
+    from tests.corpora import SETTINGS
+
+    monkeypatch.setattr("kpyramid.pipeline.build.load_settings", lambda file: SETTINGS)
+    for stage in PIPELINE:
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        given = {"corpus": str(corpus)} if stage is PIPELINE[0] else {}
+        mark = call_stage(stage.name, run="night", warehouse=place, **given)
+    assert mark.details["snapshot"] == expected
+
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    again = build_corpus(corpus, open_warehouse(place), order="9999")
+    assert again.snapshot == expected
+    assert not any(count_recomputed(again).values())
+    assert len(list_entries(open_warehouse(place), "main")) == 1
+
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    texts = {**TEXTS, "new.txt": "Mona Rask founded Rask Mills in 1911."}
+    changed = build_corpus(write_corpus(tmp_path / "more", texts), open_warehouse(place))
+    counts = count_recomputed(changed)
+    assert counts["chunk"] == counts["extract"] == 1
+    check_whole(open_warehouse(place), changed.snapshot)
+
+    for words in (
+        *("snapshots", "log main", "runs", "verify", f"verify {expected}", "diff main@1 main"),
+        *("tag release main", "promote live main@1", "rollback main", "tag --remove release"),
+        *("cache stats", "rejects list", "batch status", "gc --dry-run --older-than 0d"),
+        *(f"plan {corpus}", "proposals list"),
+    ):
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        done = CliRunner().invoke(app, [*words.split(), "--warehouse", place])
+        assert done.exit_code == 0, (words, done.output, done.exception)
+    assert open_snapshot("live", place).id == expected
+    assert [row["stages"] for row in list_runs(open_warehouse(place))] == [9, 9, 9]
+
+
+@pytest.mark.slow
+def test_replies_and_books_of_one_machine_are_those_of_the_next(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, texts = Settings(), tmp_path / "corpus"
+    write_corpus(texts, TEXTS)
+    line = {"event": "settled", "stage": "extract", "task": "t", "document": None, "cost": 1.5}
+    counts = dict.fromkeys(("prompt", "completion", "reasoning", "cached", "assumed"), 0)
+    for number in range(2):
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        there = open_warehouse(place)
+        assert open_replies(there, settings).put_once("replies/0f/0f", b"first") == b"first"
+        run = start_run(there, texts, settings, ref="main", name="night", order="1")
+        fetch_books(there)
+        assert read_totals(run.folder).run.calls == number
+        run.folder.mkdir(parents=True, exist_ok=True)
+        booked = {**line, **counts, "name": f"call-{number}", "tokens": 10}
+        with (run.folder / LEDGER).open("a") as books:
+            books.write(json.dumps(booked) + "\n")
+        put_run(run)
+        fetch_books(there)
+        assert read_totals(run.folder).run.calls == number + 1
+    assert read_totals(run.folder).run.cost == 3.0
+
+
+# Stores that fail, lie or were damaged.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "code"), [(409, "ConditionalRequestConflict"), (503, "SlowDown")]
+)
+def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    code: str,
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        location = name_place()
+        there = open_warehouse(location)
+        a = publish(there, "a", "1")
+        faults.answers.extend([(status, code)] * 3)
+        entry = commit(there, "live", snapshot=a, order="1", run="r", at="t")
+        assert entry and not faults.answers
+        assert len(list_entries(there, "live")) == 1
+
+        faults.puts = 0
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        reader = open_warehouse(location)
+        assert check_bytes(locate_snapshot(reader, resolve_ref(reader, "live"))) == []
+        assert check_refs(reader) == [] and faults.puts == 0, "a reader writes nothing"
+
+
+@pytest.mark.slow
+def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        there = open_warehouse(name_place())
+        a = publish(there, "a", "1")
+        faults.lost_answers = 1  # the PUT is done, its answer is a 500; the client asks again: 412
+        assert commit(there, "live", snapshot=a, order="1", run="r", at="t")
+        assert faults.lost_answers == 0
+        assert len(list_entries(there, "live")) == 1
+
+
+@pytest.mark.slow
+def test_a_bucket_that_knows_no_conditions_is_refused_before_any_work(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    corpus = write_corpus(tmp_path / "corpus", TEXTS)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        faults.unconditional = True
+        location = name_place()
+        done = CliRunner().invoke(app, ["build", str(corpus), "--warehouse", location])
+        assert done.exit_code == 8
+        assert "does not hold to conditional writes" in done.stderr
+        done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+        assert done.exit_code == 0, "reading needs no conditions"
+        assert not [*BucketStore(location).list()]
+
+
+@pytest.mark.slow
+def test_damage_in_the_bucket_is_named_and_what_can_be_computed_is_made_anew(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = open_warehouse(place)
+    a = publish(there, "a", "1")
+    made = {"rejects": load_contracts()["rejects"].build([])}
+    store_result(there, "chunk", KEY, made)
+    RowCache(there, "extractor", KEY).store({"k": b"v"})
+    (part,) = there.store.list("cache/rows")
+    (table,) = (x for x in there.store.list("cache/results") if x.name.endswith(".parquet"))
+    for name in (part.name, table.name):
+        there.store.replace(name, b"torn")
+    name = f"snapshots/{a}/tables/1"
+    whole = there.store.read(name) or b""
+    there.store.replace(name, b"b" + whole[1:])
+    move_to_a_new_machine(tmp_path, monkeypatch)
+
+    there = open_warehouse(place)
+    assert find_result(there, "chunk", KEY) is None
+    assert RowCache(there, "extractor", KEY).load(["k"]) == {}
+    assert not [*there.store.list("cache/rows")]
+    with pytest.raises(IntegrityError, match="tables/1: its bytes changed"):
+        locate_snapshot(there, a)
+    with pytest.raises(IntegrityError, match="No ref was moved"):
+        promote(there, "live", a, at="t")
+    done = CliRunner().invoke(app, ["verify", "--warehouse", place])
+    assert done.exit_code == 6 and f"{place}/snapshots/{a}" in done.output
+    store_result(there, "chunk", KEY, made)
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    assert find_result(open_warehouse(place), "chunk", KEY)
+
+
+@pytest.mark.slow
+def test_copies_that_the_bucket_has_no_more_leave_this_machine(place: str) -> None:
+    there = open_warehouse(place)
+    a, b = publish(there, "a", "1"), publish(there, "b", "2")
+    there.store.replace(f"snapshots/{'c' * 16}/tables/0", b"half of a publish")
+    copied = Warehouse(there.root)
+    with hold(copied, a):
+        sweep(there)
+        assert (there.snapshots / a).is_dir(), "somebody reads it here"
+    assert not [*there.store.list(f"snapshots/{'c' * 16}")]
+    old = (START - timedelta(days=9)).timestamp()
+    os.utime(there.snapshots / a, (old, old))
+    sweep(there)
+    assert not (there.snapshots / a).exists() and (there.snapshots / b).is_dir()
+    assert not [path for path in there.trash.rglob("*") if path.is_file()]
+
+
+@pytest.mark.slow
+def test_a_full_disk_here_commits_nothing_and_a_larger_one_goes_on(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from kpyramid.storage import publication, writing
+
+    there, real = open_warehouse(place), writing.write_and_sync
+
+    def write(path: Path, data: bytes | Path) -> None:
+        if path.name == "manifest.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        real(path, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publication, "write_and_sync", write)
+        with pytest.raises(OSError, match="No space left"):
+            publish(there, "a", "1")
+    assert not [*there.store.list("refs")] and not [*there.store.list("snapshots")]
+    assert not [*there.staging.iterdir()]
+    check_whole(there, publish(there, "a", "1"))
+
+
+def test_an_address_that_is_none_is_refused_and_no_secret_is_repeated() -> None:
+    for location in ("ftp://bucket/x", "s3://me:secret4711@bucket/x", "s3://"):
+        done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+        assert done.exit_code == 2
+        assert "secret4711" not in done.output
+
+
+def test_a_server_that_is_not_there_ends_with_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("obstore")
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    use_server(S3Server("http://127.0.0.1:1"), monkeypatch)
+    monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
+    done = CliRunner().invoke(app, ["snapshots", "--warehouse", "s3://bucket/x"])
+    assert done.exit_code == 8
+    assert done.stderr.count("Error: ") == 1 and "AWS_ENDPOINT_URL" in done.stderr
