@@ -8,6 +8,7 @@ import typer
 
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
+from kpyramid.cli.backfill import backfill
 from kpyramid.cli.diff import diff
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
@@ -116,6 +117,7 @@ def build(
 
 
 app.add_typer(refs.app)
+command(app)(backfill)
 command(app)(diff)
 command(app)(ask)
 command(app)(learn)
