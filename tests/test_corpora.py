@@ -37,7 +37,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert (corpus.name, corpus.problem) == ("news", "")
     found = plan_night(corpus, start(), {})
     assert found.source == str(tmp_path / "docs")
-    assert (found.ref, found.day, found.is_backfill) == ("main", date(2026, 2, 3), False)
+    assert (found.ref, found.day, found.is_backfill) == ("news", date(2026, 2, 3), False)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,12 @@ def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
     assert said in corpus.problem
     assert f"Mend {tmp_path / 'bad.toml'}" in corpus.problem
     assert [c.name for c in list_corpora(tmp_path) if not c.problem] == ["good"]
+
+
+def test_two_corpora_move_two_refs(tmp_path: Path) -> None:
+    declare(tmp_path, name="first")
+    second = declare(tmp_path, 'source = "d"\nref = "first"\n', "second")
+    assert "ref: 'first' is what first moves" in second.problem
 
 
 def test_all_problems_of_a_declaration_are_said_at_once(tmp_path: Path) -> None:
@@ -113,7 +119,7 @@ def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
 def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     found = plan_night(corpus, start(run_type="backfill"), {})
-    assert (found.ref, found.is_backfill) == ("main-2026-02-03", True)
+    assert (found.ref, found.is_backfill) == ("news-2026-02-03", True)
     trial = plan_night(corpus, start(run_type="backfill"), {"ref": "trial"})
     assert trial.ref == "trial-2026-02-03"
 
@@ -123,6 +129,7 @@ def test_day_without_a_folder_is_refused_before_any_work(
 ) -> None:
     corpus = declare(tmp_path, 'source = "docs/{{ date }}"\n')
     warehouse = tmp_path / "w"
+    place = tmp_path / "docs/2026-02-03"
     with (
         caplog.at_level(logging.INFO),
         pytest.raises(InputError, match="docs/2026-02-03 of 2026-02-03 does not exist; put it"),
@@ -130,10 +137,13 @@ def test_day_without_a_folder_is_refused_before_any_work(
         night.plan(corpus, start(), {}, str(warehouse), 1)
     assert not warehouse.exists()
     assert "To go on, clear this task; by hand: kpyramid stage ingest --run airflow-" in caplog.text
+    place.mkdir(parents=True)
+    with pytest.raises(InputError, match=f"{place} has no file in it"):
+        night.plan(corpus, start(), {}, str(warehouse), 1)
 
 
 def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_none(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = declare(tmp_path, 'source = "docs"\nref = "trial"\nshards = 3\n')
     (tmp_path / "docs").mkdir()
@@ -145,6 +155,10 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     assert (found.stored, found.shards, found.ref) == (stored, (), "trial")
     again = night.plan(corpus, start(), {}, warehouse, 1)
     assert again == found, "a cleared task goes on with the same run"
+    (tmp_path / "here.toml").write_text("[chunk]\nmax_tokens = 100\n")
+    done = night.run_stages(["condense"], found.run, warehouse, str(tmp_path / "here.toml"), 1)
+    assert done["condense"]["recomputed"] == 0
+    assert f"here.toml is not what run {found.run} began with; the run goes on" in caplog.text
     for number in range(60):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Ada wrote letter {number} to Charles.")
     more = night.plan(corpus, start(run_id="next"), {}, warehouse, 1)
@@ -154,7 +168,7 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
 def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     snapshot = open_tiny()
     warehouse = str(snapshot.folder.parent.parent)
-    corpus = declare(tmp_path, 'source = "docs"\n[export]\nto = "served"\n')
+    corpus = declare(tmp_path, 'source = "docs"\nref = "main"\n[export]\nto = "served"\n')
     (tmp_path / "served/.partial" / snapshot.id).mkdir(parents=True)  # of a killed worker
     first, again = (night.export(corpus, warehouse) for _ in range(2))
     assert (first["snapshot"], first["copied"], again["copied"]) == (snapshot.id, True, False)

@@ -4,6 +4,7 @@ Airflow warns a lot and keeps global state; neither may touch the other tests. O
 all tests that need one, and they follow each other as nights do.
 """
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -100,13 +102,19 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     check_airflow()
     home = tmp_path_factory.mktemp("airflow")
     declarations = {
-        "days": 'source = "../days/{{ date }}"\nref = "days"\nshards = 2\nowner = "night desk"\n'
+        "days": 'source = "../days/{{ date }}"\nshards = 2\nowner = "night desk"\n'
         'access = ["Viewer"]\n[export]\nto = "../served"\n[evaluate]\nquestions = "q.jsonl"\n'
         'to = "../pages"\n',
-        "notes": 'source = "../notes"\nref = "notes"\n[learn]\nfeedback = "../feedback.jsonl"\n',
-        "wrong": 'source = "../notes"\nref = "notes"\nschedule = "at night"\n',
+        "notes": 'source = "../notes"\n[learn]\nfeedback = "../feedback.jsonl"\n',
+        "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
     (home / "corpora").mkdir()
+    (home / "notes").mkdir()
+    (home / "notes" / "note.txt").write_text("Charles Babbage kept every letter.", "utf-8")
+    question = {"id": "q", "question": "Where was Marie Curie born?", "answer": "Warsaw"}
+    (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
+    learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
+    (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
     for name, text in declarations.items():
         (home / "corpora" / f"{name}.toml").write_text(text, "utf-8")
     for back, texts in enumerate((TEXTS, TEXTS, CHANGED, TEXTS)):
@@ -126,7 +134,9 @@ def environment(home: Path) -> Mapping[str, str]:
     """An Airflow's environment, apart from any other's on this machine."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KPYRAMID_"))}
     port, logs, triggers = find_ports(3)
-    code = os.pathsep.join([str(CHECKOUT / "etl"), kept.get("PYTHONPATH", "")])
+    code = os.pathsep.join(
+        [str(CHECKOUT / "etl"), str(add_entry(home)), kept.get("PYTHONPATH", "")]
+    )
     return {
         **kept,
         "PYTHONPATH": code.strip(os.pathsep),
@@ -144,6 +154,20 @@ def environment(home: Path) -> Mapping[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
     }
+
+
+def add_entry(home: Path) -> Path:
+    """A folder that says to Airflow what the installed package says, if that is of this release."""
+    folder = home / "entries"
+    names = importlib.metadata.entry_points(group="airflow.plugins").names
+    if "kpyramid" not in names:
+        place = folder / "entries-0.dist-info"
+        place.mkdir(parents=True)
+        (place / "METADATA").write_text("Metadata-Version: 2.1\nName: entries\nVersion: 0\n")
+        declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
+        ((name, value),) = declared["project"]["entry-points"]["airflow.plugins"].items()
+        (place / "entry_points.txt").write_text(f"[airflow.plugins]\n{name} = {value}\n")
+    return folder
 
 
 def find_ports(count: int) -> list[int]:
@@ -302,6 +326,16 @@ class Scheduler:
         place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value"
         return self.call("GET", f"{place}?deserialize=true")["value"]
 
+    def read_page(self, place: str, token: str | None = None) -> str | int:
+        """A page as a browser gets it, or the status of a refusal."""
+        headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
+        request = urllib.request.Request(self.url + place, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return str(answer.read().decode())
+        except urllib.error.HTTPError as e:
+            return e.code
+
     def count_events(self) -> int:
         return int(self.call("GET", "/api/v2/assets/events")["total_entries"])
 
@@ -375,6 +409,12 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     links = scheduler.call("GET", place)["extra_links"]
     assert links["Report"].endswith(f"/kpyramid/runs/{one['run']}/report.html")
 
+    assert scheduler.read_page(links["Report"], token="") == 401, "only who is logged in"
+    assert "2 documents" not in scheduler.read_page(links["Report"])
+    assert one["snapshot"] in scheduler.read_page(links["Report"])
+    with pytest.raises(urllib.error.HTTPError, match="400"):
+        scheduler.trigger(build, ref="../etc")
+
     # The second night: two documents changed.
     write_texts(scheduler.home, 0, CHANGED)
     source = str(scheduler.home / "days" / str(TODAY))
@@ -416,6 +456,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         if asset["name"] == "kpyramid/days"
     ]
     exports = len(scheduler.list_runs(export))
+    others = start_others(scheduler, two["snapshot"])
     late = {"asset_id": asset, "extra": {"snapshot": one["snapshot"]}}
     scheduler.call("POST", "/api/v2/assets/events", late)
     clear = {"dry_run": False, "dag_run_id": first, "task_ids": ["publish"], "only_failed": False}
@@ -434,8 +475,25 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     cleared = scheduler.list_tasks(build, first)["publish"]
     assert (cleared["state"], cleared["try_number"]) == ("failed", 2), "a lost race is final"
 
-    verified = ("verify", "--ref", "days", "--warehouse", str(scheduler.home / "warehouse"))
-    run_python(scheduler.environment, "-m", "kpyramid", *verified)
+    assert [scheduler.finish(*one)["state"] for one in others] == ["success"] * 3
+    verified = scheduler.list_tasks(*others[0])
+    assert {name: task["state"] for name, task in verified.items()} == {
+        **dict.fromkeys(["verify[0]", "verify[1]", "gc"], "success"),
+        "verify[2]": "skipped",  # of the corpus whose declaration is wrong
+    }
+    page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
+    assert "polyrag" in page.read_text("utf-8")
+    assert "Peter Ash" in (scheduler.home / "notes" / "experience.jsonl").read_text("utf-8")
+
+
+def start_others(airflow: Scheduler, snapshot: str) -> list[tuple[str, str]]:
+    """Runs of the DAGs that keep, ask and teach a pyramid."""
+    promote = ("promote", "notes", snapshot, "--warehouse", str(airflow.home / "warehouse"))
+    run_python(airflow.environment, "-m", "kpyramid", *promote)
+    dags = ("maintain_warehouse", "evaluate_pyramid_days", "learn_pyramid_notes")
+    for dag in dags:
+        airflow.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+    return [(dag, airflow.trigger(dag)) for dag in dags]
 
 
 def find_running(airflow: Scheduler, dag: str, run: str, task: str) -> int | None:

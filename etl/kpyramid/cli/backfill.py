@@ -70,7 +70,7 @@ def backfill(
     rows = [_describe(found, day) for day in days]
     if not dry_run:
         _ask(place, arguments, False)
-    own = found.declared.ref
+    own = found.ref
     lines = [
         f"{'Would build' if dry_run else 'Started'}, one after another, by build_pyramid_{corpus}:",
         *(
@@ -90,7 +90,7 @@ def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
     from kpyramid.pipeline.airflow.corpora import fill_source, name_ref_of_day
 
     source = corpus.place(fill_source(corpus.declared.source, day))
-    ref = name_ref_of_day(corpus.declared.ref, day)
+    ref = name_ref_of_day(corpus.ref, day)
     return {"day": str(day), "source": source, "there": Path(source).exists(), "ref": ref}
 
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -56,14 +56,14 @@ class Declaration:
     """A corpus, as its file declares it; paths are beside that file unless they are absolute.
 
     `source`: a folder, or one file of records; `{{ date }}` in it is the day that a run is for,
-    `{{ yesterday }}` the day before, both with `strftime`. `ref`: what a night moves. `schedule`:
-    cron, in `timezone`. `settings`: of the build. `owner`: shown by Airflow. `access`: roles of
-    Airflow that may see the DAGs and run them. `shards`: most parts that reading and embedding are
-    cut into. `workers`: processes of a task.
+    `{{ yesterday }}` the day before, both with `strftime`. `ref`: what a night moves; by default
+    the corpus's name. `schedule`: cron, in `timezone`. `settings`: of the build. `owner`: shown by
+    Airflow. `access`: roles of Airflow that may see the DAGs and run them. `shards`: most parts
+    that reading and embedding are cut into. `workers`: processes of a task.
     """
 
     source: _TEXT
-    ref: Annotated[str, Field(pattern=_NAME)] = "main"
+    ref: Annotated[str, Field(pattern=_NAME)] | None = None
     schedule: str = "0 2 * * *"
     timezone: str = "UTC"
     settings: str | None = None
@@ -84,6 +84,11 @@ class Corpus:
     file: Path
     declared: Declaration
     problem: str = ""
+
+    @property
+    def ref(self) -> str:
+        """The ref that a night moves."""
+        return self.declared.ref or self.name
 
     def place(self, path: str) -> str:
         """A declared path as an absolute one."""
@@ -128,7 +133,14 @@ def list_corpora(folder: Path) -> list[Corpus]:
             f"folder of corpora {folder} does not exist; make it, or name another in "
             "KPYRAMID_CORPORA"
         )
-    return [_read_corpus(path) for path in sorted(folder.glob("*.toml"))]
+    corpora: dict[str, Corpus] = {}
+    for path in sorted(folder.glob("*.toml")):
+        corpus = _read_corpus(path)
+        taken = [other.name for other in corpora.values() if other.ref == corpus.ref]
+        if taken and not corpus.problem:
+            corpus = _refuse(path, [f"ref: {corpus.ref!r} is what {taken[0]} moves"])
+        corpora[corpus.name] = corpus
+    return [*corpora.values()]
 
 
 def find_corpus(folder: Path, name: str) -> Corpus:
@@ -161,7 +173,7 @@ def plan_night(
     moment = (dag_run.logical_date or dag_run.run_after).astimezone(UTC)
     day = moment.astimezone(ZoneInfo(declared.timezone)).date()
     is_backfill = str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "backfill"
-    ref = str(params.get("ref") or declared.ref)
+    ref = str(params.get("ref") or corpus.ref)
     source = str(params.get("source") or declared.source)
     night = Night(
         run="",
@@ -220,6 +232,10 @@ def _read_corpus(path: Path) -> Corpus:
         problems = [str(e)]
     if not problems:
         return Corpus(path.stem, path, declared)
+    return _refuse(path, problems)
+
+
+def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
     said = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
     return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), said)
 

@@ -74,7 +74,7 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     """
     corpora = list_corpora(Path(os.environ.get("KPYRAMID_CORPORA", folder)))
     dags = [dag for corpus in corpora for dag in _make_all(corpus)]
-    refs = sorted({corpus.declared.ref for corpus in corpora if not corpus.problem})
+    refs = sorted({corpus.ref for corpus in corpora if not corpus.problem})
     return {dag.dag_id: dag for dag in [*dags, maintain_warehouse(refs)]}
 
 
@@ -94,7 +94,7 @@ def _make_all(corpus: Corpus) -> Iterator[DAG]:
 
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
-    ref = corpus.declared.ref
+    ref = corpus.ref
     return Asset(name=f"kpyramid/{ref}", uri=f"x-kpyramid://refs/{ref}", group="kpyramid")
 
 
@@ -160,7 +160,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
         context = get_current_context()
         found = night.publish(run, ref=ref, **given)
-        if found["moved"] and ref == declared.ref:
+        if found["moved"] and ref == corpus.ref:
             extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
             context["outlet_events"][alias].add(asset, extra=extra)
         return found
@@ -171,7 +171,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
         build_pyramid,
         schedule=CronTriggerTimetable(declared.schedule, timezone=declared.timezone),
         params={
-            "ref": Param(declared.ref, "Name that moves to the snapshot", pattern=_REF),
+            "ref": Param(corpus.ref, "Name that moves to the snapshot", pattern=_REF),
             "source": Param(
                 corpus.place(declared.source),
                 "Folder or file of the corpus; {{ date }} is the day",
@@ -297,9 +297,9 @@ def learn_pyramid(corpus: Corpus) -> DAG:
     def learn() -> dict[str, Any]:
         from kpyramid.pipeline.airflow.night import run_command
 
-        corpus_of = "--corpus", corpus.place(declared.source), "--ref", declared.ref
+        corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
         found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
-        return {"rows": found.get("rows")}
+        return {key: found[key] for key in ("rows", "written", "counts")}
 
     with _open_dag(
         f"learn_pyramid_{corpus.name}",

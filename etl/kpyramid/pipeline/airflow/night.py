@@ -199,7 +199,7 @@ def _describe(mark: StageMark) -> dict[str, JsonValue]:
 
 def resolve(corpus: Corpus, warehouse: str) -> str:
     """The snapshot that the corpus's ref is at now, whatever event asks."""
-    return find_entry(open_warehouse(warehouse), corpus.declared.ref).snapshot
+    return find_entry(open_warehouse(warehouse), corpus.ref).snapshot
 
 
 def is_published(ref: str, warehouse: str) -> bool:
@@ -217,16 +217,16 @@ def export(corpus: Corpus, warehouse: str) -> dict[str, JsonValue]:
     """
     assert corpus.declared.export is not None
     place = open_warehouse(warehouse)
-    entry = find_entry(place, corpus.declared.ref)
+    entry = find_entry(place, corpus.ref)
     to = Path(corpus.place(corpus.declared.export.to))
     target = to / entry.snapshot
     with telling_how_to_go_on("verify", entry.snapshot, "--warehouse", warehouse):
         known = target.is_dir()
         if not known:
             _copy_snapshot(place, entry.snapshot, target)
-        text = json.dumps({"ref": corpus.declared.ref, **asdict(entry)}, indent=1)
+        text = json.dumps({"ref": corpus.ref, **asdict(entry)}, indent=1)
         write_durably(to / NEWEST, text.encode())
-    log.info("%s %s %s", corpus.declared.ref, "was already in" if known else "is now in", target)
+    log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
     return {"snapshot": entry.snapshot, "folder": str(target), "copied": not known}
 
 
