@@ -16,7 +16,8 @@ DOCKERFILE = (DOCKER / "Dockerfile").read_text("utf-8")
 COMPOSE = sorted(DOCKER.glob("compose*.yaml"))
 SERVICES = {
     "compose.yaml": "postgres folders migrate api-server scheduler dag-processor triggerer",
-    "compose.celery.yaml": "redis s3 migrate api-server scheduler dag-processor triggerer worker",
+    "compose.celery.yaml": "redis s3 bucket migrate api-server scheduler dag-processor triggerer"
+    " worker",
     "compose.model.yaml": "model scheduler",
 }
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kpyramid.pipeline.airflow.corpora import Corpus
 
 _ABSENT = "Airflow is not installed here: pip install 'kpyramid[airflow]', or type this where it is"
-_PLANNED = re.compile(r"\| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00) ")
+_PLANNED = re.compile(r"\| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d) ")
 
 
 def backfill(
@@ -78,6 +78,7 @@ def backfill(
             for r in rows
         ),
         f"Ref {own} stays. To take a day over: kpyramid promote {own} {rows[-1]['ref']}",
+        f"They wait while build_pyramid_{corpus} is switched off in Airflow.",
         f"$ {command}",
     ]
     missing = sum(not row["there"] for row in rows)

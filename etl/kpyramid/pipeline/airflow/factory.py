@@ -71,7 +71,12 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     """The DAGs of the corpora that a folder declares, by their ids.
 
     A corpus whose declaration is wrong keeps its nightly DAG, which fails and says what to mend.
+
+    Raises:
+        SettingsError: the warehouse is not the same place for all workers.
     """
+    if not WAREHOUSE.startswith("/") and "://" not in WAREHOUSE:
+        raise SettingsError(f"KPYRAMID_WAREHOUSE is {WAREHOUSE!r}: give an absolute path")
     corpora = list_corpora(Path(os.environ.get("KPYRAMID_CORPORA", folder)))
     dags = [dag for corpus in corpora for dag in _make_all(corpus)]
     refs = sorted({corpus.ref for corpus in corpora if not corpus.problem})
