@@ -466,7 +466,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert scheduler.read_heads() == {
         "days": two["snapshot"],
         **{f"days-{days[0]}": one["snapshot"], f"days-{days[2]}": one["snapshot"]},
-        f"days-{days[1]}": two["snapshot"],
+        **{f"days-{days[1]}": two["snapshot"], "notes": two["snapshot"]},
     }
     scheduler.wait("the late export", lambda: len(scheduler.list_runs(export)) > exports)
     scheduler.finish(export, scheduler.list_runs(export)[-1]["dag_run_id"])
