@@ -19,10 +19,11 @@ SYSTEM_PACKAGES := default-jre-headless wordnet-base
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
+SCHEDULER := $(VENV)/.installed-airflow
 CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
-.PHONY: help install install-core install-ci demo demo-llm test test-slow check check-format lint types \
+.PHONY: help install install-core install-ci airflow demo demo-llm test test-slow check check-format lint types \
 	layers check-docs format docs versions golden bench constraints clean
 
 help:  ## List the targets
@@ -31,6 +32,9 @@ help:  ## List the targets
 install: $(DEV)  ## Make .venv with the package, its dependencies and the development tools
 install-core: $(CORE)  ## Make .venv with the package and what building needs
 install-ci: $(CI)  ## Make .venv with all extras; as root also the system packages they need
+
+airflow: $(SCHEDULER)  ## Start Airflow with the demo corpus, without Docker; prints address and login
+	@$(BIN)/python examples/demo/demo_airflow.py
 
 demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a network
 	$(BIN)/python examples/demo/demo.py
@@ -114,6 +118,11 @@ $(DEV): $(DECLARED) | $(BIN)/python
 	@.ci/install $(BIN) '.[build,dev]'
 	@touch $(CORE) $(DEV)
 
+$(SCHEDULER): $(DECLARED) | $(BIN)/python
+	@echo "Installing the package and Airflow (1.2 GB) into $(VENV), about 3 minutes ..."
+	@.ci/install $(BIN) '.[airflow]'
+	@touch $(CORE) $(SCHEDULER)
+
 $(CI): $(DECLARED) | $(BIN)/python
 	@if [ -n "$(SYSTEM_PACKAGES)" ] && [ "$$(id -u)" = 0 ]; then \
 		echo "Installing system packages: $(SYSTEM_PACKAGES) ..."; \
@@ -123,4 +132,4 @@ $(CI): $(DECLARED) | $(BIN)/python
 	fi
 	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
 	@.ci/install $(BIN) '.[airflow,build,dev,files,instructor,ray,s3,tune]'
-	@touch $(CORE) $(DEV) $(CI)
+	@touch $(CORE) $(SCHEDULER) $(DEV) $(CI)

@@ -116,7 +116,7 @@ def test_a_model_or_ontology_that_is_not_there_is_named(
 @pytest.mark.parametrize("name", ["KPYRAMID_CHUNK_MAX_TOKENS", "KPYRAMID_LOG"])
 def test_a_variable_that_would_do_nothing_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.*two underscores"):
-        load_settings(None, {name: "10", "KPYRAMID_REF": "main"})
+        load_settings(None, {name: "10", "KPYRAMID_WAREHOUSE": "here"})
 
 
 @pytest.mark.parametrize(

@@ -546,7 +546,7 @@ class Settings:
 _PREFIX = "KPYRAMID_"
 _SEPARATOR = "__"
 
-_PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPUS", "REF", "SETTINGS", "BENCH"])
+_PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"])
 """Variables that say where things are and are no settings."""
 
 _REMOVED: Mapping[str, str] = {

@@ -8,6 +8,7 @@ import typer
 
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
+from kpyramid.cli.backfill import backfill
 from kpyramid.cli.diff import diff
 from kpyramid.cli.doctor import doctor
 from kpyramid.cli.erase import erase
@@ -123,6 +124,7 @@ def build(
 
 app.add_typer(refs.app)
 app.add_typer(export.app)
+command(app)(backfill)
 command(app)(diff)
 command(app)(ask)
 command(app)(learn)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-import kmedoids
 import numpy as np
 import numpy.typing as npt
 
@@ -115,9 +115,16 @@ def _choose_medoids(distances: Array, most: int, seed: int) -> Indexes:
     return best
 
 
+def _load_kmedoids() -> Any:
+    """The library, which takes a second to load: a build that finds its results has no need."""
+    import kmedoids
+
+    return kmedoids
+
+
 def _descend(distances: Array, most: int, seed: int) -> Iterator[Indexes]:
     """Medoids at k from `most` down to 2, each found from the last: about 16·ln(most) times."""
-    found = kmedoids.fasterpam(distances, most, random_state=seed, n_cpu=1)
+    found = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
     medoids = np.asarray(found.medoids, dtype=np.int64)
     yield medoids
     while len(medoids) > 2:
@@ -140,7 +147,7 @@ def _drop(distances: Array, medoids: Indexes, count: int) -> Indexes:
     nearest, first, second = _find_nearest(distances[:, medoids])
     missed = np.bincount(nearest, weights=second - first, minlength=len(medoids))
     kept = np.sort(np.argsort(-np.round(missed, 6), kind="stable")[:count])
-    found = kmedoids.fasterpam(distances, medoids[kept], n_cpu=1)
+    found = _load_kmedoids().fasterpam(distances, medoids[kept], n_cpu=1)
     return np.asarray(found.medoids, dtype=np.int64)
 
 

@@ -1,6 +1,7 @@
 """A whole build: every stage in order, then the report. What the command line and DAGs call."""
 
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, open_run, start_run
 from kpyramid.storage.writing import write_durably
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,12 @@ def call_stage(
         if settings_file:
             now = load_settings(Path(settings_file))
             current = replace(current, settings=current.settings.with_operations(now))
+            if current.settings != now:
+                log.warning(
+                    "%s is not what run %s began with; the run goes on with what it began with",
+                    settings_file,
+                    run,
+                )
     mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
     if name == PIPELINE[-1].name:
         _finish(current, None)

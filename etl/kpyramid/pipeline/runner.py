@@ -18,6 +18,7 @@ from kpyramid.documents.formats import require_readable
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
+from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.types import Request
 from kpyramid.pipeline.cache import Progress
 from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
@@ -83,20 +84,27 @@ def run_stage(
         write_mark(run, mark)
     progress.end(name)
     log.info(
-        "%s: rows %s, rejects %s, recomputed %d, %.1f s",
+        "%s: rows %s, rejects %s, recomputed %d, %.1f s, %s",
         name,
         dict(mark.rows),
         dict(mark.rejects),
         mark.recomputed,
         mark.seconds,
+        _tell_cost(run, name),
     )
     return mark
 
 
+def _tell_cost(run: Run, stage: str) -> str:
+    """What a stage has cost in this run so far."""
+    spent = read_totals(run.folder).stages.get(stage)
+    if spent is None:
+        return "no cost"
+    return "cost unknown" if spent.cost is None else f"${spent.cost:.4f} in {spent.calls} calls"
+
+
 def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) -> StageMark:
-    inputs: dict[str, JsonValue] = {
-        table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
-    }
+    inputs = _list_inputs(run, stage)
     details = {}
     with _open_ports(run, stage, workers, progress) as ports:
         if "corpus" in stage.ports:
@@ -109,7 +117,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
         result = find_result(run.warehouse, stage.name, key)
         recomputed = 0
         if result is None:
-            tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+            tables = {table: read_parts(run, stage, table) for table in stage.reads}
             made = _call_run(stage, tables, ports)
             _check_output(stage, tables, made)
             asked = sorted(ports.model.caller.keys) if ports.model else []
@@ -120,6 +128,24 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
     model = ports.describe_model()
     rejects = _count_rejects(result)
     return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
+
+
+def is_stored(run: Run, name: str) -> bool:
+    """Whether all that a stage would make of the marks before it is known; not for the first.
+
+    Raises:
+        InputError: a stage before it is not done.
+    """
+    stage = find_stage(name)
+    key = key_result(fingerprint_stage(stage, run.settings), _list_inputs(run, stage))
+    return find_result(run.warehouse, name, key) is not None
+
+
+def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:
+    """The hashes of the tables that a stage reads."""
+    return {
+        table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
+    }
 
 
 def _key_made(key: str, ports: Ports) -> str:
@@ -151,7 +177,7 @@ def _warm_shard(
         )
     tables = {}
     for name in stage.reads:
-        table = _read_parts(run, stage, name)
+        table = read_parts(run, stage, name)
         if name in stage.shards:
             by = "document_id" if "document_id" in table.column_names else table.column_names[0]
             mine = pa.array([shard.holds(value) for value in table[by].to_pylist()], pa.bool_())
@@ -184,7 +210,7 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
 
 def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> dict[str, Request]:
     """What a stage would ask; stored replies that turn out to be bad are asked for again."""
-    tables = {table: _read_parts(run, stage, table) for table in stage.reads}
+    tables = {table: read_parts(run, stage, table) for table in stage.reads}
     for _ in range(2):
         with _open_ports(run, stage, workers, progress, collecting=True) as ports:
             _call_run(stage, tables, ports)
@@ -241,7 +267,8 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
     return mark
 
 
-def _read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
+def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
+    """A table as the stages before this one made it."""
     contract = load_contracts()[table]
     return contract.unite([read_result(f, contract) for f in _list_parts(run, stage, table)])
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
+from types import ModuleType
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -71,7 +72,8 @@ def share_out(
     try:
         # Not `pool.map`: interrupted, it cancels what it waits for, and Python 3.11's pool, whose
         # processes then end, complains of work that is cancelled already.
-        waiting = deque(pool.submit(_collect, work, batch) for batch in _make_batches(texts))
+        with _hide_program():
+            waiting = deque(pool.submit(_collect, work, batch) for batch in _make_batches(texts))
         while waiting:
             yield from waiting.popleft().result()
     except BrokenProcessPool as e:
@@ -85,6 +87,20 @@ def share_out(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _hide_program() -> Iterator[None]:
+    """While it lasts, processes that are started do not import the program that runs.
+
+    They need nothing of it, and Airflow's own cannot be imported below a task.
+    """
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
 
 
 def _start_worker(load: Load, chosen: tuple[object, ...]) -> None:

@@ -1,0 +1,264 @@
+"""Declarations of corpora, one TOML file each: what a night reads, when, and which ref it moves."""
+
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import SandboxedEnvironment
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
+
+from kpyramid.errors import InputError, SettingsError
+
+MOST_SHARDS = 200
+"""Airflow refuses to map more than 1,024 tasks, without saying so to a person."""
+_MOST_CHARACTERS = 60
+"""Of a name: a ref may have 100, and those of backfills add a date."""
+_NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
+_TEXT = Annotated[str, Field(min_length=1)]
+_STRICT = ConfigDict(extra="forbid")
+
+
+@checked(frozen=True, config=_STRICT)
+class Evaluation:
+    """Questions that each new snapshot is asked, the strategies, and the folder of the pages."""
+
+    questions: _TEXT
+    to: _TEXT
+    strategies: tuple[str, ...] = ("naive", "polyrag")
+
+
+@checked(frozen=True, config=_STRICT)
+class Export:
+    """The folder that the serving team reads: a copy of each new snapshot, and which is newest."""
+
+    to: _TEXT
+
+
+@checked(frozen=True, config=_STRICT)
+class Learning:
+    """A file of answered questions, and when they become documents of the corpus."""
+
+    feedback: _TEXT
+    schedule: _TEXT = "0 1 * * *"
+
+
+@checked(frozen=True, config=_STRICT)
+class Declaration:
+    """A corpus, as its file declares it; paths are beside that file unless they are absolute.
+
+    `source`: a folder, or one file of records; `{{ date }}` in it is the day that a run is for,
+    `{{ yesterday }}` the day before, both with `strftime`. `ref`: what a night moves; by default
+    the corpus's name. `schedule`: cron, in `timezone`. `settings`: of the build. `owner`: shown by
+    Airflow. `access`: roles of Airflow that may see the DAGs and run them. `shards`: most parts
+    that reading and embedding are cut into. `workers`: processes of a task.
+    """
+
+    source: _TEXT
+    ref: Annotated[str, Field(pattern=_NAME)] | None = None
+    schedule: str = "0 2 * * *"
+    timezone: str = "UTC"
+    settings: str | None = None
+    owner: _TEXT = "kpyramid"
+    access: tuple[str, ...] = ()
+    shards: Annotated[int, Field(strict=True, ge=1, le=MOST_SHARDS)] = 1
+    workers: Annotated[int, Field(strict=True, ge=1, le=256)] = 2
+    evaluate: Evaluation | None = None
+    export: Export | None = None
+    learn: Learning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus by the name of its file; `problem` says what is wrong with its declaration."""
+
+    name: str
+    file: Path
+    declared: Declaration
+    problem: str = ""
+
+    @property
+    def ref(self) -> str:
+        """The ref that a night moves."""
+        return self.declared.ref or self.name
+
+    def place(self, path: str) -> str:
+        """A declared path as an absolute one."""
+        return os.path.normpath((self.file.parent / path).absolute())
+
+
+class DagRun(Protocol):
+    """What Airflow says of a run."""
+
+    dag_id: str
+    run_id: str
+    run_type: str
+    logical_date: datetime | None
+    run_after: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """What one run builds: the day it is for, its order, the corpus of that day, the ref it moves.
+
+    `is_backfill`: the ref is the day's own, so that the declared one stays where it is.
+    """
+
+    run: str
+    day: date
+    order: str
+    source: str
+    ref: str
+    settings: str | None
+    is_backfill: bool = False
+    allow_shrink: bool = False
+
+
+def list_corpora(folder: Path) -> list[Corpus]:
+    """The corpora that a folder declares, by name; one that cannot be used says why.
+
+    Raises:
+        SettingsError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise SettingsError(
+            f"folder of corpora {folder} does not exist; make it, or name another in "
+            "KPYRAMID_CORPORA"
+        )
+    corpora: dict[str, Corpus] = {}
+    for path in sorted(folder.glob("*.toml")):
+        corpus = _read_corpus(path)
+        taken = [other.name for other in corpora.values() if other.ref == corpus.ref]
+        if taken and not corpus.problem:
+            corpus = _refuse(path, [f"ref: {corpus.ref!r} is what {taken[0]} moves"])
+        corpora[corpus.name] = corpus
+    return [*corpora.values()]
+
+
+def find_corpus(folder: Path, name: str) -> Corpus:
+    """The corpus of that name.
+
+    Raises:
+        InputError: there is none; says which there are.
+        SettingsError: its declaration cannot be used.
+    """
+    corpora = {corpus.name: corpus for corpus in list_corpora(folder)}
+    if name not in corpora:
+        known = ", ".join(corpora) or "none"
+        raise InputError(f"unknown corpus {name!r}: {folder} declares {known}")
+    if corpora[name].problem:
+        raise SettingsError(corpora[name].problem)
+    return corpora[name]
+
+
+def plan_night(
+    corpus: Corpus, dag_run: DagRun, params: Mapping[str, object], *, settings: str = ""
+) -> Night:
+    """What a run builds, the same for every try of it; `settings` is the settings file's text.
+
+    The run's name has a hash of all that it builds from, so that a cleared run goes on where it
+    stopped, and starts anew when the source or the settings were changed in between. The order is
+    the run's logical date, or for one that a person or an asset started without it, the time from
+    which it was to run.
+    """
+    declared = corpus.declared
+    moment = (dag_run.logical_date or dag_run.run_after).astimezone(UTC)
+    day = moment.astimezone(ZoneInfo(declared.timezone)).date()
+    is_backfill = str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "backfill"
+    ref = str(params.get("ref") or corpus.ref)
+    source = str(params.get("source") or declared.source)
+    night = Night(
+        run="",
+        day=day,
+        order=moment.isoformat(timespec="microseconds"),
+        source=corpus.place(fill_source(source, day)),
+        ref=name_ref_of_day(ref, day) if is_backfill else ref,
+        settings=corpus.place(declared.settings) if declared.settings else None,
+        is_backfill=is_backfill,
+        allow_shrink=bool(params.get("allow_shrink")),
+    )
+    shaping = (dag_run.dag_id, dag_run.run_id, repr(night), settings)
+    digest = hashlib.sha256("\n".join(shaping).encode()).hexdigest()[:12]
+    return replace(night, run=f"airflow-{moment:%Y%m%dT%H%M%SZ}-{digest}")
+
+
+def name_ref_of_day(ref: str, day: date) -> str:
+    """The ref that a backfill of a day moves."""
+    return f"{ref}-{day.isoformat()}"
+
+
+def fill_source(source: str, day: date) -> str:
+    """The path of a day.
+
+    Raises:
+        SettingsError: the template cannot be filled in.
+    """
+    try:
+        template = SandboxedEnvironment(undefined=StrictUndefined).from_string(source)
+        return template.render(date=day, yesterday=day - timedelta(days=1))
+    except (TemplateError, TypeError, ValueError) as e:
+        raise SettingsError(
+            f"source {source!r}: {e}; {{{{ date }}}} and {{{{ yesterday }}}} are days, such as in "
+            "docs/{{ date.strftime('%Y/%m/%d') }}"
+        ) from e
+
+
+def is_dated(source: str) -> bool:
+    """Whether a source is another one every day."""
+    return "{{" in source
+
+
+def _read_corpus(path: Path) -> Corpus:
+    """A corpus with all that is wrong with its declaration; one that cannot be read has defaults.
+
+    So it keeps its DAG, which says what to mend, and the others keep theirs.
+    """
+    values: object = {}
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+        declared = TypeAdapter(Declaration).validate_python(values)
+        problems = _judge(path, declared)
+    except ValidationError as e:
+        problems = [_describe(error["loc"], error["msg"]) for error in e.errors()]
+    except (OSError, ValueError) as e:
+        problems = [str(e)]
+    if not problems:
+        return Corpus(path.stem, path, declared)
+    return _refuse(path, problems)
+
+
+def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
+    said = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
+    return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), said)
+
+
+def _describe(place: tuple[int | str, ...], message: str) -> str:
+    return f"{'.'.join(map(str, place))}: {message}"
+
+
+def _judge(path: Path, declared: Declaration) -> list[str]:
+    """What is wrong besides types."""
+    problems = []
+    if not re.fullmatch(_NAME, path.stem):
+        problems.append("its file is to be named with letters, digits, '-' and '_'")
+    try:
+        ZoneInfo(declared.timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        problems.append(f"timezone: {declared.timezone!r} is none, say Europe/Berlin or UTC")
+    if "://" in declared.source:
+        problems.append(f"source: {declared.source!r} is a URL; only local paths are read")
+    try:
+        fill_source(declared.source, date(2026, 1, 1))
+    except SettingsError as e:
+        problems.append(str(e))
+    if declared.learn and is_dated(declared.source):
+        problems.append("learn: writes into the source, which must not change from day to day")
+    return problems

@@ -1,0 +1,392 @@
+"""The DAGs of the declared corpora: which task when, after which, tried again how often."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import (
+    DAG,
+    Asset,
+    AssetAlias,
+    BaseOperatorLink,
+    CronTriggerTimetable,
+    ExceptionRetryPolicy,
+    Param,
+    RetryAction,
+    RetryRule,
+    TriggerRule,
+    get_current_context,
+    task,
+)
+from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from croniter import croniter
+
+from kpyramid.errors import (
+    BudgetError,
+    ConflictError,
+    GateError,
+    InputError,
+    IntegrityError,
+    SettingsError,
+)
+from kpyramid.pipeline.airflow.corpora import Corpus, Declaration, list_corpora
+
+WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
+"""One warehouse for all corpora, the same folder for all workers."""
+
+# Absolute, without `..` and control characters.
+_PATH = r"^/(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
+_REF = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
+_START = datetime(2000, 1, 1, tzinfo=UTC)
+"""Before any day that a backfill is for; no DAG catches up."""
+
+_RETRY_POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(
+            exception=[
+                *(SettingsError, InputError, GateError),
+                *(ConflictError, BudgetError, IntegrityError),
+            ],
+            action=RetryAction.FAIL,
+            reason="the same again would fail the same way; the message says what to do",
+        )
+    ]
+)
+
+# A stage of the pipeline that is cut into shards, and what runs each stage when they are warmed.
+_TASKS: Mapping[str, Sequence[str]] = {
+    "resolve": ("extract", "resolve"),
+    "induce": ("embed", "induce"),
+    "complete": ("complete",),
+    "condense": ("condense",),
+}
+
+
+def make_dags(folder: Path) -> dict[str, DAG]:
+    """The DAGs of the corpora that a folder declares, by their ids.
+
+    A corpus whose declaration is wrong keeps its nightly DAG, which fails and says what to mend.
+
+    Raises:
+        SettingsError: the warehouse is not the same place for all workers.
+    """
+    if not WAREHOUSE.startswith("/") and "://" not in WAREHOUSE:
+        raise SettingsError(f"KPYRAMID_WAREHOUSE is {WAREHOUSE!r}: give an absolute path")
+    corpora = list_corpora(Path(os.environ.get("KPYRAMID_CORPORA", folder)))
+    dags = [dag for corpus in corpora for dag in _make_all(corpus)]
+    refs = sorted({corpus.ref for corpus in corpora if not corpus.problem})
+    return {dag.dag_id: dag for dag in [*dags, maintain_warehouse(refs)]}
+
+
+def _make_all(corpus: Corpus) -> Iterator[DAG]:
+    declared = corpus.declared
+    schedules = [declared.schedule, *([declared.learn.schedule] if declared.learn else [])]
+    wrong = [text for text in schedules if not croniter.is_valid(text)]
+    if wrong:  # Airflow would refuse the DAGs of all corpora, not only these
+        said = f"corpus {corpus.name}: schedule {wrong[0]!r} is no cron expression"
+        said += f", say '0 2 * * *'. Mend {corpus.file}; dags/README.md has the fields"
+        corpus = replace(corpus, declared=Declaration(source="."), problem=said)
+    yield build_pyramid(corpus)
+    for wanted, make in _OTHERS.items():
+        if getattr(corpus.declared, wanted) is not None:
+            yield make(corpus)
+
+
+def locate_asset(corpus: Corpus) -> Asset:
+    """The asset that a ref is: each event says which snapshot it moved to."""
+    ref = corpus.ref
+    return Asset(name=f"kpyramid/{ref}", uri=f"x-kpyramid://refs/{ref}", group="kpyramid")
+
+
+def build_pyramid(corpus: Corpus) -> DAG:
+    """Build the pyramid of a corpus and publish it.
+
+    `plan` reads the corpus, cuts it into chunks, and does all stages whose results are stored: a
+    night on which nothing changed goes from there to `publish`. `read` and `embed` are shards of
+    what is new, when there is much of it. `resolve`, `induce`, `complete` and `condense` see all
+    tables. `publish` has the gates judge the snapshot and moves the ref; it emits the asset's
+    event when the ref moved.
+
+    A backfill builds each day from the corpus of that day and moves a ref of that day, such as
+    `main-2026-11-01`; the corpus's own ref stays. A ref never moves to an earlier run's snapshot.
+
+    After a failure mend what the message names and clear the task: what is finished is kept. The
+    log names the command that does the same by hand.
+    """
+    declared = corpus.declared
+    settings = corpus.place(declared.settings) if declared.settings else None
+    given: dict[str, Any] = {
+        "warehouse": WAREHOUSE,
+        "settings": settings,
+        "workers": declared.workers,
+    }
+    asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
+    source = Asset(name=f"corpora/{corpus.name}", uri=f"x-kpyramid://corpora/{corpus.name}")
+
+    @task(inlets=[source])
+    def plan() -> list[str]:
+        if corpus.problem:
+            raise SettingsError(corpus.problem)
+        from kpyramid.pipeline.airflow import night
+
+        context = get_current_context()
+        place = WAREHOUSE, declared.workers
+        found = night.plan(corpus, context["dag_run"], context["params"], *place)
+        ti = context["ti"]
+        for key in ("run", "ref"):
+            ti.xcom_push(key=key, value=getattr(found, key))
+        done = [name for name, stages in _TASKS.items() if {*stages} <= {*found.stored}]
+        if done and not found.shards:
+            ti.xcom_push(key="return_value", value=[])
+            raise DownstreamTasksSkipped(tasks=["read", "embed", *done])
+        return list(found.shards)
+
+    @task(task_id="read", map_index_template="shard {{ shard }}")
+    def read_shard(shard: str, run: str) -> None:
+        _run_shard("extract", shard, run, given)
+
+    @task(task_id="embed", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON)
+    def embed_shard(shard: str, run: str) -> None:
+        _run_shard("embed", shard, run, given)
+
+    @task(trigger_rule=_GO_ON)
+    def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
+        from kpyramid.pipeline.airflow import night
+
+        return night.run_stages(stages, run, **given)
+
+    def publish_night(run: str, ref: str) -> dict[str, Any]:
+        from kpyramid.pipeline.airflow import night
+
+        context = get_current_context()
+        found = night.publish(run, ref=ref, **given)
+        if found["moved"] and ref == corpus.ref:
+            extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
+            context["outlet_events"][alias].add(asset, extra=extra)
+        return found
+
+    with _open_dag(
+        f"build_pyramid_{corpus.name}",
+        corpus,
+        build_pyramid,
+        schedule=CronTriggerTimetable(declared.schedule, timezone=declared.timezone),
+        params={
+            "ref": Param(corpus.ref, "Name that moves to the snapshot", pattern=_REF),
+            "source": Param(
+                corpus.place(declared.source),
+                "Folder or file of the corpus; {{ date }} is the day",
+                pattern=_PATH,
+            ),
+            "allow_shrink": Param(
+                False, "Publish a corpus that is empty or far smaller", type="boolean"
+            ),
+        },
+    ) as dag:
+        planned = plan()
+        run = planned["run"]
+        previous: Any = read_shard.partial(run=run).expand(shard=planned)
+        for name, stages in _TASKS.items():
+            if name == "induce":
+                shards = embed_shard.partial(run=run).expand(shard=planned)
+                previous >> shards
+                previous = shards
+            current = run_stages.override(task_id=name)(stages, run)
+            previous >> current
+            previous = current
+        publish = ReportingOperator(
+            task_id="publish",
+            python_callable=publish_night,
+            op_args=[run, planned["ref"]],
+            outlets=[alias],
+            trigger_rule=_GO_ON,
+        )
+        previous >> publish
+    return dag
+
+
+_GO_ON = TriggerRule.NONE_FAILED
+"""A task that had nothing to do was skipped."""
+
+
+def _run_shard(stage: str, shard: str, run: str, given: Mapping[str, Any]) -> None:
+    from kpyramid.pipeline.airflow import night
+
+    night.run_stages([stage], run, shard=shard, **given)
+
+
+class ReportLink(BaseOperatorLink):
+    """The report of the night that a task published."""
+
+    name = "Report"
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
+        """See `BaseOperatorLink.get_link`; asked where the task ran."""
+        server = str(conf.get("api", "base_url", fallback="")).rstrip("/")
+        return f"{server}/kpyramid/runs/{operator.run}/report.html" if operator.run else ""
+
+
+class ReportingOperator(PythonOperator):
+    """Publishes a night, and links to its report, also when a gate refused."""
+
+    operator_extra_links = (ReportLink(),)
+    run = ""
+
+    def execute_callable(self) -> Any:
+        """See `PythonOperator.execute_callable`."""
+        self.run = self.op_args[0]
+        return super().execute_callable()
+
+
+def evaluate_pyramid(corpus: Corpus) -> DAG:
+    """Ask each new snapshot questions whose answers are known; the page lies in the folder `to`."""
+    declared = corpus.declared
+    assert declared.evaluate is not None
+    questions, to = corpus.place(declared.evaluate.questions), corpus.place(declared.evaluate.to)
+    arms = [word for name in declared.evaluate.strategies for word in ("--strategy", name)]
+
+    @task(inlets=[locate_asset(corpus)])
+    def evaluate() -> dict[str, Any]:
+        from kpyramid.pipeline.airflow.night import resolve, run_command
+
+        snapshot = resolve(corpus, WAREHOUSE)
+        out = f"{to}/{snapshot}"
+        place = "--ref", snapshot, "--warehouse", WAREHOUSE, "--out", out, "--quiet"
+        run_command("evaluate", questions, *place, *arms)
+        return {"snapshot": snapshot, "page": f"{out}/evaluation.html"}
+
+    with _open_dag(
+        f"evaluate_pyramid_{corpus.name}",
+        corpus,
+        evaluate_pyramid,
+        schedule=[locate_asset(corpus)],
+    ) as dag:
+        evaluate()
+    return dag
+
+
+def export_pyramid(corpus: Corpus) -> DAG:
+    """Copy each new snapshot to where the serving team reads it.
+
+    The snapshot is the one that the ref is at when the task runs, whichever event started it.
+    `newest.json` in the folder names it.
+    """
+
+    @task(inlets=[locate_asset(corpus)])
+    def export() -> dict[str, Any]:
+        from kpyramid.pipeline.airflow import night
+
+        return night.export(corpus, WAREHOUSE)
+
+    with _open_dag(
+        f"export_pyramid_{corpus.name}",
+        corpus,
+        export_pyramid,
+        schedule=[locate_asset(corpus)],
+    ) as dag:
+        export()
+    return dag
+
+
+def learn_pyramid(corpus: Corpus) -> DAG:
+    """Make documents of answered questions, which the next night reads; docs/learn.md has more."""
+    declared = corpus.declared
+    assert declared.learn is not None
+    feedback, schedule = corpus.place(declared.learn.feedback), declared.learn.schedule
+
+    @task
+    def learn() -> dict[str, Any]:
+        from kpyramid.pipeline.airflow.night import run_command
+
+        corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
+        found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
+        return {key: found[key] for key in ("rows", "written", "counts")}
+
+    with _open_dag(
+        f"learn_pyramid_{corpus.name}",
+        corpus,
+        learn_pyramid,
+        schedule=CronTriggerTimetable(schedule, timezone=declared.timezone),
+    ) as dag:
+        learn()
+    return dag
+
+
+_OTHERS: Mapping[str, Callable[[Corpus], DAG]] = {
+    "evaluate": evaluate_pyramid,
+    "export": export_pyramid,
+    "learn": learn_pyramid,
+}
+"""The DAGs that a corpus has when it declares them."""
+
+
+def maintain_warehouse(refs: Sequence[str]) -> DAG:
+    """Check every byte of what the refs are at, then move to trash what nothing needs any more.
+
+    When a snapshot is damaged nothing is moved. docs/operate.md says what stays.
+    """
+
+    @task(map_index_template="{{ ref }}")
+    def verify(ref: str) -> dict[str, Any]:
+        from kpyramid.pipeline.airflow.night import is_published, run_command
+
+        if not is_published(ref, WAREHOUSE):
+            raise AirflowSkipException(f"nothing is published as {ref} yet")
+        return run_command("verify", "--ref", ref, "--warehouse", WAREHOUSE)
+
+    @task(trigger_rule=_GO_ON)
+    def gc() -> dict[str, Any]:
+        from kpyramid.pipeline.airflow.night import run_command
+
+        params = get_current_context()["params"]
+        policy = "--keep", str(params["keep"]), "--older-than", params["older_than"]
+        found = run_command("gc", "--warehouse", WAREHOUSE, *policy)
+        return {key: found[key] for key in ("bytes_moved", "bytes_deleted")}
+
+    with DAG(
+        "maintain_warehouse",
+        schedule=CronTriggerTimetable("0 6 * * 0", timezone="UTC"),
+        params={
+            "keep": Param(7, "Snapshots of each ref that stay", type="integer", minimum=1),
+            "older_than": Param(
+                "30d", "Only what nothing needed so long", pattern=r"^\d{1,4}[dh]$"
+            ),
+        },
+        doc_md=_write_doc(maintain_warehouse),
+        **_SHARED,
+    ) as dag:
+        verify.expand(ref=list(refs)) >> gc()
+    return dag
+
+
+_SHARED: Mapping[str, Any] = {
+    "start_date": _START,
+    "catchup": False,
+    "max_active_runs": 1,
+    "tags": ["kpyramid"],
+}
+_TASK_DEFAULTS: Mapping[str, Any] = {"retries": 2, "retry_policy": _RETRY_POLICY}
+
+
+def _open_dag(name: str, corpus: Corpus, what: Callable[..., DAG], **special: Any) -> DAG:
+    declared = asdict(corpus.declared)
+    table = "".join(f"\n- {key}: `{value}`" for key, value in declared.items() if value)
+    doc = f"{_write_doc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
+    access = {role: {"can_read", "can_edit"} for role in corpus.declared.access}
+    return DAG(
+        name,
+        doc_md=f"**{corpus.problem}**\n\n{doc}" if corpus.problem else doc,
+        default_args={**_TASK_DEFAULTS, "owner": corpus.declared.owner},
+        access_control=access or None,
+        **{**_SHARED, **special},
+    )
+
+
+def _write_doc(what: Callable[..., DAG]) -> str:
+    import inspect
+
+    return inspect.getdoc(what) or ""

@@ -1,0 +1,286 @@
+"""What the tasks of a night do; each says in its log what to type to go on by hand."""
+
+import json
+import logging
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kpyramid.errors import (
+    BudgetError,
+    ConflictError,
+    EndpointError,
+    GateError,
+    InputError,
+    IntegrityError,
+    PyramidError,
+    SettingsError,
+)
+from kpyramid.keys import JsonValue
+from kpyramid.pipeline.airflow.corpora import MOST_SHARDS, Corpus, DagRun, plan_night
+from kpyramid.pipeline.build import call_stage
+from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.models import Looker
+from kpyramid.pipeline.runner import Shard, is_stored, read_parts
+from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.stages.extract import list_passages
+from kpyramid.pipeline.stages.tables import title_chunks
+from kpyramid.pipeline.wiring import open_extractor
+from kpyramid.settings import load_settings
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.leases import hold
+from kpyramid.storage.refs import find_entry, read_head
+from kpyramid.storage.runs import Run, StageMark, open_run
+from kpyramid.storage.verification import check_bytes
+from kpyramid.storage.writing import write_durably
+
+log = logging.getLogger(__name__)
+
+_FEW = 24
+"""New passages below which a shard's start costs more than it saves."""
+NEWEST = "newest.json"
+"""In an export's folder: which snapshot a serving team is to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A night's run, the stages whose results are stored already, and the shards of the rest."""
+
+    run: str
+    ref: str
+    stored: tuple[str, ...]
+    shards: tuple[str, ...]
+
+
+def plan(
+    corpus: Corpus,
+    dag_run: DagRun,
+    params: Mapping[str, object],
+    warehouse: str,
+    workers: int,
+) -> Plan:
+    """Starts a night's run, reads the corpus, and finds what there is to compute.
+
+    Stages whose results are stored are done here, all at once.
+
+    Raises:
+        InputError: there is no corpus of that day.
+        SettingsError: the settings cannot be used; all that is wrong is said.
+    """
+    file = corpus.place(corpus.declared.settings) if corpus.declared.settings else None
+    settings = load_settings(Path(file) if file else None)
+    night = plan_night(corpus, dag_run, params, settings=repr(settings))
+    place = ["--run", night.run, "--warehouse", warehouse]
+    given = ["--corpus", night.source, "--ref", night.ref, "--order", night.order]
+    given += ["--settings", file] if file else []
+    given += ["--allow-shrink"] if night.allow_shrink else []
+    log.info("the day is %s, the corpus %s, the ref %s", night.day, night.source, night.ref)
+    with telling_how_to_go_on("stage", "ingest", *place, *given):
+        _require_source(night.source, night.day.isoformat(), corpus)
+        call_stage(
+            "ingest",
+            run=night.run,
+            warehouse=warehouse,
+            corpus=night.source,
+            settings_file=file,
+            ref=night.ref,
+            order=night.order,
+            allow_shrink=night.allow_shrink,
+            workers=workers,
+        )
+        run = open_run(open_warehouse(warehouse), night.run)
+        call_stage("chunk", run=night.run, warehouse=warehouse)
+        stored = []
+        for stage in PIPELINE[2:-1]:
+            if not is_stored(run, stage.name):
+                break
+            call_stage(stage.name, run=night.run, warehouse=warehouse)
+            stored.append(stage.name)
+        most = _count_new(run, {"resolve", "embed"} - {*stored}) // _FEW
+    count = min(corpus.declared.shards, most, MOST_SHARDS)
+    shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
+    log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
+    return Plan(night.run, night.ref, tuple(stored), shards)
+
+
+def _require_source(source: str, day: str, corpus: Corpus) -> None:
+    if not Path(source).exists():
+        raise InputError(
+            f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
+            f"task, or correct `source` in {corpus.file}"
+        )
+
+
+def _count_new(run: Run, embedding: set[str]) -> int:
+    """Passages that no cache knows, which shards would read or embed."""
+    stage = find_stage("embed")
+    documents, chunks = (read_parts(run, stage, name) for name in ("documents", "chunks"))
+    if not embedding:
+        return 0
+    if run.settings.cascade.reads_chunks:  # by a model: what it has answered is not looked up
+        return int(chunks.num_rows)
+    rows = documents.select(["text", "title"]).to_pylist()
+    passages = sorted({p for row in rows for _, p in list_passages(row["text"], row["title"])})
+    extractor = open_extractor(run.warehouse, run.settings, 1, Silence(), read_only=True)
+    embedder = CachedEmbedder(run.warehouse, run.settings, 1, Silence(), Looker.connect)
+    texts = title_chunks(documents, chunks)
+    return max(len(extractor.list_missing(passages)), len(embedder.function.list_missing(texts)))
+
+
+def run_stages(
+    stages: Sequence[str],
+    run: str,
+    warehouse: str,
+    settings: str | None,
+    workers: int,
+    shard: str | None = None,
+) -> dict[str, JsonValue]:
+    """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
+    return {
+        name: _describe(_call(name, run, warehouse, settings, workers, shard)) for name in stages
+    }
+
+
+def publish(
+    run: str, warehouse: str, settings: str | None, workers: int, ref: str
+) -> dict[str, JsonValue]:
+    """Has the gates judge a night's snapshot and moves its ref; what came of it, in a few words.
+
+    `moved` also says yes to the try after one that was killed when it had moved the ref.
+    """
+    mark = _call("publish", run, warehouse, settings, workers, None)
+    place = open_warehouse(warehouse)
+    head = read_head(place, ref)
+    snapshot = mark.details["snapshot"]
+    moved = head is not None and (head.run, head.snapshot) == (run, snapshot)
+    changes = mark.details.get("changes", "the first snapshot of its ref")
+    headline = f"{ref} {'is now' if moved else 'stays'} at {snapshot}: {changes}"
+    log.info("%s; report %s", headline, place.runs / run / "report.html")
+    return {
+        "headline": headline,
+        "snapshot": snapshot,
+        "ref": ref,
+        "run": run,
+        "moved": moved,
+        "rows": dict(mark.rows),
+    }
+
+
+def _call(
+    name: str, run: str, warehouse: str, settings: str | None, workers: int, shard: str | None
+) -> StageMark:
+    command = ["stage", name, "--run", run, "--warehouse", warehouse]
+    command += ["--shard", shard] if shard else []
+    command += ["--settings", settings] if settings else []
+    with telling_how_to_go_on(*command):
+        return call_stage(
+            name,
+            run=run,
+            warehouse=warehouse,
+            settings_file=settings,
+            workers=workers,
+            shard=Shard(*map(int, shard.split("/"))) if shard else None,
+        )
+
+
+def _describe(mark: StageMark) -> dict[str, JsonValue]:
+    return {
+        "rows": dict(mark.rows),
+        "rejects": dict(mark.rejects),
+        "recomputed": mark.recomputed,
+        "seconds": mark.seconds,
+    }
+
+
+def resolve(corpus: Corpus, warehouse: str) -> str:
+    """The snapshot that the corpus's ref is at now, whatever event asks."""
+    return find_entry(open_warehouse(warehouse), corpus.ref).snapshot
+
+
+def is_published(ref: str, warehouse: str) -> bool:
+    """Whether a ref is at a snapshot."""
+    return read_head(open_warehouse(warehouse), ref) is not None
+
+
+def export(corpus: Corpus, warehouse: str) -> dict[str, JsonValue]:
+    """Copies the snapshot that the corpus's ref is at now, and names it the newest.
+
+    The ref is asked, never the event that started this: events arrive in any order.
+
+    Raises:
+        IntegrityError: the copy is not what the snapshot is; nothing is named.
+    """
+    assert corpus.declared.export is not None
+    place = open_warehouse(warehouse)
+    entry = find_entry(place, corpus.ref)
+    to = Path(corpus.place(corpus.declared.export.to))
+    target = to / entry.snapshot
+    with telling_how_to_go_on("verify", entry.snapshot, "--warehouse", warehouse):
+        known = target.is_dir()
+        if not known:
+            _copy_snapshot(place, entry.snapshot, target)
+        text = json.dumps({"ref": corpus.ref, **asdict(entry)}, indent=1)
+        write_durably(to / NEWEST, text.encode())
+    log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
+    return {"snapshot": entry.snapshot, "folder": str(target), "copied": not known}
+
+
+def _copy_snapshot(warehouse: Warehouse, snapshot: str, target: Path) -> None:
+    """A checked copy, which appears whole or not at all."""
+    partial = target.parent / ".partial" / snapshot  # a snapshot is checked under its own name
+    shutil.rmtree(partial, ignore_errors=True)  # of a worker that was killed
+    with hold(warehouse, snapshot):
+        shutil.copytree(warehouse.snapshots / snapshot, partial)
+    if problems := check_bytes(partial):
+        raise IntegrityError(f"copy {partial} differs from its checksums: {problems[0]}")
+    partial.replace(target)
+
+
+_ERRORS = {
+    error.exit_code: error
+    for error in (
+        *(SettingsError, InputError, GateError, BudgetError),
+        *(IntegrityError, ConflictError, EndpointError),
+    )
+}
+
+
+def run_command(*command: str) -> dict[str, JsonValue]:
+    """What a command of kpyramid prints with --json.
+
+    Raises:
+        PyramidError: the command's own error, by its exit code.
+    """
+    with telling_how_to_go_on(*command):
+        done = subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "kpyramid", *command, "--json"],
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        try:
+            found: dict[str, JsonValue] = json.loads(done.stdout)
+        except ValueError as e:
+            raise PyramidError(f"kpyramid {command[0]} ended with {done.returncode}") from e
+        if done.returncode:
+            error = _ERRORS.get(done.returncode, PyramidError)
+            raise error(str(found.get("error") or found.get("problems") or found))
+        return found
+
+
+@contextmanager
+def telling_how_to_go_on(*command: str) -> Iterator[None]:
+    """Says which command a task stands for, and at a failure that this is how to go on."""
+    shown = shlex.join(("kpyramid", *command))
+    log.info("by hand: %s", shown)
+    try:
+        yield
+    except BaseException:
+        log.error("What is finished is kept. To go on, clear this task; by hand: %s", shown)
+        raise

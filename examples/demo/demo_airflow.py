@@ -1,0 +1,102 @@
+"""Airflow on this machine, with the corpora of `dags/corpora`. Run by `make airflow`."""
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PATIENCE = 180
+PASSWORDS = "simple_auth_manager_passwords.json.generated"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, default=CHECKOUT / "warehouse/data/airflow")
+    parser.add_argument("--port", type=int, default=8080)
+    asked = parser.parse_args()
+    home, url = asked.home.absolute(), f"http://localhost:{asked.port}"
+    said = {
+        "AIRFLOW_HOME": str(home),
+        "KPYRAMID_CORPORA": os.environ.get("KPYRAMID_CORPORA", str(CHECKOUT / "dags/corpora")),
+        "KPYRAMID_WAREHOUSE": os.environ.get("KPYRAMID_WAREHOUSE", str(home.parent)),
+    }
+    set_up = {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(asked.port),
+        "AIRFLOW__API__WORKERS": "1",
+    }
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "standalone.log"
+    print(f"Starting Airflow, half a minute; its log is {log}", flush=True)
+    with log.open("wb") as file:
+        airflow = subprocess.Popen(
+            [sys.executable, "-m", "airflow", "standalone"],
+            env={**os.environ, **said, **set_up},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        wait_for(airflow, url, log)
+        name, password = next(iter(json.loads((home / PASSWORDS).read_text()).items()))
+        variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in said.items())
+        kpyramid = Path(sys.executable).with_name("kpyramid")
+        print(
+            f"""
+Airflow is at {url}
+login         {name}, password {password}
+DAGs          are off; switch build_pyramid_demo on, and it builds the demo corpus at once
+three days    {variables} {kpyramid} backfill --corpus demo --from 2026-11-01 --to 2026-11-03
+a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
+Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",
+            flush=True,
+        )
+        airflow.wait()
+        sys.exit(f"Airflow ended by itself; see {log}")
+    except KeyboardInterrupt:
+        print("\nStopping.")
+    finally:
+        stop(airflow)
+
+
+def wait_for(airflow: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Returns when the server answers."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and airflow.poll() is None:
+        try:
+            place = f"{url}/api/v2/monitor/health"
+            with urllib.request.urlopen(place, timeout=5) as answer:  # noqa: S310 - ours
+                if json.loads(answer.read())["scheduler"]["status"] == "healthy":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.5)
+    sys.exit(f"Airflow did not start; {log} says why. Is port {url.rpartition(':')[2]} taken?")
+
+
+def stop(airflow: subprocess.Popen[bytes]) -> None:
+    """Ends Airflow's processes, all of one session."""
+    for number, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+        try:
+            os.killpg(airflow.pid, number)
+            airflow.wait(patience)
+            return
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+if __name__ == "__main__":
+    main()
