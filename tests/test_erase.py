@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 
 from kpyramid import hold_snapshot
 from kpyramid.cli.app import app
-from kpyramid.llm.cache import FolderStore, ReplyCache, ReplyEntry
+from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.pipeline import erasure
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote, tag
 from kpyramid.storage.refs import read_head
+from kpyramid.storage.store import FolderStore
 from tests.corpora import build_corpus, use_quick_models, write_corpus
 
 TEXTS = {
