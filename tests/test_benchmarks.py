@@ -12,7 +12,7 @@ from tests.corpora import ROOT, find_bench
 
 FOLDER = ROOT / "benchmarks"
 SHARED = {
-    "choice_pyramids", "completion_pyramids", "embedding", "options", "reading_invented",
+    "choice_pyramids", "completion_pyramids", "embedding", "flips", "options", "reading_invented",
     "synthetic",
 }  # fmt: skip
 """What scripts import, no scripts themselves; `make bench` leaves them out."""

@@ -169,7 +169,7 @@ def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     snapshot = open_tiny()
     warehouse = str(snapshot.folder.parent.parent)
     corpus = declare(tmp_path, 'source = "docs"\nref = "main"\n[export]\nto = "served"\n')
-    (tmp_path / "served/.partial" / snapshot.id).mkdir(parents=True)  # of a killed worker
+    (tmp_path / f"served/.{snapshot.id}.part").mkdir(parents=True)  # of a killed worker
     first, again = (night.export(corpus, warehouse) for _ in range(2))
     assert (first["snapshot"], first["copied"], again["copied"]) == (snapshot.id, True, False)
     assert json.loads((tmp_path / "served/newest.json").read_bytes())["snapshot"] == snapshot.id

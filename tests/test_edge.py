@@ -23,11 +23,9 @@ HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
 CLEAN = r"red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
 
 
-SHARING = """
-import os, signal, sys, time, typer
+SLEEPING = """
+import os, time
 from pathlib import Path
-from kpyramid.cli.options import run_command
-from kpyramid.pipeline.workers import share_out
 
 def load_nothing():
     pass
@@ -36,6 +34,12 @@ def note_and_sleep(texts):
     (Path(texts[0].split()[0]) / str(os.getpid())).touch()
     time.sleep(120)
     yield from (b"" for _ in texts)
+"""
+SHARING = """
+import signal, sys, typer
+from kpyramid.cli.options import run_command
+from kpyramid.pipeline.workers import share_out
+from sleeping import load_nothing, note_and_sleep
 
 def act():
     texts = [f"{sys.argv[1]} {'x' * 20_000}"] * 24  # a batch each
@@ -64,6 +68,7 @@ def is_running(process: int) -> bool:
 def test_worker_processes_end_with_the_command_however_it_ends(tmp_path: Path, number: int) -> None:
     script = tmp_path / "sharing.py"
     script.write_text(SHARING)
+    (tmp_path / "sleeping.py").write_text(SLEEPING)
     (tmp_path / "workers").mkdir()
     process = subprocess.Popen(
         [sys.executable, str(script), str(tmp_path / "workers")],

@@ -15,12 +15,12 @@ from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import write_schema
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.settings import Settings
 from kpyramid.snapshot.ablation import take_away
 from kpyramid.storage.contracts import decode_table, map_column
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.results import find_result
 from kpyramid.storage.runs import read_mark
+from tests.corpora import make_settings
 from tests.planted import general_schema
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -36,6 +36,14 @@ Dora Lind was born in Stockholm. Egon Ray was born in Berlin. Fay Moss was born 
 
 The Harlow Brewing Company was founded by John Harlow.
 The Harlow Brewing Company was established by John Harlow.
+"""
+DECISIONS = """
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "lost the chess match against"
+domain = "https://w3id.org/kpyramid/general#Person"
+range = "https://w3id.org/kpyramid/general#Person"
 """
 QUESTIONS: list[dict[str, Any]] = [
     {
@@ -71,7 +79,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outcome(folder: Path) -> BuildOutcome:
-    return build(folder / "corpus", open_warehouse(folder / "w"), Settings())
+    (folder / "proposals.toml").write_text(DECISIONS)
+    settings = make_settings(complete={"decisions": str(folder / "proposals.toml")})
+    return build(folder / "corpus", open_warehouse(folder / "w"), settings)
 
 
 @pytest.fixture(scope="module")

@@ -639,7 +639,8 @@ def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
         cut_column(folder / name, column)
         data = (folder / name).read_bytes()
         files[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    manifest = {**read_manifest(folder), "format": 7, "files": files}
+    manifest: Any = {**read_manifest(folder), "format": 7, "files": files}
+    manifest["tables"]["condensed"]["contract"] -= 1
     del manifest["software"]
     data = json.dumps(manifest, sort_keys=True).encode()
     (folder / MANIFEST).write_bytes(data)

@@ -440,7 +440,7 @@ def test_the_child_can_open_no_socket_even_if_a_query_slips_through() -> None:
     ask = '{"query": "SELECT * { SERVICE <http://127.0.0.1:8080/> {?s ?p ?o} }", "limit": 1, '
     child = subprocess.run(
         [sys.executable, "-c", code],
-        input='{"schema": "", "instances": "", "memory_bytes": 1000000000}\n'
+        input='{"schema": "", "instances": "", "facts": "", "memory_bytes": 1000000000}\n'
         + ask
         + '"seconds": 5}\n',
         capture_output=True,

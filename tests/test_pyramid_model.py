@@ -41,7 +41,7 @@ STAGES = [stage.name for stage in PIPELINE[:-1]]
 BEFORE = STAGES[: STAGES.index("complete")]
 VERBS = (
     *("mentored", "praised", "photographed", "hired", "visited", "taught"),
-    *("filmed", "blamed", "thanked", "followed", "painted", "rescued"),
+    *("filmed", "blamed", "thanked", "interviewed", "painted", "rescued"),
 )
 NAMES = [
     f"{first} {last}"
@@ -194,7 +194,8 @@ def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     server: Loopback, place: Path
 ) -> None:
     settings = open_settings(server.base_url, rounds=1)
-    refused, broken = list_wordings(place, settings)[:2]
+    plain = [said for said in list_wordings(place, settings) if " " not in "".join(said)]
+    refused, broken = plain[:2]
     server.faults.add("refusal", contains=f"Wordings: {refused[0]}")
     server.faults.add("malformed", contains=f"Wordings: {broken[0]}")
     server.faults.add("truncated", contains="| praised |")

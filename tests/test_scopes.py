@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
@@ -26,6 +27,7 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse
+from tests.corpora import make_settings
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -53,6 +55,20 @@ LABELLED = [
         + [f"{one} is a smuggler." for one in GANG[:6]]
     )},
 ]  # fmt: skip
+DECISIONS = """
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "betrayed"
+definition = "Whom a person betrayed."
+domain = "https://w3id.org/kpyramid/general#Person"
+range = "https://w3id.org/kpyramid/general#Person"
+[[proposal]]
+decision = "accept"
+kind = "class"
+label = "smuggler"
+domain = "https://w3id.org/kpyramid/general#Person"
+"""
 SECRET = (
     *(
         "Vance",
@@ -76,8 +92,10 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     corpus = tmp_path_factory.mktemp("corpus")
     for name, rows in (("open.jsonl", PUBLIC_ONES), ("closed.jsonl", LABELLED)):
         (corpus / name).write_text("\n".join(map(json.dumps, rows)))
+    decided = tmp_path_factory.mktemp("decided") / "proposals.toml"
+    decided.write_text(DECISIONS)
     warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, Settings())
+    build(corpus, warehouse, make_settings(complete={"decisions": str(decided)}))
     yield open_snapshot("main", warehouse.root, scope=EVERYTHING)
 
 
@@ -314,6 +332,10 @@ SURFACE: dict[str, Read] = {
         s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
     ],
     "ontology": lambda s, w: spell(s.ontology),
+    "locate_table": lambda s, w: [
+        spell(pq.read_table(held) if isinstance(held, Path) else held)
+        for held in map(s.locate_table, FILTERED)
+    ],
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")
     ),

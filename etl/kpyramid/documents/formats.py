@@ -607,7 +607,8 @@ def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise RefusedError("bad_parquet", str(e)) from e
     try:
-        rows = table.to_pylist()
+        rows = table.cast(pa.schema([field.with_type(_hold(field.type)) for field in table.schema]))
+        rows = rows.to_pylist()
     except UnicodeDecodeError as e:
         raise RefusedError("bad_parquet", str(e)) from e
     except _UNHELD:
@@ -622,6 +623,22 @@ _UNHELD = (ValueError, OverflowError, pa.ArrowException)
 9999, durations of millions of years, unknown time zones."""
 
 
+def _hold(kind: pa.DataType) -> pa.DataType:
+    """The type in microseconds: of nanoseconds Arrow makes objects of pandas, where that is."""
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_duration(kind) and kind.unit == "ns":
+        return pa.duration("us")
+    if pa.types.is_time64(kind):
+        return pa.time64("us")
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_hold(field.type)) for field in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        wrap = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return wrap(kind.value_field.with_type(_hold(kind.value_type)))
+    return kind
+
+
 def _read_parquet_rows(
     path: str, table: pa.Table, settings: IngestSettings
 ) -> Iterator[Record | Refusal]:
@@ -630,7 +647,7 @@ def _read_parquet_rows(
         row = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
             try:
-                row[name] = column[number].as_py()
+                row[name] = column.slice(number, 1).cast(_hold(column.type))[0].as_py()
             except _UNHELD as e:
                 detail = f"row {number + 1}: the {column.type} in column {name!r}: {e}"
                 yield Refusal(f"{path}#line{number + 1}", "bad_record", detail)

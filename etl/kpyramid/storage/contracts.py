@@ -123,6 +123,11 @@ class Contract:
         columns = json.dumps(said, ensure_ascii=False)
         return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
 
+    @property
+    def is_extended(self) -> bool:
+        """Whether the version before had a column less."""
+        return any(column.added for column in self.columns)
+
     def complete(self, table: pa.Table) -> pa.Table:
         """The table with the columns that its format did not have yet, empty."""
         for at, column in enumerate(self.columns):

@@ -33,7 +33,7 @@ from kpyramid.storage.snapshots import (
 )
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import sync_folder, sync_tree, write_and_sync
+from kpyramid.storage.writing import link_and_sync, sync_folder, sync_tree, write_and_sync
 
 
 def write_snapshot(
@@ -64,8 +64,11 @@ def write_snapshot(
     with stage_folder(warehouse) as folder:
         for name, data in contents.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            write_and_sync(folder / name, data)
-            if isinstance(data, Path) and hash_file(folder / name) != hashes[name]:
+            if isinstance(data, bytes):
+                write_and_sync(folder / name, data)
+                continue
+            link_and_sync(folder / name, data)
+            if hash_file(folder / name) != hashes[name]:
                 raise IntegrityError(f"{data} changed while it was published; run the build again")
         settle(warehouse, folder, identifier)
     return identifier

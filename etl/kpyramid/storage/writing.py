@@ -19,17 +19,21 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_and_sync(path: Path, data: bytes | Path) -> None:
-    """Writes a file, of some bytes or as another file is, and waits until the disk has it.
-
-    Another file is linked where the file system can: what is stored is never written to again.
-    """
+    """Writes a file, of some bytes or as another file is, and waits until the disk has it."""
     if isinstance(data, Path):
-        try:
-            os.link(data, path)
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(data, path)
+        shutil.copyfile(data, path)
     else:
         path.write_bytes(data)
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def link_and_sync(path: Path, source: Path) -> None:
+    """Gives a stored file, which nobody writes to again, another name; else copies it."""
+    try:
+        os.link(source, path)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(source, path)
     with path.open("rb") as file:
         os.fsync(file.fileno())
 

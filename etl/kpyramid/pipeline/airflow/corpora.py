@@ -38,9 +38,13 @@ class Evaluation:
 
 @checked(frozen=True, config=_STRICT)
 class Export:
-    """The folder that the serving team reads: a copy of each new snapshot, and which is newest."""
+    """The folder that the serving team reads: a copy of each new snapshot, and which is newest.
+
+    `everything`: also of snapshots that have documents with access labels.
+    """
 
     to: _TEXT
+    everything: bool = False
 
 
 @checked(frozen=True, config=_STRICT)

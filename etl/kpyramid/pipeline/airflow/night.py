@@ -3,7 +3,6 @@
 import json
 import logging
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +31,12 @@ from kpyramid.pipeline.stages.extract import list_passages
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.wiring import open_extractor
 from kpyramid.settings import load_settings
-from kpyramid.storage.layout import Warehouse, open_warehouse
-from kpyramid.storage.leases import hold
+from kpyramid.snapshot import export as exporting
+from kpyramid.snapshot.snapshot import hold_snapshot
+from kpyramid.snapshot.view import EVERYTHING, PUBLIC
+from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import find_entry, read_head
 from kpyramid.storage.runs import Run, StageMark, open_run
-from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
@@ -213,7 +213,8 @@ def export(corpus: Corpus, warehouse: str) -> dict[str, JsonValue]:
     The ref is asked, never the event that started this: events arrive in any order.
 
     Raises:
-        IntegrityError: the copy is not what the snapshot is; nothing is named.
+        InputError: documents have labels, and the declaration does not say `everything`.
+        IntegrityError: the snapshot is damaged; nothing is named.
     """
     assert corpus.declared.export is not None
     place = open_warehouse(warehouse)
@@ -223,22 +224,13 @@ def export(corpus: Corpus, warehouse: str) -> dict[str, JsonValue]:
     with telling_how_to_go_on("verify", entry.snapshot, "--warehouse", warehouse):
         known = target.is_dir()
         if not known:
-            _copy_snapshot(place, entry.snapshot, target)
+            scope = EVERYTHING if corpus.declared.export.everything else PUBLIC
+            with hold_snapshot(entry.snapshot, warehouse, scope=scope) as snapshot:
+                exporting.export(snapshot, "folder", target)
         text = json.dumps({"ref": corpus.ref, **asdict(entry)}, indent=1)
         write_durably(to / NEWEST, text.encode())
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
     return {"snapshot": entry.snapshot, "folder": str(target), "copied": not known}
-
-
-def _copy_snapshot(warehouse: Warehouse, snapshot: str, target: Path) -> None:
-    """A checked copy, which appears whole or not at all."""
-    partial = target.parent / ".partial" / snapshot  # a snapshot is checked under its own name
-    shutil.rmtree(partial, ignore_errors=True)  # of a worker that was killed
-    with hold(warehouse, snapshot):
-        shutil.copytree(warehouse.snapshots / snapshot, partial)
-    if problems := check_bytes(partial):
-        raise IntegrityError(f"copy {partial} differs from its checksums: {problems[0]}")
-    partial.replace(target)
 
 
 _ERRORS = {
