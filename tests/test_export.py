@@ -649,6 +649,7 @@ def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
     (folder / "SHA256SUMS").write_text("".join(f"{line}\n" for line in sums), "utf-8")
     old = Snapshot(folder, scope=EVERYTHING)
     assert [place.source for place in old.evidence(old.neighbours("Oslo", 1)[0][0])]
-    export(old, "nquads", tmp_path / "a.nq")
+    for form in FORMS:
+        export(old, form, tmp_path / f"old-{form}")
     assert import_snapshot(Warehouse(tmp_path / "w"), folder) == (old.id, True)
     assert CliRunner().invoke(app, ["verify", f"{folder}"]).exit_code == 0

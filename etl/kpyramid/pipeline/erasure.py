@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.keys import ID_DIGITS
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.pipeline.build import build
@@ -22,6 +22,7 @@ from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
 from kpyramid.storage.runs import list_runs, open_run
+from kpyramid.storage.staging import name_process
 from kpyramid.storage.trash import measure
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 from kpyramid.storage.writing import sync_folder
@@ -119,7 +120,8 @@ def erase(
 ) -> Done:
     """Erases a document; after a crash, or an error that was mended, the same call goes on.
 
-    `settings` say where a model's replies are kept; each ref is built with those of its own run.
+    `settings` say where a model's replies are kept, and the engine, endpoint and budget; else each
+    ref is built with those of its own run.
 
     Raises:
         ConflictError: a reader holds a snapshot that has it, or a batch is open.
@@ -134,16 +136,17 @@ def erase(
     former = warehouse.cache / FORMER
     if (warehouse.cache / "rows").is_dir() and found.refs:
         _set_aside(warehouse.cache / "rows", former)
-    successors = _build_successors(warehouse, found, workers, progress or Silence())
+    successors = _build_successors(warehouse, settings, found, workers, progress or Silence())
     found = replace(find_document(warehouse, document_id), refs=found.refs)
     for name in found.tags:
         remove_tag(warehouse, name)
     named, live = _list_requests(warehouse, found)
+    # Before the results that name them: a call that died in between still knows whose they are.
+    replies, unnamed = _drop_replies(warehouse, settings, named, live)
     for path in found.goes:
         _remove(warehouse, path)
     for path in (former, *(() if successors else (warehouse.cache / "rows",))):
         _remove(warehouse, path)
-    replies, unnamed = _drop_replies(warehouse, settings, named, live)
     _check(warehouse, document_id)
     return Done(found, successors, replies, unnamed)
 
@@ -246,7 +249,7 @@ def _set_aside(rows: Path, former: Path) -> None:
 
 
 def _build_successors(
-    warehouse: Warehouse, found: Found, workers: int, progress: Progress
+    warehouse: Warehouse, settings: Settings, found: Found, workers: int, progress: Progress
 ) -> dict[str, str]:
     """The new snapshot of each ref that has the document: built as its last one was."""
     made: dict[str, str] = {}
@@ -258,17 +261,22 @@ def _build_successors(
         if head.snapshot in made:
             promote(warehouse, ref, made[head.snapshot], at=head.at)
         else:
-            made[head.snapshot] = _build_again(warehouse, ref, head, workers, progress)
+            made[head.snapshot] = _build_again(warehouse, settings, ref, head, workers, progress)
         successors[ref] = made[head.snapshot]
     return successors
 
 
 def _build_again(
-    warehouse: Warehouse, ref: str, head: RefEntry, workers: int, progress: Progress
+    warehouse: Warehouse,
+    settings: Settings,
+    ref: str,
+    head: RefEntry,
+    workers: int,
+    progress: Progress,
 ) -> str:
     try:
         run = open_run(warehouse, head.run)
-    except InputError as e:
+    except (InputError, SettingsError) as e:
         raise InputError(
             f"how ref {ref!r} was built is not known any more ({e}). Move it to a snapshot without "
             f"the document, `kpyramid build CORPUS --ref {ref}`, then erase it again"
@@ -276,7 +284,7 @@ def _build_again(
     outcome = build(
         run.corpus,
         warehouse,
-        run.settings,
+        run.settings.with_operations(settings),
         ref=ref,
         order=head.order,
         allow_shrink=True,
@@ -326,7 +334,8 @@ def _remove(warehouse: Warehouse, path: Path) -> None:
     if (marker := path / MARKER).is_file():
         marker.unlink()
     if path.parent == warehouse.snapshots:
-        target = warehouse.staging / f"erased.{path.name}"
+        # A name that the next build clears away when this process died.
+        target = warehouse.staging / f"{name_process()}.{path.name}"
         target.parent.mkdir(parents=True, exist_ok=True)
         path = path.replace(target)
     shutil.rmtree(path)

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.errors import InputError, PyramidError
+from kpyramid.errors import EndpointError, InputError, PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
 from kpyramid.extraction.types import Extraction, Extractor, Titled
@@ -187,7 +187,8 @@ def share_over_ray(
     that shapes a result; a node where it differs from this machine's is refused.
 
     Raises:
-        InputError: Ray is not installed, or there is no cluster at the address.
+        EndpointError: there is no cluster at the address.
+        InputError: Ray is not installed.
         PyramidError: an actor failed, or its node has other versions; says which.
     """
     if len(texts) < _FEW:
@@ -232,7 +233,7 @@ def _join_cluster(address: str) -> Iterator[Any]:
                 socket.create_connection((host, int(port)), _PATIENCE).close()
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
         except (OSError, ValueError) as e:
-            raise InputError(
+            raise EndpointError(
                 f"no Ray cluster at {address} ({str(e).splitlines()[0]}): start one with "
                 "`ray start --head`, or give --address HOST:PORT of its head"
             ) from e

@@ -13,7 +13,6 @@ from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.storage.contracts import load_contracts
 
 Change = Literal["added", "removed", "changed"]
 _Told = tuple[str, Mapping[str, Any]]
@@ -283,10 +282,7 @@ class Diff:
             return
         held = self._sides[side].locate_table(table)
         source = name_source(self._database, name.replace(".", "_"), held)
-        has = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()}
-        added = [c.name for c in load_contracts()[table].columns if c.added and c.name not in has]
-        empty = "".join(f", NULL AS {column}" for column in added)
-        self._database.execute(f"CREATE VIEW {name} AS SELECT *{empty} FROM {source}")
+        self._database.execute(f"CREATE VIEW {name} AS FROM {source}")
         self._opened.add(name)
 
     def _measure(self, side: str) -> dict[str, float]:

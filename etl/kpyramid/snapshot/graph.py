@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from kpyramid.ontology import names as n
+from kpyramid.storage.contracts import load_contracts
 
 _MEMORY = "2GB"
 """What DuckDB may hold before it goes on in files: tables may be larger."""
@@ -40,11 +41,18 @@ def open_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnectio
 
 
 def name_source(database: duckdb.DuckDBPyConnection, name: str, table: Path | pa.Table) -> str:
-    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own."""
-    if isinstance(table, Path):
-        return "read_parquet('" + str(table).replace("'", "''") + "')"
-    database.register(f"held_{name}", table)
-    return f"held_{name}"
+    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own.
+
+    A column that a file of the last format has not yet is null.
+    """
+    if not isinstance(table, Path):
+        database.register(f"held_{name}", table)
+        return f"held_{name}"
+    source = "read_parquet('" + str(table).replace("'", "''") + "')"
+    has = {row[0] for row in database.execute(f"DESCRIBE FROM {source}").fetchall()}
+    added = [c.name for c in load_contracts()[table.stem].columns if c.added and c.name not in has]
+    empty = "".join(f", NULL::VARCHAR AS {column}" for column in added)
+    return f"(SELECT *{empty} FROM {source})" if added else source
 
 
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.

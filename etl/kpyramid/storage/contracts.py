@@ -49,8 +49,8 @@ _FORM = b"2\n"
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are. `added`: files of the last format have none; it is
-    read as empty, so it is nullable.
+    `unit`: what its numbers count or are. `added`: the version of the contract that
+    it came with; files of the one before have none, and it is read as empty.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Column:
     nullable: bool = False
     references: str | None = None
     unit: str | None = None
-    added: bool = False
+    added: int = 0
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
@@ -125,8 +125,8 @@ class Contract:
 
     @property
     def is_extended(self) -> bool:
-        """Whether the version before had a column less."""
-        return any(column.added for column in self.columns)
+        """Whether the version before only had a column less."""
+        return any(column.added == self.version for column in self.columns)
 
     def complete(self, table: pa.Table) -> pa.Table:
         """The table with the columns that its format did not have yet, empty."""

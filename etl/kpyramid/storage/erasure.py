@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.writing import write_durably
+
+_FOLDER = "erased"
 
 # A tombstone holds hashes only: the name of a file may be a person's, as its text may.
 
@@ -57,14 +57,14 @@ def load_erased(warehouse: Warehouse) -> Erased:
         IntegrityError: one cannot be read; a build would take in what it stands for.
     """
     rows = []
-    for path in sorted(_locate(warehouse).glob("*.json")):
+    for name in [blob.name for blob in warehouse.store.list(_FOLDER)]:
         try:
-            row = json.loads(path.read_bytes())
+            row = json.loads(warehouse.store.read(name) or b"")
             rows.append((str(row["source"]), str(row["text"])))
         except (OSError, ValueError, KeyError, TypeError) as e:
             raise IntegrityError(
-                f"tombstone {path} cannot be read ({e!r}), so what was erased could come back and "
-                "nothing was built; restore it, or erase the document again"
+                f"tombstone {warehouse.locate(name)} cannot be read ({e!r}), so what was erased "
+                "could come back and nothing was built; restore it, or erase the document again"
             ) from e
     return Erased(frozenset(row[0] for row in rows), frozenset(row[1] for row in rows))
 
@@ -72,14 +72,13 @@ def load_erased(warehouse: Warehouse) -> Erased:
 def keep_tombstone(warehouse: Warehouse, document_id: str, source: str, sha256: str) -> None:
     """Has every later build leave out a source and a text."""
     row = {"document_id": document_id, "source": hash_source(source), "text": sha256}
-    path = _locate(warehouse) / f"{document_id}.json"
-    write_durably(path, json.dumps(row, indent=1).encode())
+    warehouse.store.replace(_name(document_id), json.dumps(row, indent=1).encode())
 
 
 def has_tombstone(warehouse: Warehouse, document_id: str) -> bool:
     """Whether the erasure of a document was begun."""
-    return (_locate(warehouse) / f"{document_id}.json").is_file()
+    return warehouse.store.read(_name(document_id)) is not None
 
 
-def _locate(warehouse: Warehouse) -> Path:
-    return warehouse.root / "erased"
+def _name(document_id: str) -> str:
+    return f"{_FOLDER}/{document_id}.json"

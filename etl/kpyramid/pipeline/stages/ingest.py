@@ -18,7 +18,7 @@ from kpyramid.documents.formats import (
 from kpyramid.keys import content_id, hash_bytes
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.settings import IngestSettings
-from kpyramid.storage.erasure import Erased
+from kpyramid.storage.erasure import Erased, hash_source
 
 _ERASED = "it was erased: remove it from the corpus"
 _MOST_FILES, _MOST_BYTES = 256, 2**26
@@ -40,11 +40,19 @@ def run(
     rejects: list[Row] = []
     taken: dict[str, int] = {}
     for files in _group(corpus):
-        packed = [file for file in files if name_ending(file.path) in CONVERTED]
+        packed = [
+            file
+            for file in files
+            if name_ending(file.path) in CONVERTED and not erased.holds(file.path, "")
+        ]
         converted = converter(packed, settings.max_document_bytes) if converter and packed else {}
         for file in files:
             if file.problem is not None:
                 rejects.append(make_reject("ingest", "unreadable", file.path, file.problem))
+                continue
+            if name_ending(file.path) in CONVERTED and erased.holds(file.path, ""):
+                # not even converted: what it says would be kept in a cache
+                rejects.append(make_reject("ingest", "erased", hash_source(file.path), _ERASED))
                 continue
             records = 0
             given = (file.path, file.data, settings, taken, converted.get(file.path))
