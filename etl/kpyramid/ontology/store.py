@@ -1,6 +1,5 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,6 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import name_blank_nodes
 from kpyramid.ontology.sandbox import QueryChild
-from kpyramid.ontology.schema import Schema
 from kpyramid.ontology.sparql import load_store, run_query
 from kpyramid.ontology.turtle import make_iri, parse_turtle
 
@@ -239,28 +237,16 @@ StandardFact = tuple[str, str, str, str | None, str]
 """Id and name of the subject, the relation, the object's id (None: a value) and name or value."""
 
 
-def name_relations(schema: Schema) -> dict[str, str]:
-    """The IRIs of the properties by their labels; a label that several have names none."""
-    named = Counter(prop.label for prop in schema.properties)
-    return {prop.label: prop.iri for prop in schema.properties if named[prop.label] == 1}
-
-
-def relation_iri(relation: str, properties: Mapping[str, str]) -> str:
-    """The IRI of a standard relation: the property's, else one made of its name."""
-    return properties.get(relation) or n.RELATION + quote(relation, safe="")
-
-
-def write_graph(facts: Iterable[StandardFact], schema: Schema) -> str:
+def write_graph(facts: Iterable[StandardFact]) -> str:
     """Sorted N-Triples of facts by their standard relations, with labels of ends and relations.
 
     Values stand as they are written in the texts, as plain strings.
     """
-    properties = name_relations(schema)
 
     def list_triples() -> Iterator[ox.Triple]:
         for subject_id, subject, relation, object_id, value in facts:
             head = make_iri(entity_iri(subject_id))
-            predicate = make_iri(relation_iri(relation, properties))
+            predicate = make_iri(n.RELATION + quote(relation, safe=""))
             yield ox.Triple(head, label, ox.Literal(subject))
             yield ox.Triple(predicate, label, ox.Literal(relation))
             if object_id is None:

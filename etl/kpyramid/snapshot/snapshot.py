@@ -205,7 +205,7 @@ class Snapshot:
     def _layers(self) -> "OntologyStore":
         from kpyramid.ontology.store import OntologyStore, write_graph
 
-        facts = write_graph(self._view.list_standard(), self.schema)
+        facts = write_graph(self._view.list_standard())
         return OntologyStore(*self._view.read_ontology(sources=True), facts)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
@@ -213,8 +213,8 @@ class Snapshot:
 
         Each individual has the sentences it was derived from (`prov:wasDerivedFrom`), unless the
         scope hides some. `GRAPH kp:graph { ... }`, made when a query first says GRAPH, holds the
-        facts by their standard relations: properties of the ontology, or `rel:` and the name,
-        percent-encoded. Facts that are denied are not in it.
+        facts by their standard relations, each `rel:` and its name, percent-encoded. Facts that
+        are denied are not in it.
 
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
