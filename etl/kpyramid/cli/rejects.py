@@ -70,17 +70,16 @@ def list_(
     Examples: kpyramid rejects list --stage ingest; kpyramid rejects list --reason low_confidence
     """
     from kpyramid.cli.console import print_rows, shorten
+    from kpyramid.pipeline.stage import PIPELINE
     from kpyramid.snapshot.snapshot import open_snapshot
     from kpyramid.storage.contracts import map_column
 
     snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
     rows, hidden = _read_rejects(snapshot)
     sources = map_column(snapshot.table("documents"), "document_id", "source")
-    known = {"stage": {row["stage"] for row in rows}, "reason": {row["reason"] for row in rows}}
-    for name, value in (("stage", stage), ("reason", reason)):
-        if value is not None and value not in known[name]:
-            there = ", ".join(sorted(known[name])) or "none"
-            raise InputError(f"--{name} {value!r}: no reject has it; there are {there}")
+    if stage not in (None, *(each.name for each in PIPELINE)):
+        there = ", ".join(each.name for each in PIPELINE)
+        raise InputError(f"--stage {stage!r}: no such stage; there are {there}")
     found = [
         {**row, "source": sources.get(row["document_id"])}
         for row in rows
