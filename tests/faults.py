@@ -77,7 +77,7 @@ def kill_after_rows(function: str, count: int) -> None:
 def kill_in_publishing(step: str) -> None:
     """Dies at one step of the protocol in `snapshots.md`."""
     if step == "writing tables":
-        wrap(publication, "write_and_sync", lambda path, data: path.name == "triples.parquet")
+        wrap(publication, "link_and_sync", lambda path, source: path.name == "triples.parquet")
     elif step == "before the manifest":
         wrap(publication, "write_and_sync", lambda path, data: path.name == "manifest.json")
     elif step in {"before the rename", "after the rename"}:
@@ -88,7 +88,12 @@ def kill_in_publishing(step: str) -> None:
             after=step.startswith("after"),
         )
     elif step in {"before the link", "after the link"}:
-        wrap(os, "link", lambda source, target: True, after=step.startswith("after"))
+        wrap(
+            os,
+            "link",
+            lambda source, target: "refs" in Path(target).parts,
+            after=step.startswith("after"),
+        )
     elif step == "before the mark":
         wrap(runner, "write_mark", lambda run, mark: mark.stage == "publish")
     else:

@@ -192,7 +192,7 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
     [
         (results, "triples.parquet"),
         (results, "result.json"),
-        (publication, "entities.parquet"),
+        (publication, "README.md"),
         (publication, "SHA256SUMS"),
         (publication, "manifest.json"),
         (store, ".tmp"),
