@@ -139,6 +139,7 @@ def environment(home: Path) -> Mapping[str, str]:
     )
     return {
         **kept,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),
         "PYTHONPATH": code.strip(os.pathsep),
         "KPYRAMID_CORPORA": str(home / "corpora"),
         "KPYRAMID_WAREHOUSE": str(home / "warehouse"),

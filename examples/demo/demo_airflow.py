@@ -27,7 +27,9 @@ def main() -> None:
         "KPYRAMID_CORPORA": os.environ.get("KPYRAMID_CORPORA", str(CHECKOUT / "dags/corpora")),
         "KPYRAMID_WAREHOUSE": os.environ.get("KPYRAMID_WAREHOUSE", str(home.parent)),
     }
+    # `airflow standalone` starts its parts as the command `airflow`.
     set_up = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
