@@ -281,7 +281,7 @@ def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None
     with serve(key="right") as server:
         settings = tmp_path / "settings.toml"
         asked = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
-        settings.write_text(f'{asked}[cascade]\nmode = "paper"\nrelations = "llm"\n')
+        settings.write_text(f'{asked}[cascade]\nmode = "paper"\nparaphrase = "llm"\n')
         place = "--warehouse", str(tmp_path / "w"), "--settings", str(settings)
         (tmp_path / "a.txt").write_text("Ada knew Bob.", "utf-8")
         with pytest.raises(RefusedError, match="does not accept the key") as caught:

@@ -24,6 +24,8 @@ MOST_SHARDS = 200
 """Airflow refuses to map more than 1,024 tasks, without saying so to a person."""
 _MOST_CHARACTERS = 60
 """Of a name: a ref may have 100, and those of backfills add a date."""
+_SOONEST = 0.2
+"""Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
@@ -97,7 +99,7 @@ class Declaration:
     shards: Annotated[int, Field(strict=True, ge=1, le=MOST_SHARDS)] = 1
     workers: Annotated[int, Field(strict=True, ge=1, le=256)] = 2
     pool: _TEXT | None = None
-    batch: Annotated[float, Field(gt=0)] | None = None
+    batch: Annotated[float, Field(ge=_SOONEST)] | None = None
     approve: bool = False
     deadline: Deadline | None = None
     evaluate: Evaluation | None = None

@@ -136,8 +136,13 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
 
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
-    ref = corpus.ref
-    return Asset(name=f"kpyramid/{ref}", uri=f"x-kpyramid://refs/{ref}", group="kpyramid")
+    uri = _name_uri(f"{WAREHOUSE}/refs/{corpus.ref}")
+    return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid")
+
+
+def _name_uri(place: str) -> str:
+    """A place as OpenLineage understands it: a folder, or a bucket."""
+    return place if "://" in place else f"file://{quote(place)}"
 
 
 def build_pyramid(corpus: Corpus) -> DAG:
@@ -168,7 +173,9 @@ def build_pyramid(corpus: Corpus) -> DAG:
     }
     asking: dict[str, Any] = {"pool": declared.pool} if declared.pool else {}
     asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
-    source = Asset(name=f"corpora/{corpus.name}", uri=f"x-kpyramid://corpora/{corpus.name}")
+    place = _name_uri(corpus.place(declared.source.partition("{{")[0] or "."))
+    # Corpora may share a folder, assets no URI.
+    source = Asset(name=f"corpora/{corpus.name}", uri=f"{place}?corpus={corpus.name}")
 
     @task(inlets=[source])
     def plan() -> list[str]:
@@ -453,13 +460,12 @@ _SHARED: Mapping[str, Any] = {
 def _tell_failure(context: Mapping[str, Any]) -> None:
     """Ends the log of a failed try with one line: what, where, and how to go on."""
     error, ti = context.get("exception"), context["ti"]
-    by_hand = "; ".join(getattr(error, "__notes__", []))
+    what = " ".join(f"{type(error).__name__}: {error}".split())
     is_final = str(ti.state).endswith("failed")
     how = "mend it, then clear this task" if is_final else "it is tried again"
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    log.error(
-        "%s of %s: %s. %s", ti.task_id, ti.run_id, what, "; ".join(filter(None, (how, by_hand)))
-    )
+    said = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
+    log.info("::endgroup::")  # Airflow folds away what runs after a task
+    log.error("%s", "; ".join(said))
 
 
 _TASK_DEFAULTS: Mapping[str, Any] = {

@@ -12,16 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kpyramid.errors import (
-    BudgetError,
     ConflictError,
     EndpointError,
     GateError,
     InputError,
-    IntegrityError,
     OvertakenError,
     PyramidError,
     RefusedError,
-    SettingsError,
 )
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.airflow.corpora import MOST_SHARDS, Corpus, DagRun, plan_night
@@ -312,13 +309,7 @@ def _name_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-_ERRORS = {
-    error.exit_code: error
-    for error in (
-        *(SettingsError, InputError, GateError, BudgetError),
-        *(IntegrityError, ConflictError, EndpointError),
-    )
-}
+_ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}
 
 
 def run_command(*command: str) -> dict[str, JsonValue]:
