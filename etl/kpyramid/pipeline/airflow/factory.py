@@ -461,7 +461,7 @@ def _tell_failure(context: Mapping[str, Any]) -> None:
     """Ends the log of a failed try with one line: what, where, and how to go on."""
     error, ti = context.get("exception"), context["ti"]
     what = " ".join(f"{type(error).__name__}: {error}".split())
-    is_final = str(ti.state).endswith("failed")
+    is_final = ti.state != "up_for_retry"
     how = "mend it, then clear this task" if is_final else "it is tried again"
     said = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
     log.info("::endgroup::")  # Airflow folds away what runs after a task
