@@ -1,20 +1,36 @@
 """Declarations of corpora, what a run of them builds, and what its tasks do without Airflow."""
 
 import json
-import logging
 import shutil
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import InputError, SettingsError
+from kpyramid.errors import (
+    BudgetError,
+    ConflictError,
+    EndpointError,
+    GateError,
+    InputError,
+    OvertakenError,
+    RefusedError,
+    SettingsError,
+)
 from kpyramid.pipeline.airflow import night
-from kpyramid.pipeline.airflow.corpora import Corpus, fill_source, list_corpora, plan_night
+from kpyramid.pipeline.airflow.corpora import Corpus, Form, fill_source, list_corpora, plan_night
+from kpyramid.settings import Settings
+from kpyramid.snapshot.export import FORMS
+from kpyramid.storage.layout import open_warehouse
+from kpyramid.storage.publication import commit
+from kpyramid.storage.refs import list_entries, read_head
+from kpyramid.storage.runs import start_run
+from tests.loopback import serve
 from tests.tiny_pyramid import TEXTS, open_tiny
 
 AT = datetime(2026, 2, 3, 2, tzinfo=UTC)
@@ -54,6 +70,10 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
         ('source = "{{ ds }}"', "'ds' is undefined; {{ date }} and {{ yesterday }} are days"),
         ('source = "{{ date"', "unexpected end of template"),
         ('source = "{{ date }}"\n[learn]\nfeedback = "f.jsonl"', "must not change from day"),
+        ('source = "d"\nbatch = 10', "batch: needs settings that name a model"),
+        ('source = "d"\n[deadline]\nminutes = 60', "deadline.notify: Field required"),
+        ('source = "d"\nexports = [{to = "x", form = "zip"}]', "exports.0.form: Input should be"),
+        ('source = "d"\nexports = [{to = "x"}, {to = "x/", form = "tar"}]', "two write into one"),
     ],
 )
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
@@ -70,6 +90,9 @@ def test_two_corpora_move_two_refs(tmp_path: Path) -> None:
     declare(tmp_path, name="first")
     second = declare(tmp_path, 'source = "d"\nref = "first"\n', "second")
     assert "ref: 'first' is what first moves" in second.problem
+    declare(tmp_path, name="news-candidate")
+    waiting = declare(tmp_path, 'source = "d"\napprove = true\n')
+    assert "ref: 'news-candidate' is what news-candidate moves" in waiting.problem
 
 
 def test_all_problems_of_a_declaration_are_said_at_once(tmp_path: Path) -> None:
@@ -116,6 +139,20 @@ def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
     assert undated.run.startswith("airflow-20260204T020000Z-")
 
 
+def test_only_the_own_ref_of_a_corpus_waits_for_approval(tmp_path: Path) -> None:
+    corpus = declare(tmp_path, 'source = "d"\napprove = true\n')
+    refs = [
+        plan_night(corpus, start(**given), params).ref
+        for given, params in (
+            ({}, {}),
+            ({}, {"ref": "news"}),
+            ({}, {"ref": "trial"}),
+            ({"run_type": "backfill"}, {}),
+        )
+    ]
+    assert refs == ["news-candidate", "news-candidate", "trial", "news-2026-02-03"]
+
+
 def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     found = plan_night(corpus, start(run_type="backfill"), {})
@@ -124,19 +161,16 @@ def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
     assert trial.ref == "trial-2026-02-03"
 
 
-def test_day_without_a_folder_is_refused_before_any_work(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None:
     corpus = declare(tmp_path, 'source = "docs/{{ date }}"\n')
     warehouse = tmp_path / "w"
     place = tmp_path / "docs/2026-02-03"
-    with (
-        caplog.at_level(logging.INFO),
-        pytest.raises(InputError, match="docs/2026-02-03 of 2026-02-03 does not exist; put it"),
-    ):
+    said = "docs/2026-02-03 of 2026-02-03 does not exist; put it"
+    with pytest.raises(InputError, match=said) as caught:
         night.plan(corpus, start(), {}, str(warehouse), 1)
     assert not warehouse.exists()
-    assert "To go on, clear this task; by hand: kpyramid stage ingest --run airflow-" in caplog.text
+    (note,) = caught.value.__notes__
+    assert note.startswith("by hand: kpyramid stage ingest --run airflow-")
     place.mkdir(parents=True)
     with pytest.raises(InputError, match=f"{place} has no file in it"):
         night.plan(corpus, start(), {}, str(warehouse), 1)
@@ -168,18 +202,91 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
 def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     snapshot = open_tiny()
     warehouse = str(snapshot.folder.parent.parent)
-    corpus = declare(tmp_path, 'source = "docs"\nref = "main"\n[export]\nto = "served"\n')
+    exports = '[{to = "served"}, {to = "rdf", form = "turtle"}]'
+    corpus = declare(tmp_path, f'source = "docs"\nref = "main"\nexports = {exports}\n')
     (tmp_path / f"served/.{snapshot.id}.part").mkdir(parents=True)  # of a killed worker
-    first, again = (night.export(corpus, warehouse) for _ in range(2))
+    first, again = (night.export(corpus, 0, warehouse) for _ in range(2))
     assert (first["snapshot"], first["copied"], again["copied"]) == (snapshot.id, True, False)
     assert json.loads((tmp_path / "served/newest.json").read_bytes())["snapshot"] == snapshot.id
     copied = tmp_path / "served" / snapshot.id
     assert {p.name for p in copied.iterdir()} == {p.name for p in snapshot.folder.iterdir()}
+    night.export(corpus, 1, warehouse)
+    newest = json.loads((tmp_path / "rdf/newest.json").read_bytes())
+    assert newest["path"] == f"{snapshot.id}.ttl"
+    assert (tmp_path / "rdf" / newest["path"]).is_file()
+
+
+def test_every_form_of_an_export_can_be_declared() -> None:
+    assert {*get_args(Form)} == {*FORMS}
+
+
+def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = declare(tmp_path, 'source = "docs"\napprove = true\n')
+    (tmp_path / "docs").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "docs" / name).write_text(text)
+    warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    place = open_warehouse(warehouse)
+
+    def build(run_id: str) -> Any:
+        found = night.plan(corpus, start(run_id=run_id), {}, warehouse, 1)
+        return night.publish(corpus, found.run, warehouse, None, 1, found.ref)
+
+    first = build("a")
+    assert (first["ref"], first["moved"], first["waits"]) == ("news-candidate", True, True)
+    assert read_head(place, "news") is None
+    again = build("b")
+    assert (again["moved"], again["waits"]) == (False, True), "asked until somebody agrees"
+    for _ in range(2):  # a try that was killed, and the next
+        night.promote(corpus, first["run"], first["snapshot"], warehouse)
+    (entry,) = list_entries(place, "news")
+    assert (entry.snapshot, entry.run, entry.action) == (first["snapshot"], first["run"], "build")
+    assert not build("c")["waits"]
+    later = {"snapshot": "0" * 16, "order": "2026-03", "run": "r", "at": AT.isoformat()}
+    commit(place, "news", **later)
+    with pytest.raises(OvertakenError, match="HEAD never moves back"):
+        night.promote(corpus, first["run"], first["snapshot"], warehouse)
+    monkeypatch.setattr(night, "list_undone", lambda entries: {first["snapshot"]})
+    monkeypatch.setattr(night, "_start_candidate", lambda *_: None)
+    with pytest.raises(GateError, match="'news' was rolled back from snapshot"):
+        build("d")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_raised"),
+    [(ConflictError, False), (EndpointError, False), (RefusedError, True), (BudgetError, True)],
+)
+def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_raised: bool
+) -> None:
+    (tmp_path / "docs").mkdir()
+    start_run(open_warehouse(tmp_path), tmp_path / "docs", Settings(), name="r", ref="main")
+
+    def fail(*_: str) -> Any:
+        raise error("it failed")
+
+    monkeypatch.setattr(night, "run_command", fail)
+    with pytest.raises(error) if is_raised else nullcontext():
+        assert not night.ask_in_batches("r", str(tmp_path), "s.toml", 1)
 
 
 def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown ref 'nobody'"):
         night.run_command("verify", "--ref", "nobody", "--warehouse", str(tmp_path))
+
+
+def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None:
+    with serve(key="right") as server:
+        settings = tmp_path / "settings.toml"
+        asked = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
+        settings.write_text(f'{asked}[cascade]\nmode = "paper"\nparaphrase = "llm"\n')
+        place = "--warehouse", str(tmp_path / "w"), "--settings", str(settings)
+        (tmp_path / "a.txt").write_text("Ada knew Bob.", "utf-8")
+        with pytest.raises(RefusedError, match="does not accept the key") as caught:
+            night.run_command("batch", "submit", str(tmp_path / "a.txt"), *place, "--quiet")
+    assert "by hand: kpyramid batch submit" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from typing import Any
 
 import pytest
 
+from tests.loopback import serve
+
 CHECKOUT = Path(__file__).parent.parent
 DAGS = CHECKOUT / "dags"
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy")
@@ -33,6 +35,22 @@ MOST_UNCHANGED_SECONDS = 15
 DAY = timedelta(days=1)
 TODAY = (datetime.now(UTC) - timedelta(hours=2)).date()
 """The day of the last night that began at 02:00."""
+
+TELLER = """
+from pathlib import Path
+from airflow.sdk import BaseNotifier
+
+class Teller(BaseNotifier):
+    def __init__(self, path, **kwargs):
+        super().__init__(**kwargs)
+        self.path = Path(path)
+
+    async def async_notify(self, context):
+        self.path.write_text(context["dag_run"]["dag_id"])
+
+    def notify(self, context):
+        raise NotImplementedError
+"""
 
 TEXTS = {
     **{f"letter{n}.txt": f"Ada Lovelace sent letter {n} to Charles Babbage." for n in range(56)},
@@ -49,13 +67,22 @@ CHANGED = {
 DESCRIBE = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
+import kpyramid.errors
+KINDS = [k for k in vars(kpyramid.errors).values() if isinstance(k, type)]
+KINDS = [k for k in KINDS if issubclass(k, kpyramid.errors.PyramidError)]
 bag = DagBag(sys.argv[1])
 print(json.dumps({"errors": {str(k): v for k, v in bag.import_errors.items()}, "dags": {
     dag.dag_id: {
         "tasks": [task.task_id for task in dag.tasks],
         "edges": sorted([a.task_id, b] for a in dag.tasks for b in a.downstream_task_ids),
         "timetable": type(dag.timetable).__name__,
-        "policies": [task.retry_policy is not None for task in dag.tasks],
+        "retried": sorted({
+            kind.__name__
+            for task in dag.tasks
+            for kind in KINDS
+            if task.retry_policy.evaluate(kind("x"), 1, 2).action.value != "fail"
+        }),
+        "pools": sorted(task.task_id for task in dag.tasks if task.pool == "model"),
         "owner": dag.owner,
         "access": {role: str(given) for role, given in (dag.access_control or {}).items()},
         "once": (dag.catchup, dag.max_active_runs),
@@ -72,6 +99,22 @@ from airflow.providers.standard.operators.python import PythonOperator
 started = time.process_time()  # not of other programs
 runpy.run_path(sys.argv[1])
 print(time.process_time() - started, *(set(sys.argv[2:]) & sys.modules.keys()))
+"""
+
+SHOW = """
+import json, sys
+from airflow.api_fastapi.core_api import security
+from fastapi.testclient import TestClient
+from kpyramid.pipeline.airflow.plugin import app
+
+class Manager:  # of an organisation where roles see some DAGs
+    def is_authorized_dag(self, *, method, access_entity, details, user):
+        return (method, details.id) == ("GET", "build_pyramid_days")
+
+security.get_auth_manager = Manager
+app.dependency_overrides[security.get_user] = lambda: "somebody"
+client = TestClient(app)
+print(json.dumps([client.get(f"/{dag}/a/report.html").status_code for dag in sys.argv[1:]]))
 """
 
 REFUSE = """
@@ -103,8 +146,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("airflow")
     declarations = {
         "days": 'source = "../days/{{ date }}"\nshards = 2\nowner = "night desk"\n'
-        'access = ["Viewer"]\n[export]\nto = "../served"\n[evaluate]\nquestions = "q.jsonl"\n'
-        'to = "../pages"\n',
+        'access = ["Viewer"]\nexports = [{to = "../served"}, {to = "../tars", form = "tar"}]\n'
+        '[evaluate]\nquestions = "q.jsonl"\nto = "../pages"\n',
+        "asked": 'source = "../asked"\nsettings = "../asked.toml"\nschedule = "0 0 1 1 *"\n'
+        'batch = 0.2\npool = "model"\napprove = true\n[deadline]\nminutes = 0.02\n'
+        f'notify = "told_late.Teller"\narguments = {{ path = "{home / "late"}" }}\n',
         "notes": 'source = "../notes"\n[learn]\nfeedback = "../feedback.jsonl"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
@@ -112,6 +158,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "notes").mkdir()
     (home / "notes" / "note.txt").write_text("Charles Babbage kept every letter.", "utf-8")
     question = {"id": "q", "question": "Where was Marie Curie born?", "answer": "Warsaw"}
+    (home / "asked").mkdir()
+    (home / "asked" / "a.txt").write_text("Ada knew Bob. Bob liked Cleo.", "utf-8")
     (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
     learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
     (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
@@ -133,9 +181,10 @@ def write_texts(home: Path, back: int, texts: Mapping[str, str]) -> None:
 def environment(home: Path) -> Mapping[str, str]:
     """An Airflow's environment, apart from any other's on this machine."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KPYRAMID_"))}
+    (home / "told_late.py").write_text(TELLER, "utf-8")
     port, logs, triggers = find_ports(3)
     code = os.pathsep.join(
-        [str(CHECKOUT / "etl"), str(add_entry(home)), kept.get("PYTHONPATH", "")]
+        [str(CHECKOUT / "etl"), str(add_entry(home)), str(home), kept.get("PYTHONPATH", "")]
     )
     return {
         **kept,
@@ -201,6 +250,7 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
     assert bag["errors"] == {}
     dags = bag["dags"]
     build = ["plan", "read", "resolve", "embed", "induce", "complete", "condense", "publish"]
+    asking = ["plan", "read", "batches", *build[2:], "approve", "promote"]
     assert {name: dag["tasks"] for name, dag in dags.items()} == {
         "build_pyramid_days": build,
         "export_pyramid_days": ["export"],
@@ -209,6 +259,12 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
         "learn_pyramid_notes": ["learn"],
         "build_pyramid_wrong": build,
         "maintain_warehouse": ["verify", "gc"],
+        "build_pyramid_asked": asking,
+    }
+    pools = sorted(["read", "resolve", "embed", "induce", "complete", "condense"])
+    assert dags["build_pyramid_asked"]["pools"] == pools
+    assert {("plan", "batches"), ("batches", "read"), ("publish", "approve")} <= {
+        (first, second) for first, second in dags["build_pyramid_asked"]["edges"]
     }
     days = dags["build_pyramid_days"]
     line = [["read", "resolve"], ["resolve", "embed"], ["embed", "induce"]]
@@ -218,7 +274,8 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
     assert (days["owner"], list(days["access"])) == ("night desk", ["Viewer"])
     assert "source: `../days/{{ date }}`" in days["doc"]
     assert all(dag["doc"] and dag["once"] == [False, 1] for dag in dags.values())
-    assert all(all(d["policies"]) for name, d in dags.items() if name != "maintain_warehouse")
+    kinds = ["ConflictError", "EndpointError", "PyramidError"]
+    assert all(dag["retried"] == kinds for dag in dags.values()), "what may pass by itself"
     wrong = dags["build_pyramid_wrong"]["doc"]
     assert wrong.startswith("**corpus wrong: "), "it keeps its DAG, which says what to mend"
     assert "wrong.toml" in wrong
@@ -237,6 +294,14 @@ def test_dags_keep_airflows_own_rules() -> None:
     command = [sys.executable, "-m", "ruff", "check", "--select", "AIR3", *places]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> None:
+    run_python(environment, "-m", "airflow", "db", "migrate")
+    dags = ("build_pyramid_days", "build_pyramid_notes")
+    output = run_python(environment, "-c", SHOW, *dags)
+    assert json.loads(output.splitlines()[-1]) == [404, 403]
 
 
 @pytest.mark.slow
@@ -327,6 +392,13 @@ class Scheduler:
         place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value"
         return self.call("GET", f"{place}?deserialize=true")["value"]
 
+    def read_log(self, dag: str, run: str, task: str, number: int) -> list[str]:
+        """The lines that a try of a task logged, but for the marks of their groups."""
+        place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{number}"
+        events = self.call("GET", place)["content"]
+        lines = [event["event"] if isinstance(event, dict) else event for event in events]
+        return [line for line in lines if not line.startswith("::")]
+
     def read_page(self, place: str, token: str | None = None) -> str | int:
         """A page as a browser gets it, or the status of a refusal."""
         headers = {"Authorization": f"Bearer {self.token if token is None else token}"}
@@ -368,7 +440,7 @@ def scheduler(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]
         )
         try:
             airflow.wait("a login", lambda: log_in(airflow))
-            airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 7)
+            airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 8)
             yield airflow
         finally:
             os.killpg(process.pid, signal.SIGTERM)
@@ -410,7 +482,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     scheduler.wait("the export", lambda: scheduler.read_export() == one["snapshot"])
     place = f"/api/v2/dags/{build}/dagRuns/{first}/taskInstances/publish/links"
     links = scheduler.call("GET", place)["extra_links"]
-    assert links["Report"].endswith(f"/kpyramid/runs/{one['run']}/report.html")
+    assert "/kpyramid/build_pyramid_days/scheduled__" in links["Report"]
 
     assert scheduler.read_page(links["Report"], token="") == 401, "only who is logged in"
     assert "2 documents" not in scheduler.read_page(links["Report"])
@@ -476,7 +548,10 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert scheduler.read_export() == two["snapshot"], "the ref is asked, not the event"
     assert scheduler.finish(build, first)["state"] == "failed"
     cleared = scheduler.list_tasks(build, first)["publish"]
-    assert (cleared["state"], cleared["try_number"]) == ("failed", 2), "a lost race is final"
+    assert (cleared["state"], cleared["try_number"]) == ("failed", 2), "overtaken is final"
+    last_line = scheduler.read_log(build, first, "publish", 2)[-1]
+    assert f"publish of {first}: OvertakenError: ref 'days' is at order" in last_line
+    assert f"clear this task; by hand: kpyramid stage publish --run {one['run']}" in last_line
 
     last = {}
     for dag in others:
@@ -484,12 +559,76 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         assert scheduler.finish(dag, last[dag])["state"] == "success"
     verified = scheduler.list_tasks("maintain_warehouse", last["maintain_warehouse"])
     assert {name: task["state"] for name, task in verified.items()} == {
-        **dict.fromkeys(["verify[0]", "verify[1]", "gc"], "success"),
-        "verify[2]": "skipped",  # of the corpus whose declaration is wrong
+        **dict.fromkeys(["verify[1]", "verify[2]", "gc"], "success"),
+        "verify[0]": "skipped",  # of the corpus that has no snapshot yet
+        "verify[3]": "skipped",  # of the corpus whose declaration is wrong
     }
     page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
     assert "polyrag" in page.read_text("utf-8")
     assert "Peter Ash" in (scheduler.home / "notes" / "experience.jsonl").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: Scheduler) -> None:
+    dag = "build_pyramid_asked"
+    with serve(answer) as server:
+        settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
+        settings += '[cascade]\nmode = "paper"\nparaphrase = "llm"\n'
+        (scheduler.home / "asked.toml").write_text(settings, "utf-8")
+        scheduler.call("POST", "/api/v2/pools", {"name": "model", "slots": 1})
+        scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+        scheduler.wait("the night", lambda: scheduler.list_runs(dag))
+        run = scheduler.list_runs(dag)[0]["dag_run_id"]
+        late = scheduler.home / "late"
+        scheduler.wait("the alert", lambda: late.exists() and late.read_text() == dag)
+
+        # Who looks after the batch is killed, as is the triggerer.
+        killed = scheduler.wait("a look", lambda: find_running(scheduler, dag, run, "batches"))
+        os.kill(killed, signal.SIGKILL)
+        for process in find_triggerers(scheduler):
+            os.kill(process, signal.SIGKILL)
+        scheduler.wait("the question", lambda: read_state(scheduler, dag, run) == "awaiting_input")
+        assert scheduler.list_tasks(dag, run)["batches"]["try_number"] == 2
+        assert (server.calls("/batches"), server.calls("item"), server.calls()) == (1, 1, 1)
+    heads = scheduler.read_heads()
+    assert "asked" not in heads, "the ref waits"
+    place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
+    asked = scheduler.call("GET", place)
+    assert asked["subject"] == f"Move asked to {heads['asked-candidate']}?"
+    scheduler.call("PATCH", place, {"chosen_options": ["Approve"], "params_input": {}})
+    assert scheduler.finish(dag, run)["state"] == "success"
+    assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
+    events = scheduler.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
+    assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
+
+
+def read_state(airflow: Scheduler, dag: str, run: str) -> str:
+    """The state of the task that waits for a person; a run that failed before ends the wait."""
+    tasks = airflow.list_tasks(dag, run)
+    failed = [name for name, task in tasks.items() if task["state"] == "failed"]
+    assert not failed, airflow.read_log(dag, run, failed[0], tasks[failed[0]]["try_number"])[-20:]
+    return str(tasks["approve"]["state"])
+
+
+def find_triggerers(airflow: Scheduler) -> list[int]:
+    """The processes of this Airflow's triggerer."""
+    ours = f"AIRFLOW_HOME={airflow.home}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command, variables = ((folder / name).read_bytes() for name in ("cmdline", "environ"))
+        except OSError:
+            continue
+        if b"triggerer" in command and ours in variables.split(b"\0"):
+            found.append(int(folder.name))
+    assert found
+    return found
+
+
+def answer(body: dict[str, Any]) -> str:
+    """The claims of the two sentences."""
+    said = ["Ada knew Bob.", "Bob liked Cleo."]
+    return json.dumps({"claims": [{"evidence": text, "claim": text} for text in said]})
 
 
 def start_others(airflow: Scheduler, snapshot: str) -> tuple[str, ...]:

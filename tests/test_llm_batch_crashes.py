@@ -13,7 +13,7 @@ from typing import Any
 import openai
 import pytest
 
-from kpyramid.errors import EndpointError
+from kpyramid.errors import EndpointError, RefusedError
 from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.transport import open_connection
@@ -147,6 +147,7 @@ def test_refused_submission_is_repeated_by_the_next_call(
     with pytest.raises(EndpointError) as caught:
         submit(pending, open_desk(settings, tmp_path, limits=LIMITS))
     assert server.base_url in str(caught.value)
+    assert isinstance(caught.value, RefusedError) is (fault in ("401", "quota", "404"))
     assert submit(pending, open_desk(settings, tmp_path, limits=LIMITS)).submitted == 4
     assert (len(server.batches.batches), len(server.batches.files)) == (1, 1)
 

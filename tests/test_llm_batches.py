@@ -230,6 +230,7 @@ def test_server_that_answers_nobody_is_asked_for_one_batch_only(
     server.faults.add(fault, path="/batches/*", method="GET", times=3)
     collection = collect(open_till(settings, tmp_path))
     assert (collection.open, len(collection.problems)) == (4, 1)
+    assert collection.refused is (fault == "401")
     assert server.calls("/batches/batch_000002", method="GET") == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.errors import EndpointError
+from kpyramid.errors import EndpointError, RefusedError
 from kpyramid.llm.responses import read_response
 from kpyramid.llm.transport import PageError, UnconnectedError
 from kpyramid.llm.types import FailureKind, ReplyError, TransientError
@@ -116,7 +116,7 @@ def test_what_no_request_survives_is_said_with_what_to_mend(
     server.faults.add(fault)
     with (
         connect(server.base_url, api_key_env="SOME_KEY") as transport,
-        pytest.raises(EndpointError, match=words) as caught,
+        pytest.raises(RefusedError, match=words) as caught,
     ):
         transport.send(REQUEST)
     assert server.base_url in str(caught.value)
@@ -150,16 +150,16 @@ def test_what_only_this_request_does_not_survive_fails_the_item(
         ("200 OK", b'{"usage": {"prompt_tokens": NaN}}', TransientError),
         ("200 OK", b"[" * 100_000, TransientError),
         ("200 OK", b"  <html>login</html>", PageError),
-        ("200 OK", b'{"error": {"code": "insufficient_quota"}}', EndpointError),
-        ("200 OK", b'{"error": {"code": 402, "message": "no credit"}}', EndpointError),
-        ("200 OK", b'{"error": {"code": "invalid_api_key"}, "choices": null}', EndpointError),
+        ("200 OK", b'{"error": {"code": "insufficient_quota"}}', RefusedError),
+        ("200 OK", b'{"error": {"code": 402, "message": "no credit"}}', RefusedError),
+        ("200 OK", b'{"error": {"code": "invalid_api_key"}, "choices": null}', RefusedError),
         ("200 OK", b'{"error": {"code": "content_filter"}}', ReplyError),
         ("200 OK", b'{"error": "out of memory"}', TransientError),
         ("429 Busy", b'{"error": {"message": "Request too large for m: TPM"}}', ReplyError),
-        ("402 Pay", b"", EndpointError),
-        ("301 Moved", b"", EndpointError),
-        ("307 Moved", b"", EndpointError),
-        ("405 Not so", b"<html>", EndpointError),
+        ("402 Pay", b"", RefusedError),
+        ("301 Moved", b"", RefusedError),
+        ("307 Moved", b"", RefusedError),
+        ("405 Not so", b"<html>", RefusedError),
         ("413 Large", b"<html>", ReplyError),
         ("422 No", b'{"detail": [{"msg": "bad"}]}', ReplyError),
         ("529 Overloaded", b"<html>", TransientError),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError, OvertakenError
 from kpyramid.settings import Settings
 from kpyramid.storage import publication, runs, store, writing
 from kpyramid.storage.layout import Warehouse
@@ -330,7 +330,7 @@ def test_after_a_rollback_a_build_goes_on_after_what_was_undone(tmp_path: Path) 
     first, second, _ = publish_nights(warehouse)
     rollback(warehouse, "main", at=NOW)
 
-    with pytest.raises(ConflictError, match="HEAD never moves back"):
+    with pytest.raises(OvertakenError, match="HEAD never moves back"):
         publish(warehouse, "backfill", "2026-01-02")
     fourth = publish(warehouse, "night 4", "2026-01-04")
 

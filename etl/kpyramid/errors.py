@@ -1,6 +1,7 @@
 """The errors a user can meet; each names what went wrong, where, and what to do next."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 
 class PyramidError(Exception):
@@ -44,12 +45,23 @@ class IntegrityError(PyramidError):
 
 
 class ConflictError(PyramidError):
-    """Another writer was first, or the commit is older than HEAD."""
+    """Another writer was first; who tries again goes on after it."""
 
     exit_code = 7
 
 
+class OvertakenError(ConflictError):
+    """What a run built is out of date: HEAD is at a later order, or a document was erased."""
+
+
 class EndpointError(PyramidError):
-    """A model or a store cannot be used: unreachable, unauthorised, unknown, out of quota."""
+    """A model or a store cannot be used; it may come back by itself."""
 
     exit_code = 8
+
+
+class RefusedError(EndpointError):
+    """An endpoint refuses until somebody mends the key, the quota, the model or the address."""
+
+    report: ClassVar[Mapping[str, object]] = {"refused": True}
+    """Goes into what --json says, as exit code 8 is that of every endpoint."""

@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
+
+from kpyramid.pipeline.airflow.corpora import list_corpora
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180
@@ -52,6 +55,7 @@ def main() -> None:
     try:
         wait_for(airflow, url, log)
         name, password = next(iter(json.loads((home / PASSWORDS).read_text()).items()))
+        pools = make_pools(url, name, password, Path(said["KPYRAMID_CORPORA"]))
         variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in said.items())
         kpyramid = Path(sys.executable).with_name("kpyramid")
         print(
@@ -60,6 +64,7 @@ Airflow is at {url}
 login         {name}, password {password}
 DAGs          are off; switch build_pyramid_demo on, and it builds the demo corpus at once
 three days    {variables} {kpyramid} backfill --corpus demo --from 2026-11-01 --to 2026-11-03
+pools         {", ".join(pools) or "none is named"}
 a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
 Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",
             flush=True,
@@ -85,6 +90,29 @@ def wait_for(airflow: subprocess.Popen[bytes], url: str, log: Path) -> None:
             pass
         time.sleep(0.5)
     sys.exit(f"Airflow did not start; {log} says why. Is port {url.rpartition(':')[2]} taken?")
+
+
+def make_pools(url: str, name: str, password: str, corpora: Path) -> list[str]:
+    """The pools that corpora name, made with one slot where they are not there."""
+    pools = sorted({c.declared.pool for c in list_corpora(corpora) if c.declared.pool})
+    login = {"username": name, "password": password}
+    token = post(f"{url}/auth/token", login)["access_token"] if pools else ""
+    for pool in pools:
+        try:
+            post(f"{url}/api/v2/pools", {"name": pool, "slots": 1}, token)
+        except urllib.error.HTTPError as e:
+            if e.code != 409:  # it is there
+                raise
+    return pools
+
+
+def post(place: str, body: dict[str, object], token: str = "") -> dict[str, str]:
+    """What the server answers."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(place, json.dumps(body).encode(), headers)  # noqa: S310
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - ours
+        found: dict[str, str] = json.loads(answer.read())
+    return found
 
 
 def stop(airflow: subprocess.Popen[bytes]) -> None:

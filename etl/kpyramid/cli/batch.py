@@ -20,7 +20,7 @@ from kpyramid.cli.options import (
     command,
     print_found,
 )
-from kpyramid.errors import EndpointError, SettingsError
+from kpyramid.errors import EndpointError, RefusedError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.keys import JsonValue
@@ -150,6 +150,7 @@ def collect(
         "booked": done.booked,
         "notes": list(done.notes),
         "problems": list(done.problems),
+        "refused": done.refused,
         "call_again_in": _AGAIN if done.open else None,
     }
     cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
@@ -164,7 +165,7 @@ def collect(
     ]
     print_found(found, lines)
     if done.problems:
-        raise EndpointError("\n".join(done.problems))
+        raise (RefusedError if done.refused else EndpointError)("\n".join(done.problems))
 
 
 @command(app)

@@ -64,7 +64,7 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
     next build moves the ref forward as ever, unless it makes the very snapshot that was undone:
-    that one comes back by `kpyramid promote` only.
+    that one comes back by `kpyramid promote` only. Exports by Airflow follow when their DAG is run.
 
     Example: kpyramid rollback main
     """

@@ -214,7 +214,7 @@ class Endpoint:
         self._guard = threading.Lock()
         self._transport: Transport | None = None
         self._down_in_a_row = 0
-        self._broken = ""
+        self._broken: EndpointError | None = None
         self.calls = 0
 
     def obtain(self, key: str, request: Request) -> Raw:
@@ -226,7 +226,7 @@ class Endpoint:
                 key, lambda: self._pay(key, request, lambda: transport.send(request))
             )
         except EndpointError as e:
-            self._broken = str(e)
+            self._broken = e
             raise
         except ReplyError as e:
             if e.kind in _DOWN:
@@ -243,7 +243,7 @@ class Endpoint:
             EndpointError: no request can be answered.
         """
         if self._broken:
-            raise EndpointError(self._broken)
+            raise type(self._broken)(str(self._broken))
 
     def _open(self, key: str, request: Request) -> Transport:
         """The transport; the first thread opens it while the others wait.
@@ -263,10 +263,12 @@ class Endpoint:
                 try:
                     self._transport = self._persist("open", lambda: self._open_transport(pay))
                 except ReplyError as e:
-                    self._broken = f"{e.detail}. Nothing was asked: run the same command later"
-                    raise EndpointError(self._broken) from e
+                    self._broken = EndpointError(
+                        f"{e.detail}. Nothing was asked: run the same command later"
+                    )
+                    raise self._broken from e
                 except EndpointError as e:
-                    self._broken = str(e)
+                    self._broken = e
                     raise
             return self._transport
 
@@ -329,7 +331,7 @@ class Endpoint:
             self._down_in_a_row += 1
             down = self._down_in_a_row
         if down >= _GIVE_UP_AFTER:
-            self._broken = (
+            self._broken = EndpointError(
                 f"the model's endpoint failed for {down} items in a row, the last: {detail}. What "
                 "was answered is kept. When it is well again, run the same command: it asks only "
                 "for the rest"

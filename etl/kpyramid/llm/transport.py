@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
-from kpyramid.errors import EndpointError, SettingsError
+from kpyramid.errors import EndpointError, RefusedError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.responses import has_usage, load_json, quote_text, read_response, unfence
 from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError
@@ -106,38 +106,38 @@ def raise_complaint(
     Raises:
         TransientError: it may work later. After 429 `retry_after` is never None: 0 is "not said".
         ReplyError: this request cannot be answered.
-        EndpointError: no request can be.
+        RefusedError: no request can be.
     """
     status, codes, message = complaint.status, complaint.codes, complaint.message
     reason = f"the endpoint says: {message}"
     if codes & _FILTER and status not in (401, 404):
         raise ReplyError(FailureKind.REFUSED, f"a content filter stopped the request; {reason}")
     if codes & _QUOTA or status == 402:
-        raise EndpointError(
+        raise RefusedError(
             f"{place.base_url}: the account is out of quota or credit; {reason}. What was answered "
             "is kept: once there is credit again run the same command, and it asks only for the "
             "rest"
         )
     if status in (401, 403) or codes & _KEY:
-        raise EndpointError(
+        raise RefusedError(
             f"{place.base_url} does not accept the key in the variable {place.key_variable} "
             f"({status}); {reason}. Set the right key there, or name another variable in "
             f"{place.section}.api_key_env; what was answered is kept"
         )
     if status == 404 and not codes & _MODEL:
-        raise EndpointError(
+        raise RefusedError(
             f"{place.base_url} has nothing at this address (404); {reason}. Mend "
             f"{place.section}.base_url: it ends in /v1 for most servers, without "
             f"/chat/completions. {models}"
         )
     if codes & _MODEL:
-        raise EndpointError(
+        raise RefusedError(
             f"{place.base_url} does not know the model {place.model!r} ({status}); {reason}. "
             f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "
             "is kept"
         )
     if 300 <= status < 400 or status in (405, 407, 410):
-        raise EndpointError(
+        raise RefusedError(
             f"{place.base_url} does not answer as a model's API does ({status}); {reason}. Mend "
             f"{place.section}.base_url (it ends in /v1 for most servers)"
         )
@@ -447,7 +447,7 @@ def probe_endpoint(
             raw = send(PROBE, dialect)
             break
         except PageError as e:
-            raise EndpointError(
+            raise RefusedError(
                 f"{place.base_url} answers with a web page and not as a model's API: is base_url "
                 f"missing /v1? {e}"
             ) from None
@@ -458,10 +458,10 @@ def probe_endpoint(
             ) from None
         except ReplyError as e:
             if e.kind is not FailureKind.UNACCEPTED:
-                raise EndpointError(f"{place.base_url} refuses the probe: {e.detail}") from None
+                raise RefusedError(f"{place.base_url} refuses the probe: {e.detail}") from None
             name = _find_parameter(e.detail, dialect)
             if name in refused:
-                raise EndpointError(_say_what_to_mend(e.detail, place)) from None
+                raise RefusedError(_say_what_to_mend(e.detail, place)) from None
             refused.add(name)
             dialect = _leave_out(name, dialect)
     schema = _judge_schema(raw)

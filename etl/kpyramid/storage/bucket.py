@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from kpyramid.errors import EndpointError, IntegrityError, SettingsError
+from kpyramid.errors import EndpointError, IntegrityError, RefusedError, SettingsError
 from kpyramid.keys import hash_bytes
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.writing import sync_folder
@@ -249,7 +249,9 @@ class BucketStore:
         except (FileNotFoundError, ValueError, self._obstore.exceptions.BaseError) as e:
             if isinstance(e, FileNotFoundError) and not missing:
                 raise
-            raise EndpointError(
+            known = self._obstore.exceptions
+            denied = isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError))
+            raise (RefusedError if denied else EndpointError)(
                 f"store {self.place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
                 f"exists and {_VARIABLES[self.place[:2]]}; what was kept is not lost"
             ) from e

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpyramid.errors import ConflictError, IntegrityError
+from kpyramid.errors import IntegrityError, OvertakenError
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.storage.layout import Warehouse
 
@@ -28,10 +28,10 @@ class Erased:
         """Passes when no such document was erased since a run read the corpus.
 
         Raises:
-            ConflictError: one was.
+            OvertakenError: one was.
         """
         if any(map(self.holds, sources, texts)):
-            raise ConflictError(
+            raise OvertakenError(
                 "a document was erased since this run read the corpus, and is in its tables: "
                 "nothing was published. Build again as a new run, then `kpyramid erase` it again, "
                 "for what this run stored"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, InputError, IntegrityError, OvertakenError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.copies import open_stored, put_snapshot
 from kpyramid.storage.layout import Warehouse
@@ -127,7 +127,7 @@ def commit(
     A lost race reads HEAD again and checks the rule again.
 
     Raises:
-        ConflictError: HEAD has a later order.
+        OvertakenError: HEAD has a later order.
         InputError: the ref is a tag.
     """
     require_movable(warehouse, ref)
@@ -137,7 +137,7 @@ def commit(
         if head is not None and head.snapshot == snapshot:
             return None
         if head is not None and head.order > order:
-            raise ConflictError(
+            raise OvertakenError(
                 f"ref {ref!r} is at order {head.order} (run {head.run}), later than this build's "
                 f"{order}: HEAD never moves back. Snapshot {snapshot} is kept; publish it under "
                 "a ref of its own with --ref"

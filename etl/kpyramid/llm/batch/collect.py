@@ -14,7 +14,7 @@ from typing import cast
 import openai
 from openai.types import Batch
 
-from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch import jobs
 from kpyramid.llm.batch.jobs import (
@@ -75,7 +75,7 @@ class Collection:
 
     `open`: in batches that have not ended. `lost`: pending again because their batch is late or
     unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
-    `problems`: what somebody should look at.
+    `problems`: what somebody should look at. `refused`: one of them is a `RefusedError`.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -89,6 +89,7 @@ class Collection:
     booked: int = 0
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    refused: bool = False
 
 
 def collect(till: Till) -> Collection:
@@ -128,7 +129,9 @@ def _look(record: Record, till: Till, done: Collection) -> bool:
         found = _fetch(record, till)
     except jobs.FAULTS as e:
         act = f"look at batch {record.batch}"
-        done.problems.append(str(jobs.describe_fault(till.client, act, e)))
+        fault = jobs.describe_fault(till.client, act, e)
+        done.problems.append(str(fault))
+        done.refused |= isinstance(fault, RefusedError)
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
     if found is not None and found.batch.status in _ENDED:
         _close(record, found, till, done)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import openai
 
-from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
@@ -464,6 +464,8 @@ _HINTS = {
     404: "the endpoint may have no Batch API: then `kpyramid build` asks it directly",
     429: "wait, or check quota and billing",
 }
+_FINAL = frozenset({401, 402, 403, 404})
+"""Statuses that stay until somebody mends the key, the quota or the address."""
 
 
 def find_orphans(
@@ -508,4 +510,9 @@ def describe_fault(client: openai.OpenAI, act: str, fault: Exception) -> Endpoin
         detail = f"{fault.status_code} {fault.message}"
         hint = _HINTS.get(fault.status_code, "nothing is lost: run the same command again later")
     detail = detail.replace(client.api_key, "[key]") if len(client.api_key) > 7 else detail
-    return EndpointError(f"{client.base_url}: cannot {act}: {quote_text(detail)}; {hint}")
+    error = EndpointError
+    if isinstance(fault, openai.APIStatusError) and (
+        fault.status_code in _FINAL or fault.code == "insufficient_quota"
+    ):
+        error = RefusedError
+    return error(f"{client.base_url}: cannot {act}: {quote_text(detail)}; {hint}")

@@ -5,10 +5,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from jinja2 import StrictUndefined, TemplateError
@@ -18,10 +18,14 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError, SettingsError
 
+WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
+"""One warehouse for all corpora, the same place for all workers and Airflow's server."""
 MOST_SHARDS = 200
 """Airflow refuses to map more than 1,024 tasks, without saying so to a person."""
 _MOST_CHARACTERS = 60
 """Of a name: a ref may have 100, and those of backfills add a date."""
+_SOONEST = 0.2
+"""Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
@@ -36,15 +40,32 @@ class Evaluation:
     strategies: tuple[str, ...] = ("naive", "polyrag")
 
 
+Form = Literal["folder", "tar", "turtle", "nquads", "graphml", "neo4j", "jsonl", "duckdb", "lance"]
+"""The forms of `kpyramid export`."""
+
+
 @checked(frozen=True, config=_STRICT)
 class Export:
-    """The folder that the serving team reads: a copy of each new snapshot, and which is newest.
+    """A folder that a serving team reads: each new snapshot in a form, and which is newest.
 
-    `everything`: also of snapshots that have documents with access labels.
+    `everything`: also what only documents with access labels say.
     """
 
     to: _TEXT
+    form: Form = "folder"
     everything: bool = False
+
+
+@checked(frozen=True, config=_STRICT)
+class Deadline:
+    """Who is told when a night is not done so many minutes after it was queued.
+
+    `notify`: one of Airflow's notifiers by its dotted name, which gets the `arguments`.
+    """
+
+    minutes: Annotated[float, Field(gt=0)]
+    notify: _TEXT
+    arguments: dict[str, str] = field(default_factory=dict)
 
 
 @checked(frozen=True, config=_STRICT)
@@ -63,7 +84,9 @@ class Declaration:
     `{{ yesterday }}` the day before, both with `strftime`. `ref`: what a night moves; by default
     the corpus's name. `schedule`: cron, in `timezone`. `settings`: of the build. `owner`: shown by
     Airflow. `access`: roles of Airflow that may see the DAGs and run them. `shards`: most parts
-    that reading and embedding are cut into. `workers`: processes of a task.
+    that reading and embedding are cut into. `workers`: processes of a task. `pool`: of Airflow, for
+    tasks that may ask a model. `batch`: the model is asked through its Batch API, and looked after
+    every so many minutes. `approve`: a person is asked before the ref moves.
     """
 
     source: _TEXT
@@ -75,8 +98,12 @@ class Declaration:
     access: tuple[str, ...] = ()
     shards: Annotated[int, Field(strict=True, ge=1, le=MOST_SHARDS)] = 1
     workers: Annotated[int, Field(strict=True, ge=1, le=256)] = 2
+    pool: _TEXT | None = None
+    batch: Annotated[float, Field(ge=_SOONEST)] | None = None
+    approve: bool = False
+    deadline: Deadline | None = None
     evaluate: Evaluation | None = None
-    export: Export | None = None
+    exports: tuple[Export, ...] = ()
     learn: Learning | None = None
 
 
@@ -93,6 +120,11 @@ class Corpus:
     def ref(self) -> str:
         """The ref that a night moves."""
         return self.declared.ref or self.name
+
+    @property
+    def candidate(self) -> str:
+        """The ref that a night moves: the corpus's own, or the one that waits for approval."""
+        return f"{self.ref}-candidate" if self.declared.approve else self.ref
 
     def place(self, path: str) -> str:
         """A declared path as an absolute one."""
@@ -140,9 +172,10 @@ def list_corpora(folder: Path) -> list[Corpus]:
     corpora: dict[str, Corpus] = {}
     for path in sorted(folder.glob("*.toml")):
         corpus = _read_corpus(path)
-        taken = [other.name for other in corpora.values() if other.ref == corpus.ref]
+        refs = {corpus.ref, corpus.candidate}
+        taken = [(ref, o.name) for o in corpora.values() for ref in refs & {o.ref, o.candidate}]
         if taken and not corpus.problem:
-            corpus = _refuse(path, [f"ref: {corpus.ref!r} is what {taken[0]} moves"])
+            corpus = _refuse(path, [f"ref: {taken[0][0]!r} is what {taken[0][1]} moves"])
         corpora[corpus.name] = corpus
     return [*corpora.values()]
 
@@ -179,12 +212,16 @@ def plan_night(
     is_backfill = str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "backfill"
     ref = str(params.get("ref") or corpus.ref)
     source = str(params.get("source") or declared.source)
+    if is_backfill:
+        ref = name_ref_of_day(ref, day)
+    elif ref == corpus.ref:
+        ref = corpus.candidate
     night = Night(
         run="",
         day=day,
         order=moment.isoformat(timespec="microseconds"),
         source=corpus.place(fill_source(source, day)),
-        ref=name_ref_of_day(ref, day) if is_backfill else ref,
+        ref=ref,
         settings=corpus.place(declared.settings) if declared.settings else None,
         is_backfill=is_backfill,
         allow_shrink=bool(params.get("allow_shrink")),
@@ -265,4 +302,9 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         problems.append(str(e))
     if declared.learn and is_dated(declared.source):
         problems.append("learn: writes into the source, which must not change from day to day")
+    if declared.batch and not declared.settings:
+        problems.append("batch: needs settings that name a model")
+    places = [os.path.normpath(export.to) for export in declared.exports]
+    if len({*places}) < len(places):
+        problems.append("exports: two write into one folder, which has one newest.json")
     return problems

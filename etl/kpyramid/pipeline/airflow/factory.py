@@ -1,11 +1,13 @@
 """The DAGs of the declared corpora: which task when, after which, tried again how often."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import (
@@ -23,34 +25,42 @@ from airflow.sdk import (
     task,
 )
 from airflow.sdk.configuration import conf
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.module_loading import import_string
+from airflow.sdk.observability import stats
 from croniter import croniter
 
 from kpyramid.errors import (
     BudgetError,
-    ConflictError,
     GateError,
     InputError,
     IntegrityError,
+    OvertakenError,
+    RefusedError,
     SettingsError,
 )
-from kpyramid.pipeline.airflow.corpora import Corpus, Declaration, list_corpora
-
-WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
-"""One warehouse for all corpora, the same folder for all workers."""
+from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, Declaration, list_corpora
 
 # Absolute, without `..` and control characters.
 _PATH = r"^/(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
 _REF = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 """Before any day that a backfill is for; no DAG catches up."""
+_PATIENCE = timedelta(hours=20)
+"""For a person's approval: the next night waits that long, then the task fails."""
+_MOST_WAITING = timedelta(days=3)
+"""For answers in batches: several rounds, each promised within a day."""
+
+log = logging.getLogger(__name__)
 
 _RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(
             exception=[
-                *(SettingsError, InputError, GateError),
-                *(ConflictError, BudgetError, IntegrityError),
+                *(SettingsError, InputError, GateError, BudgetError),
+                *(IntegrityError, OvertakenError, RefusedError),
             ],
             action=RetryAction.FAIL,
             reason="the same again would fail the same way; the message says what to do",
@@ -86,21 +96,53 @@ def make_dags(folder: Path) -> dict[str, DAG]:
 def _make_all(corpus: Corpus) -> Iterator[DAG]:
     declared = corpus.declared
     schedules = [declared.schedule, *([declared.learn.schedule] if declared.learn else [])]
-    wrong = [text for text in schedules if not croniter.is_valid(text)]
+    wrong = [
+        f"schedule {text!r} is no cron expression, say '0 2 * * *'"
+        for text in schedules
+        if not croniter.is_valid(text)
+    ]
+    try:
+        _make_deadline(corpus)
+    except (ImportError, AttributeError) as e:
+        wrong.append(f"deadline.notify: {e}")
     if wrong:  # Airflow would refuse the DAGs of all corpora, not only these
-        said = f"corpus {corpus.name}: schedule {wrong[0]!r} is no cron expression"
-        said += f", say '0 2 * * *'. Mend {corpus.file}; dags/README.md has the fields"
+        said = f"corpus {corpus.name}: {'; '.join(wrong)}. Mend {corpus.file}"
+        said += "; dags/README.md has the fields"
         corpus = replace(corpus, declared=Declaration(source="."), problem=said)
     yield build_pyramid(corpus)
     for wanted, make in _OTHERS.items():
-        if getattr(corpus.declared, wanted) is not None:
+        if getattr(corpus.declared, wanted):
             yield make(corpus)
+
+
+def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
+    """Airflow's alert of a night that is late.
+
+    Raises:
+        ImportError: there is no such notifier.
+        AttributeError: it cannot be awaited, as Airflow's triggerer does.
+    """
+    declared = corpus.declared.deadline
+    if declared is None:
+        return None
+    import_string(declared.notify)
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=timedelta(minutes=declared.minutes),
+        callback=AsyncCallback(declared.notify, kwargs={**declared.arguments}),
+        name="late",
+    )
 
 
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
-    ref = corpus.ref
-    return Asset(name=f"kpyramid/{ref}", uri=f"x-kpyramid://refs/{ref}", group="kpyramid")
+    uri = _name_uri(f"{WAREHOUSE}/refs/{corpus.ref}")
+    return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid")
+
+
+def _name_uri(place: str) -> str:
+    """A place as OpenLineage understands it: a folder, or a bucket."""
+    return place if "://" in place else f"file://{quote(place)}"
 
 
 def build_pyramid(corpus: Corpus) -> DAG:
@@ -111,6 +153,10 @@ def build_pyramid(corpus: Corpus) -> DAG:
     what is new, when there is much of it. `resolve`, `induce`, `complete` and `condense` see all
     tables. `publish` has the gates judge the snapshot and moves the ref; it emits the asset's
     event when the ref moved.
+
+    Where `batch` is declared, `batches` submits what the model is to be asked and collects it.
+    Where `approve` is, `publish` moves the ref NAME-candidate, `approve` waits for a person, and
+    `promote` moves the corpus's own ref.
 
     A backfill builds each day from the corpus of that day and moves a ref of that day, such as
     `main-2026-11-01`; the corpus's own ref stays. A ref never moves to an earlier run's snapshot.
@@ -125,8 +171,11 @@ def build_pyramid(corpus: Corpus) -> DAG:
         "settings": settings,
         "workers": declared.workers,
     }
+    asking: dict[str, Any] = {"pool": declared.pool} if declared.pool else {}
     asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
-    source = Asset(name=f"corpora/{corpus.name}", uri=f"x-kpyramid://corpora/{corpus.name}")
+    place = _name_uri(corpus.place(declared.source.partition("{{")[0] or "."))
+    # Corpora may share a folder, assets no URI.
+    source = Asset(name=f"corpora/{corpus.name}", uri=f"{place}?corpus={corpus.name}")
 
     @task(inlets=[source])
     def plan() -> list[str]:
@@ -143,38 +192,68 @@ def build_pyramid(corpus: Corpus) -> DAG:
         done = [name for name, stages in _TASKS.items() if {*stages} <= {*found.stored}]
         if done and not found.shards:
             ti.xcom_push(key="return_value", value=[])
-            raise DownstreamTasksSkipped(tasks=["read", "embed", *done])
+            is_unchanged = declared.batch and len(done) == len(_TASKS)
+            skipped = ["read", "embed", *done, *(["batches"] if is_unchanged else [])]
+            raise DownstreamTasksSkipped(tasks=skipped)
         return list(found.shards)
 
-    @task(task_id="read", map_index_template="shard {{ shard }}")
+    @task.sensor(
+        mode="reschedule",
+        poke_interval=60 * (declared.batch or 1),
+        timeout=_MOST_WAITING.total_seconds(),
+    )
+    def batches(run: str) -> bool:
+        from kpyramid.pipeline.airflow import night
+
+        return night.ask_in_batches(run, **given)
+
+    @task(task_id="read", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **asking)
     def read_shard(shard: str, run: str) -> None:
         _run_shard("extract", shard, run, given)
 
-    @task(task_id="embed", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON)
+    @task(task_id="embed", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **asking)
     def embed_shard(shard: str, run: str) -> None:
         _run_shard("embed", shard, run, given)
 
-    @task(trigger_rule=_GO_ON)
+    @task(trigger_rule=_GO_ON, **asking)
     def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        return night.run_stages(stages, run, **given)
+        found: dict[str, Any] = night.run_stages(stages, run, **given)
+        for stage, counts in found.items():
+            _measure(corpus, stage, counts["rows"])
+        return found
 
     def publish_night(run: str, ref: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        context = get_current_context()
-        found = night.publish(run, ref=ref, **given)
+        found: dict[str, Any] = night.publish(corpus, run, ref=ref, **given)
+        _measure(corpus, "publish", found["rows"])
         if found["moved"] and ref == corpus.ref:
-            extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
-            context["outlet_events"][alias].add(asset, extra=extra)
+            tell(found)
+        if declared.approve and not found["waits"]:
+            get_current_context()["ti"].xcom_push(key="return_value", value=found)
+            raise DownstreamTasksSkipped(tasks=["approve", "promote"])
         return found
 
+    def tell(found: Mapping[str, Any]) -> None:
+        extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
+        get_current_context()["outlet_events"][alias].add(asset, extra=extra)
+
+    @task(outlets=[alias])
+    def promote(found: dict[str, Any]) -> dict[str, Any]:
+        from kpyramid.pipeline.airflow import night
+
+        moved = night.promote(corpus, found["run"], found["snapshot"], WAREHOUSE)
+        tell({**found, **moved})
+        return moved
+
     with _open_dag(
-        f"build_pyramid_{corpus.name}",
+        "build",
         corpus,
         build_pyramid,
         schedule=CronTriggerTimetable(declared.schedule, timezone=declared.timezone),
+        deadline=_make_deadline(corpus),
         params={
             "ref": Param(corpus.ref, "Name that moves to the snapshot", pattern=_REF),
             "source": Param(
@@ -190,6 +269,8 @@ def build_pyramid(corpus: Corpus) -> DAG:
         planned = plan()
         run = planned["run"]
         previous: Any = read_shard.partial(run=run).expand(shard=planned)
+        if declared.batch:
+            batches(run) >> previous
         for name, stages in _TASKS.items():
             if name == "induce":
                 shards = embed_shard.partial(run=run).expand(shard=planned)
@@ -206,7 +287,29 @@ def build_pyramid(corpus: Corpus) -> DAG:
             trigger_rule=_GO_ON,
         )
         previous >> publish
+        if declared.approve:
+            publish >> _ask_approval(corpus) >> promote(publish.output)
     return dag
+
+
+def _ask_approval(corpus: Corpus) -> Any:
+    """The task that waits for a person; it fails when nobody answers for long."""
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    pulled = "{{ ti.xcom_pull(task_ids='publish')"
+    return ApprovalOperator(
+        task_id="approve",
+        subject=f"Move {corpus.ref} to {pulled}['snapshot'] }}}}?",
+        body=f"{pulled}['headline'] }}}}. The task publish links to the report.",
+        response_timeout=_PATIENCE,
+        retries=0,
+    )
+
+
+def _measure(corpus: Corpus, stage: str, rows: Mapping[str, int]) -> None:
+    """Sends the counts of a stage to where Airflow's own metrics go, if anywhere."""
+    for table, count in rows.items():
+        stats.gauge(f"kpyramid.rows.{corpus.name}.{stage}.{table}", count)
 
 
 _GO_ON = TriggerRule.NONE_FAILED
@@ -227,19 +330,13 @@ class ReportLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """See `BaseOperatorLink.get_link`; asked where the task ran."""
         server = str(conf.get("api", "base_url", fallback="")).rstrip("/")
-        return f"{server}/kpyramid/runs/{operator.run}/report.html" if operator.run else ""
+        return f"{server}/kpyramid/{ti_key.dag_id}/{quote(ti_key.run_id)}/report.html"
 
 
 class ReportingOperator(PythonOperator):
     """Publishes a night, and links to its report, also when a gate refused."""
 
     operator_extra_links = (ReportLink(),)
-    run = ""
-
-    def execute_callable(self) -> Any:
-        """See `PythonOperator.execute_callable`."""
-        self.run = self.op_args[0]
-        return super().execute_callable()
 
 
 def evaluate_pyramid(corpus: Corpus) -> DAG:
@@ -248,8 +345,9 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
     assert declared.evaluate is not None
     questions, to = corpus.place(declared.evaluate.questions), corpus.place(declared.evaluate.to)
     arms = [word for name in declared.evaluate.strategies for word in ("--strategy", name)]
+    asking: dict[str, Any] = {"pool": declared.pool} if declared.pool else {}
 
-    @task(inlets=[locate_asset(corpus)])
+    @task(inlets=[locate_asset(corpus)], **asking)
     def evaluate() -> dict[str, Any]:
         from kpyramid.pipeline.airflow.night import resolve, run_command
 
@@ -259,36 +357,27 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
         run_command("evaluate", questions, *place, *arms)
         return {"snapshot": snapshot, "page": f"{out}/evaluation.html"}
 
-    with _open_dag(
-        f"evaluate_pyramid_{corpus.name}",
-        corpus,
-        evaluate_pyramid,
-        schedule=[locate_asset(corpus)],
-    ) as dag:
+    with _open_dag("evaluate", corpus, evaluate_pyramid, schedule=[locate_asset(corpus)]) as dag:
         evaluate()
     return dag
 
 
 def export_pyramid(corpus: Corpus) -> DAG:
-    """Copy each new snapshot to where the serving team reads it.
+    """Export each new snapshot to where serving teams read it, a task for each declared form.
 
     The snapshot is the one that the ref is at when the task runs, whichever event started it.
-    `newest.json` in the folder names it.
+    `newest.json` in the folder names it. Run this DAG after a ref was moved by hand, which is no
+    event: `kpyramid rollback`, `promote` and `erase`.
     """
 
     @task(inlets=[locate_asset(corpus)])
-    def export() -> dict[str, Any]:
+    def export(number: int) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        return night.export(corpus, WAREHOUSE)
+        return night.export(corpus, number, WAREHOUSE)
 
-    with _open_dag(
-        f"export_pyramid_{corpus.name}",
-        corpus,
-        export_pyramid,
-        schedule=[locate_asset(corpus)],
-    ) as dag:
-        export()
+    with _open_dag("export", corpus, export_pyramid, schedule=[locate_asset(corpus)]) as dag:
+        export.expand(number=list(range(len(corpus.declared.exports))))
     return dag
 
 
@@ -306,19 +395,15 @@ def learn_pyramid(corpus: Corpus) -> DAG:
         found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
         return {key: found[key] for key in ("rows", "written", "counts")}
 
-    with _open_dag(
-        f"learn_pyramid_{corpus.name}",
-        corpus,
-        learn_pyramid,
-        schedule=CronTriggerTimetable(schedule, timezone=declared.timezone),
-    ) as dag:
+    timetable = CronTriggerTimetable(schedule, timezone=declared.timezone)
+    with _open_dag("learn", corpus, learn_pyramid, schedule=timetable) as dag:
         learn()
     return dag
 
 
 _OTHERS: Mapping[str, Callable[[Corpus], DAG]] = {
     "evaluate": evaluate_pyramid,
-    "export": export_pyramid,
+    "exports": export_pyramid,
     "learn": learn_pyramid,
 }
 """The DAGs that a corpus has when it declares them."""
@@ -357,6 +442,7 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
             ),
         },
         doc_md=_write_doc(maintain_warehouse),
+        default_args={**_TASK_DEFAULTS},
         **_SHARED,
     ) as dag:
         verify.expand(ref=list(refs)) >> gc()
@@ -369,16 +455,34 @@ _SHARED: Mapping[str, Any] = {
     "max_active_runs": 1,
     "tags": ["kpyramid"],
 }
-_TASK_DEFAULTS: Mapping[str, Any] = {"retries": 2, "retry_policy": _RETRY_POLICY}
 
 
-def _open_dag(name: str, corpus: Corpus, what: Callable[..., DAG], **special: Any) -> DAG:
+def _tell_failure(context: Mapping[str, Any]) -> None:
+    """Ends the log of a failed try with one line: what, where, and how to go on."""
+    error, ti = context.get("exception"), context["ti"]
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    is_final = ti.state != "up_for_retry"
+    how = "mend it, then clear this task" if is_final else "it is tried again"
+    said = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
+    log.info("::endgroup::")  # Airflow folds away what runs after a task
+    log.error("%s", "; ".join(said))
+
+
+_TASK_DEFAULTS: Mapping[str, Any] = {
+    "retries": 2,
+    "retry_policy": _RETRY_POLICY,
+    "on_failure_callback": _tell_failure,
+    "on_retry_callback": _tell_failure,
+}
+
+
+def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: Any) -> DAG:
     declared = asdict(corpus.declared)
     table = "".join(f"\n- {key}: `{value}`" for key, value in declared.items() if value)
     doc = f"{_write_doc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
     access = {role: {"can_read", "can_edit"} for role in corpus.declared.access}
     return DAG(
-        name,
+        f"{kind}_pyramid_{corpus.name}",
         doc_md=f"**{corpus.problem}**\n\n{doc}" if corpus.problem else doc,
         default_args={**_TASK_DEFAULTS, "owner": corpus.declared.owner},
         access_control=access or None,

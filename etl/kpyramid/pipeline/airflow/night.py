@@ -8,17 +8,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kpyramid.errors import (
-    BudgetError,
     ConflictError,
     EndpointError,
     GateError,
     InputError,
-    IntegrityError,
+    OvertakenError,
     PyramidError,
-    SettingsError,
+    RefusedError,
 )
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.airflow.corpora import MOST_SHARDS, Corpus, DagRun, plan_night
@@ -34,8 +34,11 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.layout import open_warehouse
-from kpyramid.storage.refs import find_entry, read_head
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.leases import hold
+from kpyramid.storage.publication import commit
+from kpyramid.storage.publication import promote as promote_ref
+from kpyramid.storage.refs import find_entry, list_entries, list_undone, read_head
 from kpyramid.storage.runs import Run, StageMark, open_run
 from kpyramid.storage.writing import write_durably
 
@@ -81,6 +84,8 @@ def plan(
     given += ["--allow-shrink"] if night.allow_shrink else []
     log.info("the day is %s, the corpus %s, the ref %s", night.day, night.source, night.ref)
     with telling_how_to_go_on("stage", "ingest", *place, *given):
+        if night.ref == corpus.candidate != corpus.ref:
+            _start_candidate(corpus, open_warehouse(warehouse))
         _require_source(night.source, night.day.isoformat(), corpus)
         call_stage(
             "ingest",
@@ -106,6 +111,13 @@ def plan(
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
     log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
     return Plan(night.run, night.ref, tuple(stored), shards)
+
+
+def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
+    """Has the candidate begin where the ref is, so that gates compare a night with that."""
+    head = read_head(place, corpus.ref)
+    if head is not None:
+        promote_ref(place, corpus.candidate, head.snapshot, at=_name_now())
 
 
 def _require_source(source: str, day: str, corpus: Corpus) -> None:
@@ -146,12 +158,41 @@ def run_stages(
     }
 
 
+def ask_in_batches(run: str, warehouse: str, settings: str, workers: int) -> bool:
+    """Collects what batches have answered and submits what a night asks next; True when all is.
+
+    What is known of a batch lies in the warehouse: whoever calls next goes on from there. Where
+    the endpoint is out of reach, or another process is asking, the next call does the work.
+
+    Raises:
+        BudgetError: the next request might pass it.
+        RefusedError: the endpoint has no Batch API, or takes no key of ours.
+    """
+    begun = open_run(open_warehouse(warehouse), run)
+    place = "--warehouse", warehouse, "--settings", settings
+    what = str(begun.corpus), "--ref", begun.ref, "--workers", str(workers), "--quiet"
+    try:
+        run_command("batch", "collect", *place)
+        found = run_command("batch", "submit", *what, *place)
+    except (OvertakenError, RefusedError):
+        raise
+    except (ConflictError, EndpointError) as e:
+        log.warning("%s; the next look goes on from here", e)
+        return False
+    log.info("%s requests open, %s answered", found["open"], found["answered"])
+    return found["next"] == "build"
+
+
 def publish(
-    run: str, warehouse: str, settings: str | None, workers: int, ref: str
+    corpus: Corpus, run: str, warehouse: str, settings: str | None, workers: int, ref: str
 ) -> dict[str, JsonValue]:
     """Has the gates judge a night's snapshot and moves its ref; what came of it, in a few words.
 
-    `moved` also says yes to the try after one that was killed when it had moved the ref.
+    `moved` also says yes to the try after one that was killed when it had moved the ref. `waits`:
+    for approval, as the corpus's own ref is at something else.
+
+    Raises:
+        GateError: a gate refused it, or the corpus's own ref was rolled back from it.
     """
     mark = _call("publish", run, warehouse, settings, workers, None)
     place = open_warehouse(warehouse)
@@ -160,15 +201,39 @@ def publish(
     moved = head is not None and (head.run, head.snapshot) == (run, snapshot)
     changes = mark.details.get("changes", "the first snapshot of its ref")
     headline = f"{ref} {'is now' if moved else 'stays'} at {snapshot}: {changes}"
-    log.info("%s; report %s", headline, place.runs / run / "report.html")
+    log.info("%s; report %s", headline, place.locate(f"runs/{run}/report.html"))
+    is_candidate = ref == corpus.candidate != corpus.ref
+    own = read_head(place, corpus.ref) if is_candidate else None
+    if is_candidate and snapshot in list_undone(list_entries(place, corpus.ref)):
+        raise GateError(
+            f"ref {corpus.ref!r} was rolled back from snapshot {snapshot}. To have it back: "
+            f"`kpyramid promote {corpus.ref} {snapshot}`"
+        )
     return {
         "headline": headline,
         "snapshot": snapshot,
         "ref": ref,
         "run": run,
         "moved": moved,
+        "waits": is_candidate and (own is None or own.snapshot != snapshot),
         "rows": dict(mark.rows),
     }
+
+
+def promote(corpus: Corpus, run: str, snapshot: str, warehouse: str) -> dict[str, JsonValue]:
+    """Moves the corpus's own ref to a snapshot that was approved; forward only, as a build does.
+
+    Raises:
+        OvertakenError: the ref is at a later order by now.
+    """
+    place = open_warehouse(warehouse)
+    with telling_how_to_go_on("promote", corpus.ref, snapshot, "--warehouse", warehouse):
+        order = open_run(place, run).order
+        with hold(place, snapshot):
+            commit(place, corpus.ref, snapshot=snapshot, order=order, run=run, at=_name_now())
+    headline = f"{corpus.ref} is now at {snapshot}, which was approved"
+    log.info("%s", headline)
+    return {"ref": corpus.ref, "headline": headline}
 
 
 def _call(
@@ -207,39 +272,44 @@ def is_published(ref: str, warehouse: str) -> bool:
     return read_head(open_warehouse(warehouse), ref) is not None
 
 
-def export(corpus: Corpus, warehouse: str) -> dict[str, JsonValue]:
-    """Copies the snapshot that the corpus's ref is at now, and names it the newest.
+_ENDINGS = {"folder": "", "tar": ".tar.zst", "turtle": ".ttl", "nquads": ".nq"}
+"""Of the names of exports, where it is not the name of the form."""
 
-    The ref is asked, never the event that started this: events arrive in any order.
+
+def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
+    """Exports the snapshot that the corpus's ref is at now, and names it the newest.
+
+    The ref is asked, never the event that started this: events arrive in any order. `number`: of
+    the declared export.
 
     Raises:
-        InputError: documents have labels, and the declaration does not say `everything`.
+        InputError: documents have labels, the form is a copy of the whole snapshot, and the
+            declaration does not say `everything`.
         IntegrityError: the snapshot is damaged; nothing is named.
     """
-    assert corpus.declared.export is not None
-    place = open_warehouse(warehouse)
-    entry = find_entry(place, corpus.ref)
-    to = Path(corpus.place(corpus.declared.export.to))
-    target = to / entry.snapshot
-    with telling_how_to_go_on("verify", entry.snapshot, "--warehouse", warehouse):
-        known = target.is_dir()
+    wanted = corpus.declared.exports[number]
+    entry = find_entry(open_warehouse(warehouse), corpus.ref)
+    to = Path(corpus.place(wanted.to))
+    target = to / (entry.snapshot + _ENDINGS.get(wanted.form, f".{wanted.form}"))
+    command = ["export", entry.snapshot, str(target), "--to", wanted.form, "--warehouse", warehouse]
+    command += ["--everything"] if wanted.everything else []
+    with telling_how_to_go_on(*command):
+        known = target.exists()
         if not known:
-            scope = EVERYTHING if corpus.declared.export.everything else PUBLIC
+            scope = EVERYTHING if wanted.everything else PUBLIC
             with hold_snapshot(entry.snapshot, warehouse, scope=scope) as snapshot:
-                exporting.export(snapshot, "folder", target)
-        text = json.dumps({"ref": corpus.ref, **asdict(entry)}, indent=1)
-        write_durably(to / NEWEST, text.encode())
+                exporting.export(snapshot, wanted.form, target)
+        newest = {"ref": corpus.ref, "path": target.name, **asdict(entry)}
+        write_durably(to / NEWEST, json.dumps(newest, indent=1).encode())
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
-    return {"snapshot": entry.snapshot, "folder": str(target), "copied": not known}
+    return {"snapshot": entry.snapshot, "path": str(target), "copied": not known}
 
 
-_ERRORS = {
-    error.exit_code: error
-    for error in (
-        *(SettingsError, InputError, GateError, BudgetError),
-        *(IntegrityError, ConflictError, EndpointError),
-    )
-}
+def _name_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+_ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}
 
 
 def run_command(*command: str) -> dict[str, JsonValue]:
@@ -262,17 +332,21 @@ def run_command(*command: str) -> dict[str, JsonValue]:
             raise PyramidError(f"kpyramid {command[0]} ended with {done.returncode}") from e
         if done.returncode:
             error = _ERRORS.get(done.returncode, PyramidError)
-            raise error(str(found.get("error") or found.get("problems") or found))
+            error = RefusedError if found.get("refused") else error
+            said = found.get("error") or found.get("problems")
+            raise error(
+                str(said or f"kpyramid {command[0]} ended with {done.returncode}, see above")
+            )
         return found
 
 
 @contextmanager
 def telling_how_to_go_on(*command: str) -> Iterator[None]:
-    """Says which command a task stands for, and at a failure that this is how to go on."""
-    shown = shlex.join(("kpyramid", *command))
-    log.info("by hand: %s", shown)
+    """Says which command a task stands for; an error carries it, for the last line of the log."""
+    shown = f"by hand: {shlex.join(('kpyramid', *command))}"
+    log.info("%s", shown)
     try:
         yield
-    except BaseException:
-        log.error("What is finished is kept. To go on, clear this task; by hand: %s", shown)
+    except BaseException as e:
+        e.add_note(shown)
         raise

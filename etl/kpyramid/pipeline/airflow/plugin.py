@@ -1,14 +1,15 @@
-"""Airflow's server shows the reports of nights, to who is logged in."""
+"""Airflow's server shows the reports of nights, to who may see the DAG."""
 
-import os
-from pathlib import Path
-from typing import Annotated
-
-from airflow.api_fastapi.core_api.security import get_user
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.models.xcom import XComModel
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException
-from fastapi import Path as Part
 from fastapi.responses import HTMLResponse
+
+from kpyramid.errors import PyramidError
+from kpyramid.pipeline.airflow.corpora import WAREHOUSE
 
 _PREFIX = "/kpyramid"
 _HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
@@ -17,15 +18,30 @@ _HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-in
 app = FastAPI(title="kpyramid", docs_url=None, redoc_url=None, openapi_url=None)
 
 
-@app.get("/runs/{run}/report.html", dependencies=[Depends(get_user)])
-def show_report(run: Annotated[str, Part(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]) -> HTMLResponse:
-    """The report of a run in the warehouse that this server sees."""
-    path = Path(os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")) / "runs" / run / "report.html"
+@app.get(
+    "/{dag_id}/{run_id}/report.html",
+    dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
+)
+def show_report(dag_id: str, run_id: str, session: SessionDep) -> HTMLResponse:
+    """The report of a run of a DAG; the DAG's task `plan` left the name that it has here."""
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.refs import check_ref_name
+
+    query = XComModel.get_many(key="run", task_ids="plan", dag_ids=dag_id, run_id=run_id, limit=1)
+    found = session.scalars(query).first()
+    if found is None:
+        raise HTTPException(404, f"{dag_id} has no run {run_id} whose task plan has ended")
     try:
-        return HTMLResponse(path.read_text("utf-8"), headers=_HEADERS)
-    except OSError as e:
-        said = f"{path} cannot be read here: mount the warehouse where Airflow's server runs, too"
-        raise HTTPException(404, said) from e
+        name = f"runs/{check_ref_name(XComModel.deserialize_value(found))}/report.html"
+        place = open_warehouse(WAREHOUSE)
+        page = place.store.read(name)
+    except (OSError, PyramidError) as e:
+        raise HTTPException(503, f"the warehouse cannot be read here: {e}") from e
+    if page is None:
+        said = f"{place.locate(name)} is not there: the run has not come to publish, gc removed "
+        said += "it, or the warehouse is not mounted where Airflow's server runs"
+        raise HTTPException(404, said)
+    return HTMLResponse(page, headers=_HEADERS)
 
 
 class KpyramidPlugin(AirflowPlugin):
