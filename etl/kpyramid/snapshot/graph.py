@@ -158,7 +158,7 @@ _PREFIXES = {
     "kp": n.KP,
 }
 _CURIE = re.compile(r"<(\w+:\w+)>")
-_RELATION = "'relation/' || url_encode(relation)"
+_RELATION = f"'{n.RELATION.removeprefix(n.ENTITY)}' || url_encode(relation)"
 _OBJECT = "CASE WHEN tail IS NULL THEN text(literal) ELSE iri(tail) END"
 _TERMS = """
 CREATE OR REPLACE TEMP MACRO iri(x) AS '<{base}' || x || '>';
