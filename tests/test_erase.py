@@ -217,6 +217,28 @@ def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, 
     assert read_head(warehouse, "other") is not None
 
 
+def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
+    place: tuple[Path, Warehouse, str], tmp_path: Path
+) -> None:
+    _, warehouse, document = place
+    for path in warehouse.runs.glob("*/run.json"):
+        record = json.loads(path.read_bytes())
+        record["settings"]["llm"]["cache"] = str(tmp_path / "shared")
+        path.write_text(json.dumps(record))
+    cache = ReplyCache(FolderStore(tmp_path / "shared"))
+    for key in ("b" * 64, "c" * 64):
+        cache.keep_entry(ReplyEntry(key, "task", 1, "m", {"text": key}))
+    result = next(warehouse.cache.glob("results/ingest/*/result.json")).parent
+    (result / "requests.json").write_text(json.dumps(["b" * 64]))
+
+    done = run_erase(warehouse, document, "--yes", "--json")
+
+    said = json.loads(done.stdout)
+    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1), done.output
+    assert said["caches"] == [str(tmp_path / "shared")]
+    assert [key for key, _ in cache.list_replies()] == ["c" * 64]
+
+
 def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) -> None:
     _, warehouse, document = place
     before = find_planted(warehouse)

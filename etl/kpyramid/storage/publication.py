@@ -134,7 +134,7 @@ def commit(
     while True:
         numbers = list_numbers(warehouse, ref)
         head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
-        if head is not None and head.snapshot == snapshot:
+        if head and head.snapshot == snapshot and head.action != "retire":
             return None
         if head is not None and head.order > order:
             raise ConflictError(
@@ -160,7 +160,7 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
     """
     require_movable(warehouse, ref)
     entries = list_entries(warehouse, ref)
-    if entries and entries[-1].snapshot == snapshot:
+    if (head := read_head(warehouse, ref)) and head.snapshot == snapshot:
         return None
     made = max(
         (
@@ -229,8 +229,9 @@ def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry 
     head = read_head(warehouse, check_ref_name(name))
     if head is not None and (head.action, head.snapshot) == ("tag", snapshot):
         return None
-    if head is not None or SNAPSHOT_ID.fullmatch(name):
-        raise InputError(f"{name!r} is the name of a {'ref' if head else 'snapshot'}; take another")
+    if list_numbers(warehouse, name) or SNAPSHOT_ID.fullmatch(name):
+        what = "snapshot" if SNAPSHOT_ID.fullmatch(name) else "ref"
+        raise InputError(f"{name!r} is the name of a {what}; take another")
     with _hold_whole(warehouse, snapshot):
         return _move(warehouse, name, None, RefEntry(snapshot, None, "", "", at, "tag"))
 
@@ -248,6 +249,33 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     for number in list_numbers(warehouse, name):
         warehouse.store.delete(name_entry(name, number))
     return head.snapshot
+
+
+def retire(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
+    """Ends a ref by a last entry: it is listed no more, and keeps no snapshot from `gc`.
+
+    Its log stays, and whatever moves the ref later goes on with it.
+
+    Raises:
+        ConflictError: the ref moved at the same time.
+        InputError: there is no such ref, or it is a tag, or `main`.
+    """
+    head = require_retirable(warehouse, ref)
+    return _move(warehouse, ref, head, replace(head, action="retire", at=at))
+
+
+def require_retirable(warehouse: Warehouse, ref: str) -> RefEntry:
+    """The newest entry of a ref that may be retired.
+
+    Raises:
+        InputError: see `retire`.
+    """
+    head = find_entry(warehouse, check_ref_name(ref))
+    if head.action == "tag":
+        raise InputError(f"{ref!r} is a tag: `kpyramid tag --remove {ref}` removes it")
+    if ref == "main":
+        raise InputError("builds and readers take 'main' where no ref is named: it is not retired")
+    return head
 
 
 @contextmanager
