@@ -296,13 +296,13 @@ def write_quads(database: "Database", sink: BinaryIO) -> None:
         for predicate, value in says:
             name = spell(_cut(predicate)) if predicate else f"iri({_RELATION})"
             value = _expand(value, spell)
-            before, after = f"{subject} || ' ' || {name} || ' '", "E' .\\n'"
-            after = f"' ' || {graph} || {after}" if graph else after
+            after = f", ' ', {graph}, E' .\\n'" if graph else ", E' .\\n'"
+            line = f"concat({subject}, ' ', {name}, ' ', %s{after})"
             if predicate.endswith("[]"):
-                made = f"list_transform({value}, lambda o: {before} || o || {after})"
+                made = f"list_transform({value}, lambda o: {line % 'o'})"
                 parts.append(f"array_to_string({made}, '')")
             else:
-                parts.append(f"{before} || {value} || {after}")
+                parts.append(f"if({value} IS NULL, NULL, {line % value})")
         write_lines(database, f"SELECT concat({', '.join(parts)}) FROM {source}", sink)
 
 
