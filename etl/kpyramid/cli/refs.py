@@ -124,13 +124,9 @@ def retire(
     Example: kpyramid retire demo-2026-11-01 demo-2026-11-02
     """
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.publication import require_retirable
     from kpyramid.storage.publication import retire as end
 
-    place = open_warehouse(warehouse)
-    for ref in refs:
-        require_retirable(place, ref)
-    gone = {ref: end(place, ref, at=_name_now()).snapshot for ref in dict.fromkeys(refs)}
+    gone = end(open_warehouse(warehouse), refs, at=_name_now())
     lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
     print_found({"retired": gone}, lines)
 

@@ -323,7 +323,8 @@ def _write_duckdb(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]
             except InputError:  # it cannot be divided by documents
                 left_out.append(name)
                 continue
-            packing = "uncompressed" if name == "vectors" else "auto"  # they do not get smaller
+            # Vectors hardly get smaller, and packing them is most of the time.
+            packing = "uncompressed" if name == "vectors" else "auto"
             database.execute(f"SET force_compression = '{packing}'")
             database.execute(f"CREATE TABLE {name} AS FROM {source}")
         database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))

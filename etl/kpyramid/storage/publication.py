@@ -1,6 +1,6 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -251,31 +251,24 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     return head.snapshot
 
 
-def retire(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
-    """Ends a ref by a last entry: it is listed no more, and keeps no snapshot from `gc`.
+def retire(warehouse: Warehouse, refs: Collection[str], *, at: str) -> dict[str, str]:
+    """Ends refs by a last entry: they are listed no more, and keep no snapshot from `gc`.
 
-    Its log stays, and whatever moves the ref later goes on with it.
-
-    Raises:
-        ConflictError: the ref moved at the same time.
-        InputError: there is no such ref, or it is a tag, or `main`.
-    """
-    head = require_retirable(warehouse, ref)
-    return _move(warehouse, ref, head, replace(head, action="retire", at=at))
-
-
-def require_retirable(warehouse: Warehouse, ref: str) -> RefEntry:
-    """The newest entry of a ref that may be retired.
+    Their logs stay, and whatever moves such a ref later goes on with its log. What each was at.
 
     Raises:
-        InputError: see `retire`.
+        ConflictError: one moved at the same time.
+        InputError: one is not there, is a tag, or `main`; none was retired.
     """
-    head = find_entry(warehouse, check_ref_name(ref))
-    if head.action == "tag":
-        raise InputError(f"{ref!r} is a tag: `kpyramid tag --remove {ref}` removes it")
-    if ref == "main":
-        raise InputError("builds and readers take 'main' where no ref is named: it is not retired")
-    return head
+    heads = {ref: find_entry(warehouse, check_ref_name(ref)) for ref in refs}
+    for ref, head in heads.items():
+        if head.action == "tag":
+            raise InputError(f"{ref!r} is a tag: `kpyramid tag --remove {ref}` removes it")
+        if ref == "main":
+            raise InputError("'main' stays: builds and readers take it where no ref is named")
+    for ref, head in heads.items():
+        _move(warehouse, ref, head, replace(head, action="retire", at=at))
+    return {ref: head.snapshot for ref, head in heads.items()}
 
 
 @contextmanager
