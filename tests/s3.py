@@ -4,6 +4,7 @@ SeaweedFS rather than moto: it checks signatures, keeps objects on disk, and let
 concurrent conditional writes win in a process that is not ours. It needs about 4 s to start.
 """
 
+import contextlib
 import http
 import http.client
 import importlib.util
@@ -17,7 +18,7 @@ import threading
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -99,12 +100,15 @@ class Faults:
 
     `unconditional` says that a blob was written though it was there, as a server does that knows
     no conditions. `lost_answers`: so many PUTs are forwarded, and their answer is a failure.
+    `change` is what becomes of the bytes of an object that is read, after `seconds`.
     """
 
     answers: deque[tuple[int, str]] = field(default_factory=deque)
     unconditional: bool = False
     lost_answers: int = 0
     puts: int = 0
+    change: Callable[[bytes], bytes] = bytes
+    seconds: float = 0.0
 
 
 @contextmanager
@@ -129,14 +133,18 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
             connection.request(self.command, self.path, body, dict(self.headers.items()))
             found = connection.getresponse()
             content = found.read()
+            connection.close()
             if self.command == "PUT" and faults.lost_answers:
                 faults.lost_answers -= 1
                 self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
             elif faults.unconditional and found.status == http.HTTPStatus.PRECONDITION_FAILED:
                 self._answer(200, {"ETag": '"0"'}, b"")
+            elif self.command == "GET" and "/tables/" in self.path:
+                time.sleep(faults.seconds)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it gave up
+                    self._answer(found.status, dict(found.getheaders()), faults.change(content))
             else:
                 self._answer(found.status, dict(found.getheaders()), content)
-            connection.close()
 
         def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response_only(status)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
 from kpyramid.llm.ledger import LEDGER, read_totals
 from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.models import fetch_books, open_replies, put_run
@@ -158,6 +158,37 @@ def test_gc_keeps_what_is_needed_and_deletes_the_rest_in_two_steps(machine: Mach
     sweep(machine(), keep=2)
     check_whole(machine(), b)
     assert {*date_snapshots(machine())} == {a, b, d}
+
+
+def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine) -> None:
+    """A backfilled day that nobody needs; what is at the same snapshot stays there."""
+    a, b = publish(machine(), "a", "1"), publish(machine(), "b", "2", ref="day")
+    publish(machine(), "a", "2", ref="other")
+    tag(machine(), "release", a, at=name_day(5))
+    place = machine().locate()
+    for names in ("main", "release", "nothing", "day@0", "day main"):
+        refused = CliRunner().invoke(app, ["retire", *names.split(), "--warehouse", place])
+        assert refused.exit_code == 3, (names, refused.output)
+    words = ["retire", "day", "other", "--warehouse", place, "--json"]
+    done = CliRunner().invoke(app, words)
+    assert json.loads(done.stdout)["retired"] == {"day": b, "other": a}, done.output
+
+    assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
+    with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
+        resolve_ref(machine(), "day")
+    shown = CliRunner().invoke(app, ["log", "day", "--warehouse", place, "--json"])
+    assert [row["action"] for row in json.loads(shown.stdout)["entries"]] == ["retire", "build"]
+    said = CliRunner().invoke(app, ["gc", "--older-than", "0d", "--warehouse", place, "--json"])
+    kept = json.loads(said.stdout)["kept"]["snapshots"]
+    assert {item.path for item in sweep(machine()).moved} <= {f"snapshots/{b}"}
+    sweep(machine())
+    assert {*date_snapshots(machine())} == {a} and kept > 15_000
+    assert check_refs(machine()) == []
+
+    with pytest.raises(ConflictError, match="HEAD never moves back"):
+        publish(machine(), "b", "1", ref="day")
+    assert publish(machine(), "b", "2", ref="day") == resolve_ref(machine(), "day")
+    assert check_refs(machine()) == []
 
 
 def test_a_result_and_rows_made_on_one_machine_are_found_on_another(machine: Machine) -> None:
@@ -473,6 +504,55 @@ def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
         assert commit(there, "live", snapshot=a, order="1", run="r", at="t")
         assert faults.lost_answers == 0
         assert len(list_entries(there, "live")) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda data: data[:1] + bytes([data[1] ^ 1]) + data[2:], "its bytes changed"),
+        (lambda data: data[:-1], "bytes came where 5000 were asked for"),
+    ],
+    ids=["lies", "gives less"],
+)
+def test_what_a_bucket_gives_that_is_not_what_was_put_there_is_not_taken(
+    s3_server: S3Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[bytes], bytes],
+    error: str,
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        location = name_place()
+        a = publish(open_warehouse(location), "a", "1")
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        reader = open_warehouse(location)
+        faults.change = change
+        with pytest.raises(IntegrityError, match=error):
+            locate_snapshot(reader, a)
+        assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
+        faults.change = bytes
+        assert check_bytes(locate_snapshot(reader, a)) == []
+
+
+@pytest.mark.slow
+def test_a_bucket_that_is_too_slow_is_given_up_and_read_when_it_is_not(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        location = name_place()
+        a = publish(open_warehouse(location), "a", "1")
+        move_to_a_new_machine(tmp_path, monkeypatch)
+        faults.seconds = 4.0
+        monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
+        with pytest.raises(EndpointError, match="cannot read"):
+            locate_snapshot(open_warehouse(location), a)
+        faults.seconds = 0.1
+        assert check_bytes(locate_snapshot(open_warehouse(location), a)) == []
 
 
 @pytest.mark.slow

@@ -3,8 +3,10 @@
 import gzip
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,14 @@ from kpyramid.cli.app import app
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.pipeline import erasure
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.copies import locate_snapshot
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import promote, tag
 from kpyramid.storage.refs import read_head
+from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
 from tests.corpora import build_corpus, use_quick_models, write_corpus
+from tests.s3 import BUCKET, S3Server, use_server
 
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London. She wrote notes on the engine.",
@@ -32,91 +37,134 @@ TEXTS = {
 PLANTED = b"Quillfeather"
 
 
-def read_all(path: Path) -> Iterator[bytes]:
+def read_all(name: str, data: bytes) -> Iterator[bytes]:
     """The bytes of a file, and what is packed in it: pages of Parquet are compressed."""
-    data = path.read_bytes()
     yield data
-    if path.suffix == ".parquet":
+    if name.endswith(".parquet"):
         yield str(pq.read_table(io.BytesIO(data)).to_pylist()).encode()
-    if path.suffix == ".gz":
+    if name.endswith(".gz"):
         yield gzip.decompress(data)
 
 
-def find_planted(root: Path) -> list[str]:
-    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+def find_planted(warehouse: Warehouse) -> list[str]:
+    """Where the document's words are: in the warehouse, and in what this machine copied of it."""
+    stores = [warehouse.store, *([FolderStore(warehouse.root)] if warehouse.bucket else [])]
+    names = [(store, blob.name) for store in stores for blob in store.list()]
     planted = PLANTED.lower()
     return [
-        path.relative_to(root).as_posix()
-        for path in files
-        if planted in path.name.encode().lower()
-        or any(planted in data.lower() for data in read_all(path))
+        name
+        for store, name in names
+        if planted in name.encode().lower()
+        or any(planted in data.lower() for data in read_all(name, store.read(name) or b""))
     ]
 
 
 def run_erase(warehouse: Warehouse, document: str, *options: str) -> Any:
-    words = ["erase", "--document", document, "--warehouse", str(warehouse.root), *options]
+    words = ["erase", "--document", document, "--warehouse", warehouse.locate(), *options]
     return CliRunner().invoke(app, words)
 
 
 def find_id(warehouse: Warehouse, snapshot: str, source: str = "zorn.txt") -> str:
-    rows = Snapshot(warehouse.snapshots / snapshot).table("documents").to_pylist()
+    rows = Snapshot(locate_snapshot(warehouse, snapshot)).table("documents").to_pylist()
     return next(str(row["document_id"]) for row in rows if row["source"] == source)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Warehouse, str]:
+def home(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "w")
+
+
+@pytest.fixture
+def place(
+    home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Warehouse, str]:
     """A corpus, a warehouse in which it was built twice, and the document's id."""
     use_quick_models(monkeypatch)
-    corpus, warehouse = write_corpus(tmp_path / "corpus", TEXTS), Warehouse(tmp_path / "w")
+    corpus, warehouse = write_corpus(tmp_path / "corpus", TEXTS), home
     first = build_corpus(corpus, warehouse, order="2026-01-01").snapshot
     (corpus / "path.txt").write_text("Leon Batt praised Mary Stone.")
     build_corpus(corpus, warehouse, order="2026-01-02")
     return corpus, warehouse, find_id(warehouse, first)
 
 
-def test_an_erased_document_is_nowhere_and_stays_away(
-    place: tuple[Path, Warehouse, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
+    """The document leaves a warehouse, and a later build of a corpus that has it leaves it out."""
     corpus, warehouse, document = place
     head = read_head(warehouse, "main")
     assert head is not None
     tag(warehouse, "release", head.snapshot, at="2026-01-02T00:00:00")
     promote(warehouse, "live", head.snapshot, at="2026-01-02T00:00:00")
     (corpus / "zorn.txt").rename(corpus / "kept.txt")
-    before = find_planted(warehouse.root)
+    before = find_planted(warehouse)
     kinds = {path.split("/")[0] for path in before}
     assert kinds >= {"snapshots", "cache", "runs"}
 
     planned = run_erase(warehouse, document)
-    assert (planned.exit_code, find_planted(warehouse.root)) == (0, before)
-    assert "Would go: 2 snapshots, 2 runs" in planned.stdout
+    assert (planned.exit_code, find_planted(warehouse)) == (0, before), planned.output
+    assert "Would go: 2 snapshots, " in planned.stdout
     assert "Ref main would be built again" in planned.stdout
 
     done = run_erase(warehouse, document, "--yes", "--json")
 
     assert done.exit_code == 0, done.output
-    assert find_planted(warehouse.root) == []
+    assert find_planted(warehouse) == []
     said = json.loads(done.stdout)
     after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}
     assert after["release"] is None
     assert said["tags"] == ["release"]
     assert {h.snapshot for h in after.values() if h} == set(said["refs"].values())
     assert after["main"] is not None and after["main"].order == "2026-01-02"
-    rows = Snapshot(warehouse.snapshots / after["main"].snapshot)
+    rows = Snapshot(locate_snapshot(warehouse, after["main"].snapshot))
     assert {row["source"] for row in rows.table("documents").to_pylist()} == {
         *("ada.txt", "mill.txt", "path.txt")
     }
     refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
     assert [row["row_key"] for row in refused] != []
-    verified = ["verify", "--deep", "--warehouse", str(warehouse.root)]
+    verified = ["verify", "--deep", "--warehouse", warehouse.locate()]
     assert CliRunner().invoke(app, verified).exit_code == 0
 
     (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
+    for blob in [*warehouse.store.list("cache/results")]:
+        warehouse.store.delete(blob.name)
     shutil.rmtree(warehouse.cache / "results")
     again = build_corpus(corpus, warehouse, order="2026-01-03")
-    assert find_planted(warehouse.root) == []
+    assert find_planted(warehouse) == []
     assert again.marks[0].rejects == {"erased": 2}
     assert [mark.recomputed for mark in again.marks[1:3]] == [0, 0], "of the rest the caches stay"
+
+
+def test_an_erased_document_is_nowhere_and_stays_away(place: tuple[Path, Warehouse, str]) -> None:
+    erase_for_good(place)
+
+
+@pytest.mark.slow
+class TestInABucket:
+    """The same on a real server, with copies on two machines."""
+
+    @pytest.fixture
+    def home(
+        self, s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> Warehouse:
+        use_server(s3_server, monkeypatch)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "machine"))
+        return open_warehouse(f"s3://{BUCKET}/erase-{os.getpid()}-{tmp_path.name}")
+
+    def test_an_erased_document_is_nowhere_and_stays_away(
+        self,
+        place: tuple[Path, Warehouse, str],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        corpus, warehouse, _ = place
+        other = shutil.copytree(tmp_path / "machine", tmp_path / "other")
+        sweep = Policy(1, timedelta(0), datetime.now(UTC), lambda runs: None)
+        collect(warehouse, sweep)  # the first snapshot is in the trash
+        erase_for_good(place)
+
+        monkeypatch.setenv("XDG_CACHE_HOME", str(other))
+        (corpus / "new.txt").write_text("Mona Rask founded Rask Mills in 1911.")
+        build_corpus(corpus, open_warehouse(warehouse.locate()), order="2026-01-04")
+        assert find_planted(warehouse) == [], "another machine's rows do not come back"
 
 
 @pytest.mark.slow
@@ -130,7 +178,7 @@ def test_what_only_an_old_snapshot_has_goes_without_a_build(
     done = run_erase(warehouse, document, "--yes")
 
     assert done.exit_code == 0, done.output
-    assert find_planted(warehouse.root) == []
+    assert find_planted(warehouse) == []
     assert [path.name for path in warehouse.snapshots.iterdir()] == [head]
 
 
@@ -145,7 +193,7 @@ def test_an_erasure_that_died_goes_on(
             assert run_erase(warehouse, document, "--yes").exit_code == 8
 
     assert run_erase(warehouse, document, "--yes").exit_code == 0
-    assert find_planted(warehouse.root) == []
+    assert find_planted(warehouse) == []
     assert not (warehouse.cache / "rows.former").exists()
 
 
@@ -169,9 +217,31 @@ def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, 
     assert read_head(warehouse, "other") is not None
 
 
+def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
+    place: tuple[Path, Warehouse, str], tmp_path: Path
+) -> None:
+    _, warehouse, document = place
+    for path in warehouse.runs.glob("*/run.json"):
+        record = json.loads(path.read_bytes())
+        record["settings"]["llm"]["cache"] = str(tmp_path / "shared")
+        path.write_text(json.dumps(record))
+    cache = ReplyCache(FolderStore(tmp_path / "shared"))
+    for key in ("b" * 64, "c" * 64):
+        cache.keep_entry(ReplyEntry(key, "task", 1, "m", {"text": key}))
+    result = next(warehouse.cache.glob("results/ingest/*/result.json")).parent
+    (result / "requests.json").write_text(json.dumps(["b" * 64]))
+
+    done = run_erase(warehouse, document, "--yes", "--json")
+
+    said = json.loads(done.stdout)
+    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1), done.output
+    assert said["caches"] == [str(tmp_path / "shared")]
+    assert [key for key, _ in cache.list_replies()] == ["c" * 64]
+
+
 def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) -> None:
     _, warehouse, document = place
-    before = find_planted(warehouse.root)
+    before = find_planted(warehouse)
 
     with hold_snapshot("main", warehouse.root):
         held = run_erase(warehouse, document, "--yes")
@@ -179,7 +249,7 @@ def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) 
 
     assert (held.exit_code, unknown.exit_code) == (7, 3)
     assert "erase it again" in held.stderr
-    assert find_planted(warehouse.root) == before
+    assert find_planted(warehouse) == before
 
 
 @pytest.mark.slow

@@ -10,8 +10,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,12 @@ from kpyramid.snapshot.index_files import write_rows
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot
 from kpyramid.storage.contracts import encode_table, load_contracts
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.publication import commit, write_snapshot
+from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
 from tests.corpora import hash_tree, open_told, require_java
+from tests.s3 import BUCKET, use_server
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
 RECORDS = [
@@ -437,6 +443,77 @@ def test_commands_export_import_and_promote(told: Snapshot, tmp_path: Path) -> N
     assert run("import", file, "--warehouse", other)["snapshot"] == told.id
     assert run("promote", "main", told.id, "--warehouse", other)["moved"]
     assert run("verify", "--warehouse", other)["ok"]
+
+
+@pytest.mark.parametrize("store", ["folder", pytest.param("bucket", marks=pytest.mark.slow)])
+def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
+    told: Snapshot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    store: str,
+) -> None:
+    place = str(tmp_path / "home")
+    if store == "bucket":
+        use_server(request.getfixturevalue("s3_server"), monkeypatch)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "machine"))
+        place = f"s3://{BUCKET}/export-{os.getpid()}"
+    manifest = read_manifest(told.folder)
+    names: Any = manifest["files"]
+    facts = {name: value for name, value in manifest.items() if name != "files"}
+    files: dict[str, bytes | Path] = {name: told.folder / name for name in names}
+    made: list[str] = []
+    ended = threading.Event()
+
+    def publish_nights() -> None:
+        home = open_warehouse(place)
+        while not made or not ended.is_set():
+            night = write_snapshot(home, files, {**facts, "night": len(made)})
+            order = f"{len(made):06}"
+            commit(home, "main", snapshot=night, order=order, run="r", at="2026-11-23")
+            made.append(night)
+            collect(home, Policy(1, timedelta(0), datetime.now(UTC), lambda runs: None))
+
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(publish_nights)
+        try:
+            while not made:
+                assert not publishing.done() or publishing.result()
+            for number, form in enumerate(("tar", "folder", "tar")):
+                out = tmp_path / f"out-{number}"
+                words = ["export", "main", str(out), "--to", form, "--everything"]
+                done = CliRunner().invoke(app, [*words, "--warehouse", place, "--json"])
+                assert done.exit_code == 0, done.output
+                exported = json.loads(done.stdout)["snapshot"]
+                other = Warehouse(tmp_path / f"other-{number}")
+                assert import_snapshot(other, out) == (exported, True)
+                assert exported in made
+        finally:
+            ended.set()
+        publishing.result()
+    assert len(made) > 1
+
+
+def test_a_graph_that_is_copied_is_the_graph_that_is_written(
+    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied = export(told, "turtle", tmp_path / "copied").path.read_bytes()
+    monkeypatch.setattr("kpyramid.snapshot.export.GRAPH", "none.ttl")
+    assert export(told, "turtle", tmp_path / "written").path.read_bytes() == copied
+
+
+def test_a_folder_and_a_tarball_need_no_duckdb(told: Snapshot, tmp_path: Path) -> None:
+    code = """import sys
+sys.modules["duckdb"] = None
+from kpyramid.cli.app import app
+app(sys.argv[1:])"""
+    for form, code_of in (("folder", 0), ("tar", 0), ("jsonl", 2)):
+        words = ["export", str(told.folder), str(tmp_path / form), "--to", form, "--everything"]
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code_of, done.stderr
+    assert "kpyramid[" in done.stderr
 
 
 Change = Callable[[Path], object]

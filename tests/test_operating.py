@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,14 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
     assert found["java"]["state"] == "warn"
     assert found["models"]["state"] == "fail"
     assert "base_url" in found["endpoint llm"]["advice"]
+
+
+def test_doctor_asks_the_engine(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[engine]\nname = "ray"\naddress = "127.0.0.1:9"\n')
+    code, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
+    assert (code, found["engine"]["state"]) == (8, "fail")
+    assert re.search("ray start --head|build,ray", found["engine"]["detail"])
 
 
 def test_doctor_refuses_a_store_without_links(

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -47,7 +48,7 @@ class Finding:
 
 
 def doctor(warehouse: WarehouseOption = DEFAULT_WAREHOUSE, settings: SettingsOption = None) -> None:
-    """Look whether a build can run here: disk, permissions, Java, models, endpoint, clock, store.
+    """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint, clock.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
     endpoint is asked for its list of models. Exit code 8 when a check fails.
@@ -94,12 +95,11 @@ def _run(check: _Check, place: "Warehouse", settings: "Settings") -> list[Findin
 def _check_disk(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     home = next(folder for folder in (place.root, *place.root.parents) if folder.is_dir())
     free = shutil.disk_usage(home).free
-    sizes = [
-        sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        for folder in place.snapshots.glob("*")
-    ]
-    needed = max(_LEAST_BYTES, 3 * max(sizes, default=0))
-    detail = f"{free / 2**30:.1f} GiB free, a build may need {needed / 2**30:.1f}"
+    sizes: Counter[str] = Counter()
+    for blob in place.store.list("snapshots"):
+        sizes[blob.name.split("/")[1]] += blob.size
+    needed = max(_LEAST_BYTES, 3 * max(sizes.values(), default=0))
+    detail = f"{free / 2**30:.1f} GiB free in {home}, a build may need {needed / 2**30:.1f}"
     advice = "" if free > needed else "free some, or run `kpyramid gc` twice"
     yield Finding("disk", "ok" if free > needed else "fail", detail, advice)
     status = os.statvfs(home)
@@ -121,7 +121,8 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
         try:
             os.link(probe, other)
         except FileExistsError:
-            yield Finding("store", "ok", f"{place.root} is written, flushed and linked once only")
+            what = "copies" if place.bucket else "store"
+            yield Finding(what, "ok", f"{place.root} is written, flushed and linked once only")
         else:
             advice = "put the warehouse on another file system: two builds could both win a ref"
             yield Finding("store", "fail", "a name can be made twice", advice)
@@ -149,15 +150,16 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 def _check_leftovers(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.leases import list_held
     from kpyramid.storage.staging import is_dead
+    from kpyramid.storage.trash import Folders, Objects
 
     left = [path for path in place.staging.glob("*") if is_dead(path.name)]
-    detail = f"{len(left)} folders in staging/ of processes that died"
+    detail = f"{len(left)} folders in {place.staging} of processes that died"
     advice = "the next build removes them" if left else ""
     yield Finding("staging", "warn" if left else "ok", detail, advice)
-    trash = [*place.trash.glob("*/*")]
-    if trash:
+    items = Objects(place.bucket, set, 0) if place.bucket else Folders(place)
+    if trash := items.list_items(in_trash=True):
         advice = "the next `kpyramid gc` deletes it"
-        yield Finding("trash", "ok", f"{len(trash)} things lie in trash/", advice)
+        yield Finding("trash", "ok", f"{len(trash)} things lie in {place.locate('trash')}", advice)
     for name, snapshot in list_held(place).items():
         yield Finding("leases", "ok", f"{name} holds snapshot {snapshot}")
 
@@ -234,6 +236,20 @@ def _check_converter(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
         yield Finding("converter", "warn", f"{endings} files are not read", EXTRA)
 
 
+def _check_engine(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
+    """Processes, or a Ray cluster that this machine can join now."""
+    if settings.engine.name == "processes":
+        yield Finding("engine", "ok", "processes of this machine")
+        return
+    from kpyramid.pipeline.workers import join_cluster
+
+    with join_cluster(settings.engine.address) as ray:
+        processors = int(ray.cluster_resources().get("CPU", 0))
+    detail = f"Ray cluster {settings.engine.address}, {processors} processors"
+    advice = "" if processors else "start a node with processors: `ray start --address HEAD`"
+    yield Finding("engine", "ok" if processors else "fail", detail, advice)
+
+
 def _check_endpoint(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
     asked: list[tuple[str, LLMSettings | EmbedSettings]] = []
     if settings.asks_model and settings.llm.provider == "openai":
@@ -278,5 +294,5 @@ def _check_python(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
 
 _CHECKS: tuple[_Check, ...] = (
     *(_check_python, _check_disk, _check_store, _check_leftovers, _check_refs, _check_clock),
-    *(_check_java, _check_models, _check_converter, _check_endpoint),
+    *(_check_java, _check_models, _check_converter, _check_engine, _check_endpoint),
 )

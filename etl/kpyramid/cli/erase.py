@@ -1,5 +1,7 @@
 """`kpyramid erase`: a document leaves every snapshot, cache and report."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,8 +38,8 @@ def erase(
     What has its source or its text counts as the document. Later builds leave it out, whatever the
     corpus holds. Each ref that is at a snapshot with it is built again without it, as its last run
     was; tags of such snapshots, and the snapshots, go. Results and replies stay as far as a run
-    without the document rests on them. Run it while no build is at work; after an error, run it
-    again.
+    without the document rests on them; replies are looked for where the records of runs say, and
+    where --settings says. Run it while no build is at work; after an error, run it again.
 
     Example: kpyramid erase --document doc-0b1f0a3d2c4e5f60718a --yes
     """
@@ -53,6 +55,7 @@ def erase(
         found = done.found
     else:
         found, done = erasure.find_document(place, document), None
+    missed = _list_missed(found.caches, in_bucket=place.bucket is not None)
     said = {
         "document": document,
         "erased": yes,
@@ -64,7 +67,8 @@ def erase(
         "bytes": found.bytes,
         "replies": done.replies if done else None,
         "replies_of_unknown_documents": done.unnamed if done else None,
-        "not_reached": _NOT_REACHED,
+        "caches": found.caches,
+        "not_reached": missed,
     }
     went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
     sources = [f"{row[0]}  {row[1]}" for row in found.documents]
@@ -83,16 +87,26 @@ def erase(
         lines.append("Nothing was done; --yes does it, and there is no undo.")
     else:
         lines += [f"Ref {ref} {is_built}: {new}." for ref, new in done.successors.items()]
-        lines.append(f"Replies of models gone: {done.replies}.")
+        shared = "".join(f", also in {cache}" for cache in found.caches)
+        lines.append(f"Replies of models gone: {done.replies}{shared}.")
         if done.unnamed:
             lines.append(f"Replies of unknown documents, kept: {done.unnamed}.")
         lines.append("What is left was verified. Remove the document from the corpus as well.")
-    lines += ["Not reached, look there yourself:", *(f"  {place}" for place in _NOT_REACHED)]
+    lines += ["Not reached, look there yourself:", *(f"  {each}" for each in missed)]
     print_found(said, lines)
 
 
-_NOT_REACHED = [
-    "copies and exports of these snapshots that were handed out, and backups",
-    "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
-    "what a model's provider keeps of requests",
-]
+def _list_missed(caches: Sequence[str], *, in_bucket: bool) -> list[str]:
+    """Where the document may still be."""
+    missed = [
+        "copies and exports of these snapshots that were handed out, and backups",
+        "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
+        "what a model's provider keeps of requests",
+    ]
+    if in_bucket:
+        missed += [
+            "copies on other machines: remove the warehouse's folder in ~/.cache/kpyramid there",
+            "earlier versions of objects, where the bucket keeps them",
+        ]
+    missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
+    return missed + [f"replies that runs kept in {place}, which is not here" for place in missing]

@@ -64,6 +64,7 @@ def export(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     access: AccessOption = None,
     everything: EverythingOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
@@ -73,6 +74,7 @@ def export(
 
     Example: kpyramid export main pyramid.tar.zst --to tar
     """
+    from kpyramid.cli.console import show_steps
     from kpyramid.snapshot import export as forms
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
     from kpyramid.storage.layout import open_warehouse
@@ -84,7 +86,8 @@ def export(
             opened = stack.enter_context(hold_snapshot(snapshot, warehouse, scope=scope))
         else:
             opened = open_snapshot(snapshot, warehouse, scope=scope)
-        made = forms.export(opened, to.value, path)
+        tell = stack.enter_context(show_steps(quiet=quiet))
+        made = forms.export(opened, to.value, path, tell)
     found = {
         "snapshot": opened.id,
         "to": to.value,
@@ -105,6 +108,7 @@ def export(
 def import_(
     path: Annotated[Path, typer.Argument(help="A snapshot's folder, or its tarball (--to tar).")],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    quiet: QuietOption = False,
 ) -> None:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
 
@@ -113,15 +117,17 @@ def import_(
 
     Example: kpyramid import pyramid.tar.zst && kpyramid promote main 1f3a0c9b7d2e4a56
     """
+    from kpyramid.cli.console import show_steps
     from kpyramid.storage.archive import import_snapshot
     from kpyramid.storage.layout import open_warehouse
 
     place = open_warehouse(warehouse)
-    identifier, is_new = import_snapshot(place, path)
+    with show_steps(quiet=quiet) as tell:
+        identifier, is_new = import_snapshot(place, path, tell)
     print_found(
         {"snapshot": identifier, "imported": is_new},
         [
-            f"Snapshot {identifier} is {'' if is_new else 'already '}in {place.root}, and whole.",
+            f"Snapshot {identifier} is {'' if is_new else 'already '}in {place.locate()}, whole.",
             f"It was made as its id says; compare the id with the sender's. To serve it: kpyramid "
             f"promote main {identifier}",
         ],

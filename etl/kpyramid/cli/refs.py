@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,6 +111,27 @@ def tag(
 
 
 @command(app)
+def retire(
+    refs: Annotated[list[str], typer.Argument(metavar="REF...", help="The names that go.")],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+) -> None:
+    """Remove refs that nobody needs any more, such as those of backfilled days.
+
+    Their snapshots stay until `gc`, which frees what no other ref is at. Their logs stay for
+    `kpyramid log`, with who was where and when; a build or `promote` brings a ref back. `main` is
+    refused, and so is a tag: `kpyramid tag --remove`. Is one of the names none, nothing is removed.
+
+    Example: kpyramid retire demo-2026-11-01 demo-2026-11-02
+    """
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.publication import retire as end
+
+    gone = end(open_warehouse(warehouse), refs, at=_name_now())
+    lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
+    print_found({"retired": gone}, lines)
+
+
+@command(app)
 def log(
     ref: Annotated[str, typer.Argument(help="A ref or a tag.")] = "main",
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
@@ -126,7 +146,7 @@ def log(
     from kpyramid.storage.snapshots import date_snapshots
 
     place = open_warehouse(warehouse)
-    find_entry(place, ref)  # says which refs there are
+    find_entry(place, f"{ref}@0")  # says which refs there are; a retired one has its log
     there = date_snapshots(place)
     rows = [
         {
@@ -197,7 +217,7 @@ def gc(
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.retention import Policy, collect
-    from kpyramid.storage.trash import KINDS, measure
+    from kpyramid.storage.trash import KINDS
 
     place = open_warehouse(warehouse)
     age, now = _read_age(older_than), datetime.now(UTC)
@@ -210,7 +230,7 @@ def gc(
             kind: {"count": len(items), "bytes": sum(item.bytes for item in items)}
             for kind, items in moved.items()
         },
-        "kept": {name: measure(folder) for name, folder in _list_kinds(place).items()},
+        "kept": _measure_kinds(place),
         "bytes_moved": sum(item.bytes for item in done.moved),
         "bytes_deleted": sum(item.bytes for item in done.deleted),
         "paths": [item.path for item in done.moved],
@@ -233,10 +253,15 @@ def gc(
     print_found(found, [*lines, *name_first(named, _MOST_NAMED)])
 
 
-def _list_kinds(place: "Warehouse") -> dict[str, Path]:
-    cache = place.cache
-    stored = {"results": cache / "results", "caches": cache / "rows", "replies": cache / "llm"}
-    return {"snapshots": place.snapshots, "runs": place.runs, **stored}
+def _measure_kinds(place: "Warehouse") -> dict[str, int]:
+    """Bytes in the warehouse, by kind."""
+    from kpyramid.storage.trash import measure
+
+    caches = {"results": "cache/results", "caches": "cache/rows", "replies": "cache/llm"}
+    kinds = {"snapshots": "snapshots", "runs": "runs", **caches}
+    if bucket := place.bucket:
+        return {k: sum(blob.size for blob in bucket.list(name)) for k, name in kinds.items()}
+    return {kind: measure(place.root / name) for kind, name in kinds.items()}
 
 
 def _read_age(text: str) -> timedelta:

@@ -237,7 +237,7 @@ StandardFact = tuple[str, str, str, str | None, str]
 """Id and name of the subject, the relation, the object's id (None: a value) and name or value."""
 
 
-def write_graph(facts: Iterable[StandardFact]) -> str:
+def write_facts(facts: Iterable[StandardFact]) -> str:
     """Sorted N-Triples of facts by their standard relations, with labels of ends and relations.
 
     Values stand as they are written in the texts, as plain strings.

@@ -22,7 +22,14 @@ from kpyramid.extraction.types import Titled
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import find_function
-from kpyramid.pipeline.workers import embed_all, load_embedder, pack_vector, share_over_ray
+from kpyramid.pipeline.workers import (
+    Load,
+    embed_all,
+    load_embedder,
+    pack_vector,
+    share_out,
+    share_over_ray,
+)
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import RowCache
@@ -32,6 +39,8 @@ _FLUSH_SECONDS = 2.0
 
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
+Compute = Callable[[Sequence[R]], Iterator[bytes]]
+"""What computes results: those of some texts, in their order."""
 
 
 class Progress(Protocol):
@@ -69,7 +78,7 @@ class CachedFunction(Generic[R, T]):
         name: str,
         warehouse: Warehouse,
         settings: Settings,
-        compute: Callable[[Sequence[R]], Iterator[bytes]],
+        compute: Compute[R],
         decode: Callable[[bytes], T],
         progress: Progress,
         *,
@@ -77,7 +86,7 @@ class CachedFunction(Generic[R, T]):
     ) -> None:
         self.fingerprint = fingerprint_function(find_function(name), settings)
         self._cache = RowCache(warehouse, name, self.fingerprint)
-        self._compute: Callable[[Sequence[R]], Iterator[bytes]] = compute
+        self._compute: Compute[R] = compute
         self._decode = decode
         self._progress = progress
         self._guard = threading.Lock()
@@ -136,6 +145,26 @@ class CachedFunction(Generic[R, T]):
         return self._cache.folder
 
 
+def share_work(
+    function: str,
+    settings: Settings,
+    workers: int,
+    load: Load,
+    chosen: tuple[object, ...],
+    work: Compute[R],
+    here: Compute[R] | None = None,
+) -> Compute[R]:
+    """A function's work over the settings' engine: actors of a Ray cluster, or this machine.
+
+    There it is worker processes, or `here`.
+    """
+    if settings.engine.name == "processes":
+        return here or (lambda texts: share_out(texts, workers, load, chosen, work))
+    identify = partial(fingerprint_function, find_function(function), settings)
+    address = settings.engine.address
+    return lambda texts: share_over_ray(texts, address, load, chosen, work, identify)
+
+
 class CachedEmbedder:
     """The embedding model behind its cache; it is opened when the first text is new.
 
@@ -158,6 +187,9 @@ class CachedEmbedder:
         self.name = identity.name
         self._workers = workers
         self._files = identity.files
+        chosen = (settings.embed,)
+        place = ("embedder", settings, workers, load_embedder, chosen, embed_all)
+        self._share = share_work(*place, self._compute_here)
         self._settings = settings
         self._progress = progress
         self._connect = connect
@@ -202,17 +234,10 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
+        yield from self._share(texts)
+
+    def _compute_here(self, texts: Sequence[str]) -> Iterator[bytes]:
         embed = self._settings.embed
-        if self._settings.engine.name == "ray":
-            yield from share_over_ray(
-                texts,
-                self._settings.engine.address,
-                load_embedder,
-                (embed,),
-                embed_all,
-                partial(fingerprint_function, find_function("embedder"), self._settings),
-            )
-            return
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(texts), 64 * self._workers):

@@ -1,29 +1,34 @@
 """Erasing a document: successors without it, then everything that holds it goes."""
 
 import json
+import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
-from kpyramid.keys import ID_DIGITS
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.cache import Progress, Silence
 from kpyramid.pipeline.models import open_replies
 from kpyramid.settings import Settings
+from kpyramid.storage.bucket import do_at_once
+from kpyramid.storage.copies import open_stored
 from kpyramid.storage.erasure import has_tombstone, keep_tombstone, load_erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import list_held
 from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
+from kpyramid.storage.retention import read_marks
 from kpyramid.storage.runs import list_runs, open_run
-from kpyramid.storage.staging import name_process
-from kpyramid.storage.trash import measure
+from kpyramid.storage.snapshots import MANIFEST, has_snapshot
+from kpyramid.storage.staging import clean_staging, name_process
+from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 from kpyramid.storage.writing import sync_folder
 
@@ -38,7 +43,8 @@ class Found:
     """Where a document is: its rows, the snapshots, refs and tags that have it, and what goes.
 
     `documents`: rows of the table with its source or its text, as (id, source, sha256). `goes`:
-    folders below the warehouse.
+    what is below these names in the warehouse. `caches`: shared places with replies of models, as
+    the settings and the records of runs name them.
     """
 
     documents: tuple[tuple[str, str, str], ...]
@@ -46,8 +52,9 @@ class Found:
     refs: tuple[str, ...]
     tags: tuple[str, ...]
     runs: tuple[str, ...]
-    goes: tuple[Path, ...]
+    goes: tuple[str, ...]
     bytes: int
+    caches: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +74,15 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     """Where a document is, and what would go with it.
 
     Raises:
-        InputError: no table of the warehouse has it, and it was not erased; or it is in a bucket.
+        InputError: no table of the warehouse has it, and it was not erased.
         IntegrityError: a table cannot be read.
     """
-    if warehouse.bucket:
-        raise InputError(
-            f"{warehouse.locate()}: only a warehouse in a folder can be erased from. Copy it to a "
-            "folder, erase there, and copy it to an empty place of the bucket"
-        )
-    tables = {path: _read_documents(path) for path in _list_tables(warehouse)}
+    stored = _list_stored(warehouse)
+    tables = {name: _read_documents(warehouse, name) for name in stored if _TABLE.fullmatch(name)}
     seeds = [row for rows in tables.values() for row in rows if row[0] == document_id]
     if not seeds and not has_tombstone(warehouse, document_id):
         raise InputError(
-            f"no snapshot and no result in {warehouse.root} has a document {document_id!r}; "
+            f"no snapshot and no result in {warehouse.locate()} has a document {document_id!r}; "
             "`kpyramid rejects list`, the table `documents` and the evidence of an answer name ids"
         )
     sources, texts = {row[1] for row in seeds}, {row[2] for row in seeds}
@@ -88,25 +91,30 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     def is_it(row: tuple[str, str, str]) -> bool:
         return row[1] in sources or row[2] in texts or known.holds(row[1], row[2])
 
-    holding = {path for path, rows in tables.items() if any(map(is_it, rows))}
+    holding = [name.split("/") for name, rows in tables.items() if any(map(is_it, rows))]
     rows = {row for found in tables.values() for row in found if is_it(row)}
-    in_trash = warehouse.trash / "snapshots"
-    snapshots = {path.parents[1] for path in holding if path.parent.name == "tables"}
-    names = tuple(sorted(path.name for path in snapshots if path.parent != in_trash))
+    names = tuple(sorted({parts[1] for parts in holding if parts[0] == "snapshots"}))
+    dirty = {parts[-2] for parts in holding if "ingest" in parts}
     heads = _list_heads(warehouse)
-    runs = _list_unclean(warehouse, holding, set(names))
-    goes = [warehouse.snapshots / name for name in names]
-    goes += [warehouse.runs / name for name in runs]
-    goes += _list_results(warehouse, runs)
-    goes += [path for path in (warehouse.trash,) if path.is_dir()]
+    results = {_name_folder(name) for name in stored if _RESULT.match(name)}
+    runs = _list_unclean(warehouse, results, dirty, set(names))
+    clean = {str(run["run"]) for run in list_runs(warehouse)} - set(runs)
+    goes = {*(f"snapshots/{name}" for name in names), *(f"runs/{name}" for name in runs)}
+    goes |= results - {f"cache/results/{key}" for key in read_marks(warehouse, clean)}
+    goes |= {"trash"} if any(name.startswith("trash/") for name in stored) else set()
+    if warehouse.bucket:  # there the trash holds marks: what lacks its own lies in it, or is half
+        there = {blob.name for blob in _list_blobs(warehouse.store)}
+        marked = {name.rpartition("/")[0] for name in there if name.endswith(_MARKS)}
+        goes |= {_name_folder(name) for name in there} - marked
     return Found(
         tuple(sorted(rows)),
         names,
         tuple(r for r, head in heads.items() if head.snapshot in names and head.action != "tag"),
         tuple(r for r, head in heads.items() if head.snapshot in names and head.action == "tag"),
         runs,
-        tuple(goes),
-        sum(measure(path) for path in goes),
+        tuple(sorted(goes)),
+        sum(size for name, size in stored.items() if _name_folder(name) in goes),
+        _list_caches(warehouse),
     )
 
 
@@ -132,39 +140,76 @@ def erase(
     found = find_document(warehouse, document_id)
     for row in found.documents or ():
         keep_tombstone(warehouse, *row)
-    _require_free(warehouse, settings, found)
-    former = warehouse.cache / FORMER
-    if (warehouse.cache / "rows").is_dir() and found.refs:
-        _set_aside(warehouse.cache / "rows", former)
+    clean_staging(warehouse)
+    caches = [
+        replace(settings, llm=replace(settings.llm, cache=place))
+        for place in sorted({settings.llm.cache, *found.caches, None}, key=str)
+    ]
+    _require_free(warehouse, caches, found)
+    if found.refs:
+        _set_aside(warehouse)
     successors = _build_successors(warehouse, settings, found, workers, progress or Silence())
     found = replace(find_document(warehouse, document_id), refs=found.refs)
     for name in found.tags:
         remove_tag(warehouse, name)
     named, live = _list_requests(warehouse, found)
     # Before the results that name them: a call that died in between still knows whose they are.
-    replies, unnamed = _drop_replies(warehouse, settings, named, live)
-    for path in found.goes:
-        _remove(warehouse, path)
-    for path in (former, *(() if successors else (warehouse.cache / "rows",))):
-        _remove(warehouse, path)
+    dropped = [_drop_replies(warehouse, each, named, live) for each in caches]
+    for name in (*found.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
+        _remove(warehouse, name)
     _check(warehouse, document_id)
+    replies, unnamed = map(sum, zip(*dropped, strict=True))
     return Done(found, successors, replies, unnamed)
 
 
-def _list_tables(warehouse: Warehouse) -> Iterator[Path]:
-    """Every stored table of documents."""
-    for root in (warehouse.root, warehouse.trash):
-        yield from sorted(root.glob("snapshots/*/tables/documents.parquet"))
-        yield from sorted(root.glob("cache/results/ingest/*/documents.parquet"))
+_TABLE = re.compile(
+    r"(trash/)?(snapshots/[^/]+/tables|cache/results/ingest/[^/]+)/documents\.parquet"
+)
+_RESULT = re.compile(r"cache/results/[^/]+/[^/]+/")
+_MARKS = (f"/{MANIFEST}", "/run.json", f"/{MARKER}")
+"""Without its mark nothing in a bucket is whole."""
 
 
-def _read_documents(path: Path) -> list[tuple[str, str, str]]:
+def _list_stores(warehouse: Warehouse) -> list[BlobStore]:
+    """Where the warehouse is, and the copies that this machine made of one in a bucket."""
+    return [warehouse.store, *([FolderStore(warehouse.root)] if warehouse.bucket else [])]
+
+
+def _list_blobs(store: BlobStore) -> Iterator[Blob]:
+    for place in ("snapshots", "runs", "cache/results", "trash"):
+        yield from store.list(place)
+
+
+def _list_stored(warehouse: Warehouse) -> dict[str, int]:
+    """Names and bytes of what may hold a document, besides rows and replies."""
+    stores = reversed(_list_stores(warehouse))
+    return {blob.name: blob.size for store in stores for blob in _list_blobs(store)}
+
+
+def _name_folder(name: str) -> str:
+    """What something that is stored belongs to: a snapshot, a run, a result, or the trash."""
+    parts = name.split("/")
+    return "/".join(parts[: {"cache": 4, "trash": 1}.get(parts[0], 2)])
+
+
+def _list_caches(warehouse: Warehouse) -> tuple[str, ...]:
+    """The shared places where runs kept replies, as their records say."""
+    names = [f"runs/{run['run']}/run.json" for run in list_runs(warehouse)]
+    records = [json.loads(data) for data in warehouse.read_all(names) if data]
+    said = {record["settings"].get("llm", {}).get("cache") for record in records}
+    return tuple(sorted(place for place in said if place))
+
+
+def _read_documents(warehouse: Warehouse, name: str) -> list[tuple[str, str, str]]:
+    path: Path | pa.BufferReader = warehouse.root / name
     try:
+        if warehouse.bucket and (data := warehouse.bucket.read(name)) is not None:
+            path = pa.BufferReader(data)
         table = pq.read_table(path, columns=["document_id", "source", "sha256"], use_threads=False)
     except (OSError, ValueError) as e:
         raise IntegrityError(
-            f"{path} cannot be read ({e}), so whether the document is in it is unknown and nothing "
-            "was erased; restore it, or remove the folder it lies in"
+            f"{warehouse.locate(name)} cannot be read ({e}), so whether the document is in it is "
+            "unknown and nothing was erased; restore it, or remove the folder it lies in"
         ) from e
     columns = (table[name].to_pylist() for name in table.column_names)
     return list(zip(*columns, strict=True))
@@ -175,46 +220,25 @@ def _list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
     return {ref: head for ref, head in heads if head is not None}
 
 
-def _list_unclean(warehouse: Warehouse, holding: Iterable[Path], gone: set[str]) -> tuple[str, ...]:
+def _list_unclean(
+    warehouse: Warehouse, results: Collection[str], dirty: Collection[str], gone: Collection[str]
+) -> tuple[str, ...]:
     """The runs that read the document, and those of which that cannot be told any more."""
-    dirty = {path.parent.name for path in holding if path.parents[1].name == "ingest"}
-    results = warehouse.cache / "results" / "ingest"
     unclean = []
     for run in list_runs(warehouse):
-        name = str(run["run"])
-        keys = dict(_read_marks(warehouse, name))
-        if "ingest" not in keys:
+        name, made = str(run["run"]), str(run["snapshot"] or "")
+        read = [m for m in read_marks(warehouse, [name]) if m.startswith("ingest/")]
+        if not read:
             continue  # it has read nothing yet
-        made = str(run["snapshot"] or "")
-        is_there = (warehouse.snapshots / made).is_dir() and made not in gone and bool(made)
-        result = keys["ingest"]
-        if made in gone or result in dirty or not (is_there or (results / result).is_dir()):
+        is_known = f"cache/results/{read[0]}" in results or (
+            made and made not in gone and has_snapshot(warehouse, made)
+        )
+        if made in gone or read[0].partition("/")[2] in dirty or not is_known:
             unclean.append(name)
     return tuple(sorted(unclean))
 
 
-def _read_marks(warehouse: Warehouse, run: str) -> Iterator[tuple[str, str]]:
-    """The stages of a run that are done, with the folder of each one's result."""
-    for path in sorted((warehouse.runs / run / "stages").glob("*.json")):
-        try:
-            yield path.stem, json.loads(path.read_bytes())["key"][:ID_DIGITS]
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            raise IntegrityError(
-                f"mark {path} cannot be read ({e!r}), so what it rests on is unknown and nothing "
-                "was erased; restore it, or remove the run's folder"
-            ) from e
-
-
-def _list_results(warehouse: Warehouse, unclean: Sequence[str]) -> list[Path]:
-    """The stored results that no other run names."""
-    clean = {str(run["run"]) for run in list_runs(warehouse)} - set(unclean)
-    kept = {f"{stage}/{key}" for name in clean for stage, key in _read_marks(warehouse, name)}
-    results = warehouse.cache / "results"
-    found = (path for path in sorted(results.glob("*/*")) if path.is_dir())
-    return [path for path in found if path.relative_to(results).as_posix() not in kept]
-
-
-def _require_free(warehouse: Warehouse, settings: Settings, found: Found) -> None:
+def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found) -> None:
     """Passes when nobody reads what has to go, and no batch may bring it back."""
     going = set(found.snapshots)
     holders = [name for name, snapshot in list_held(warehouse).items() if snapshot in going]
@@ -224,9 +248,9 @@ def _require_free(warehouse: Warehouse, settings: Settings, found: Found) -> Non
             "out, nothing else is done: have the readers go on to another snapshot, then erase it "
             "again"
         )
-    if settings.asks_model:
-        from kpyramid.llm.batch.jobs import OPEN, drop_asked, read_records
+    from kpyramid.llm.batch.jobs import OPEN, drop_asked, read_records  # loads openai
 
+    for settings in caches:
         blobs = open_replies(warehouse, settings)
         records = read_records(blobs)
         if any(record.state in OPEN for record in records):
@@ -238,14 +262,20 @@ def _require_free(warehouse: Warehouse, settings: Settings, found: Found) -> Non
             drop_asked(blobs, record)
 
 
-def _set_aside(rows: Path, former: Path) -> None:
-    """Puts the row cache aside, beside what an erasure that died put there."""
+def _set_aside(warehouse: Warehouse) -> None:
+    """Puts the row cache aside, beside what an erasure that died put there; a bucket's comes too.
+
+    From there builds take what they use: see `RowCache`.
+    """
+    rows, bucket = warehouse.cache / "rows", warehouse.bucket
+    if bucket:
+        bucket.download([*bucket.list("cache/rows")], "cache/rows", rows)
     for folder in sorted(rows.glob("*/*")):
-        target = former / folder.relative_to(rows)
+        target = warehouse.cache / FORMER / folder.relative_to(rows)
         target.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
             path.replace(target / path.name)
-    shutil.rmtree(rows)
+    _remove(warehouse, "cache/rows")
 
 
 def _build_successors(
@@ -298,12 +328,11 @@ def _list_requests(warehouse: Warehouse, found: Found) -> tuple[set[str], set[st
     """The replies that results rest on which go, and which stay."""
     named: set[str] = set()
     live: set[str] = set()
-    going = set(found.goes)
-    results = [*(warehouse.cache / "results").glob(f"*/*/{REQUESTS}")]
-    results += (warehouse.trash / "cache" / "results").glob(f"*/*/{REQUESTS}")
-    for path in results:
-        is_going = path.parent in going or warehouse.trash in path.parents
-        (named if is_going else live).update(json.loads(path.read_bytes()))
+    for store in _list_stores(warehouse):
+        for blob in _list_blobs(store):
+            if blob.name.endswith(f"/{REQUESTS}"):
+                keys = json.loads(store.read(blob.name) or b"[]")
+                (named if _name_folder(blob.name) in found.goes else live).update(keys)
     return named, live
 
 
@@ -327,8 +356,15 @@ def _drop_replies(
     return len(gone), unnamed
 
 
-def _remove(warehouse: Warehouse, path: Path) -> None:
-    """Removes a folder so that a crash leaves it where nobody takes it for whole."""
+def _remove(warehouse: Warehouse, name: str) -> None:
+    """Removes what is below a name so that a crash leaves it where nobody takes it for whole."""
+    bucket, path = warehouse.bucket, warehouse.root / name
+    if bucket:
+        names = [blob.name for blob in bucket.list(name)]
+        for mark in filter(lambda each: each.endswith(_MARKS), names):
+            bucket.delete(mark)
+        do_at_once(bucket.delete, names)
+        bucket.kept.discard(name)
     if not path.exists():
         return
     if (marker := path / MARKER).is_file():
@@ -345,11 +381,11 @@ def _remove(warehouse: Warehouse, path: Path) -> None:
 def _check(warehouse: Warehouse, document_id: str) -> None:
     """Passes when nothing has it and every ref's snapshot is whole."""
     left = find_document(warehouse, document_id)
-    problems = [f"still there: {path}" for path in left.goes if path.parent == warehouse.snapshots]
+    problems = [f"snapshot {name} is still there" for name in left.snapshots]
     problems += [f"the document is in {len(left.documents)} rows"] if left.documents else []
     problems += check_refs(warehouse)
-    for head in _list_heads(warehouse).values():
-        folder = warehouse.snapshots / head.snapshot
-        problems += check_bytes(folder) or check_tables(folder)
+    for snapshot in sorted({head.snapshot for head in _list_heads(warehouse).values()}):
+        with open_stored(warehouse, snapshot) as folder:
+            problems += check_bytes(folder) or check_tables(folder)
     if problems:
         raise IntegrityError("; ".join(problems[:5]))

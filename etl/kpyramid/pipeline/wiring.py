@@ -1,7 +1,7 @@
 """How stages are wired: the ports that each is given, and the table of what runs each stage."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,21 +31,13 @@ from kpyramid.ontology.population.task import group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress
+from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress, share_work
 from kpyramid.pipeline.conversion import open_converter
-from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource
+from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
-from kpyramid.pipeline.stage import Stage, find_function
+from kpyramid.pipeline.stage import Stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.workers import (
-    Load,
-    extract_all,
-    load_extractor,
-    load_parser,
-    parse_all,
-    share_out,
-    share_over_ray,
-)
+from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all
 from kpyramid.settings import Settings
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.storage.erasure import Erased, load_erased
@@ -81,7 +73,7 @@ def open_extractor(
 ) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     chosen = (settings.extract.parser, settings.extract.language)
-    compute = _share("extractor", settings, workers, load_extractor, chosen, extract_all)
+    compute = share_work("extractor", settings, workers, load_extractor, chosen, extract_all)
     place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
     return CachedFunction("extractor", *place, read_only=read_only)
 
@@ -91,24 +83,8 @@ def open_annotator(
 ) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
     chosen = (settings.extract.parser,)
-    compute = _share("annotator", settings, workers, load_parser, chosen, parse_all)
+    compute = share_work("annotator", settings, workers, load_parser, chosen, parse_all)
     return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
-
-
-def _share(
-    function: str,
-    settings: Settings,
-    workers: int,
-    load: Load,
-    chosen: tuple[str, ...],
-    work: Callable[[Sequence[R]], Iterator[bytes]],
-) -> Callable[[Sequence[R]], Iterator[bytes]]:
-    """A function's work, shared out over the settings' engine."""
-    if settings.engine.name == "processes":
-        return lambda texts: share_out(texts, workers, load, chosen, work)
-    identify = partial(fingerprint_function, find_function(function), settings)
-    address = settings.engine.address
-    return lambda texts: share_over_ray(texts, address, load, chosen, work, identify)
 
 
 class ExampleReader:

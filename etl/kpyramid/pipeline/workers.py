@@ -195,7 +195,7 @@ def share_over_ray(
         yield from share_out(texts, 1, load, chosen, work)
         return
     batches = [{"batch": pickle.dumps(batch)} for batch in _make_batches(texts)]
-    with _join_cluster(address) as ray:
+    with join_cluster(address) as ray:
         context = ray.data.DataContext.get_current()
         context.execution_options.preserve_order = True
         context.enable_progress_bars = False
@@ -218,8 +218,13 @@ def share_over_ray(
 
 
 @contextmanager
-def _join_cluster(address: str) -> Iterator[Any]:
-    """Ray, joined to the cluster for a while; what it prints goes to stderr."""
+def join_cluster(address: str) -> Iterator[Any]:
+    """Ray, joined to the cluster for a while; what it prints goes to stderr.
+
+    Raises:
+        EndpointError: there is no cluster at the address.
+        InputError: Ray is not installed.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

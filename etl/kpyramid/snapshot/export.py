@@ -1,21 +1,21 @@
 """What a snapshot says, or is, in the forms of other programs; each appears whole or not at all."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError
 from kpyramid.ontology.store import write_ontology
 from kpyramid.snapshot.bundle import list_views
 from kpyramid.snapshot.graph import (
+    RDF_FACTS,
     READS,
     name_source,
     open_database,
@@ -25,15 +25,19 @@ from kpyramid.snapshot.graph import (
     write_turtle,
 )
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.store import SEARCHED
-from kpyramid.storage.archive import copy_folder, write_tarball
+from kpyramid.snapshot.store import GRAPH, SEARCHED
+from kpyramid.storage.archive import Tell, copy_folder, hush, write_tarball
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.writing import sync_folder, sync_tree
 
-_Database = duckdb.DuckDBPyConnection
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Database
+
 _KEYS = {"chunks": "chunk_id", "condensed": "condensed_id", "entities": "entity_id"}
 _BATCH = 8_192
 """Rows of vectors that are written at a time."""
+_PIECE = 2**20
+"""Bytes that are copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,11 @@ class Export:
     left_out: tuple[str, ...]
 
 
-def export(snapshot: Snapshot, form: str, path: Path) -> Export:
+def export(snapshot: Snapshot, form: str, path: Path, tell: Tell = hush) -> Export:
     """Writes a snapshot, as far as its scope lets it be seen, in one of `FORMS`.
 
-    Each document's source, title, licence, attribution and access labels go along.
+    Each document's source, title, licence, attribution and access labels go along. `tell` hears
+    what is under way.
 
     Raises:
         InputError: there is no such form, something is at the path, or the scope hides documents
@@ -64,14 +69,10 @@ def export(snapshot: Snapshot, form: str, path: Path) -> Export:
     part = path.with_name(f".{path.name}.part")
     _remove(part)
     try:
-        left_out = FORMS[form](snapshot, part)
+        left_out = FORMS[form](snapshot, part, tell)
+        tell("waiting for the disk", 0, None)
         sync_tree(part)
         part.rename(path)
-    except duckdb.Error as e:
-        raise IntegrityError(
-            f"snapshot {snapshot.id} cannot be exported: {e}. `kpyramid verify` says whether it is "
-            "damaged"
-        ) from e
     finally:
         _remove(part)
     sync_folder(path.parent)
@@ -84,8 +85,12 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _open(snapshot: Snapshot) -> AbstractContextManager[_Database]:
-    return open_graph({name: snapshot.locate_table(name) for name in READS})
+def _open(
+    snapshot: Snapshot, facts: Sequence[str], tell: Tell
+) -> "AbstractContextManager[Database]":
+    tell("joining facts and places" if facts else "reading documents", 0, None)
+    names = READS if facts else ("documents",)
+    return open_graph({name: snapshot.locate_table(name) for name in names}, facts)
 
 
 # The whole snapshot.
@@ -99,29 +104,45 @@ def _require_whole(snapshot: Snapshot) -> None:
         )
 
 
-def _write_folder(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_folder(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     _require_whole(snapshot)
-    copy_folder(snapshot.folder, path)
+    copy_folder(snapshot.folder, path, tell)
     return ()
 
 
-def _write_tar(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_tar(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     _require_whole(snapshot)
-    write_tarball(snapshot.folder, path)
+    write_tarball(snapshot.folder, path, tell)
     return ()
 
 
 # RDF: the ontology, its individuals and where they are said, then the graph.
 
 
+def _write_turtle(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+    files: Any = snapshot.manifest["files"]
+    if snapshot.describe_scope() or GRAPH not in files:  # it is of all documents
+        return _write_rdf(write_turtle, snapshot, path, tell)
+    tell(f"copying {GRAPH}", 0, None)
+    made = snapshot._store.locate(GRAPH, most_hashed=None)
+    with path.open("wb") as sink, made.open("rb") as graph:
+        sink.write(_state_ontology(snapshot))
+        shutil.copyfileobj(graph, sink, _PIECE)
+    return ()
+
+
 def _write_rdf(
-    write: Callable[[_Database, BinaryIO], None], snapshot: Snapshot, path: Path
+    write: "Callable[[Database, BinaryIO], None]", snapshot: Snapshot, path: Path, tell: Tell
 ) -> tuple[str, ...]:
-    schema, instances = snapshot._view.read_ontology(sources=True)
-    with _open(snapshot) as database, path.open("wb") as sink:
-        sink.write(write_ontology(schema, instances).encode())
+    with _open(snapshot, RDF_FACTS, tell) as database, path.open("wb") as sink:
+        tell("writing statements", 0, None)
+        sink.write(_state_ontology(snapshot))
         write(database, sink)
     return ()
+
+
+def _state_ontology(snapshot: Snapshot) -> bytes:
+    return write_ontology(*snapshot._view.read_ontology(sources=True)).encode()
 
 
 # Property graphs: entities and values are nodes, facts are edges.
@@ -135,27 +156,26 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
-_CREDITS = {
-    f"{name}s": f"gather(list_transform(places, lambda p: p.{name}))"
-    for name in ("document", "source", "licence", "attribution")
-}
-"""Of a fact the documents that state it, and whom to name."""
-_LISTS = {"modality": "modality", "qualifiers": "qualifiers", **_CREDITS}
+_ENDS = ("id", "head", "tail", "literal")
+_PLAIN = ("relation", "wording", "confidence")
+_LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attributions")
+"""Of a fact what qualifies it, the documents that state it, and whom to name."""
 
 
-def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
-    plain = ("relation", "wording", "confidence")
-    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*plain, *_LISTS)}
+def _write_graphml(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*_PLAIN, *_LISTS)}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
         f'attr.type="{"double" if name == "confidence" else "string"}"/>\n'
         for kind, names in fields.items()
         for name in names
     )
-    about = "".join(f" || data('{name}', {name}::VARCHAR)" for name in plain)
-    about += "".join(f" || data('{name}', {_join(held, '; ')})" for name, held in _LISTS.items())
+    about = "".join(f" || data('{name}', {name}::VARCHAR)" for name in _PLAIN)
+    about += "".join(f" || data('{name}', {_join(name, '; ')})" for name in _LISTS)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    with _open(snapshot) as database, path.open("wb") as sink:
+    facts = (*_ENDS, *_PLAIN, *_LISTS)
+    with _open(snapshot, facts, tell) as database, path.open("wb") as sink:
+        tell("writing nodes and edges", 0, None)
         database.execute(_XML)
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
         for query in (
@@ -176,7 +196,6 @@ def _join(name: str, between: str) -> str:
     return f"nullif(array_to_string({name}, '{between}'), '')"
 
 
-_CHUNKS = "gather(list_transform(places, lambda p: p.chunk))"
 _WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
 _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "documents": (
@@ -216,8 +235,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "relation": "relation",
             "wording": "wording",
             "confidence:double": "confidence",
-            "chunks:string[]": _CHUNKS,
-            **{f"{name}:string[]": held for name, held in _LISTS.items()},
+            **{f"{name}:string[]": name for name in ("chunks", *_LISTS)},
         },
     ),
     "parts": (
@@ -225,8 +243,8 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {":START_ID": "chunk_id", ":END_ID": "document_id", ":TYPE": "'PART_OF'"},
     ),
     "mentions": (
-        f"(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
-        f"entity, {_CHUNKS} AS chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
+        "(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
+        "entity, chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
         {":START_ID": "entity", ":END_ID": "chunk", ":TYPE": "'MENTIONED_IN'"},
     ),
 }
@@ -238,11 +256,12 @@ neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter
 """
 
 
-def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_neo4j(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     path.mkdir()
     (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
-    with _open(snapshot) as database:
+    with _open(snapshot, (*_ENDS, *_PLAIN, "chunks", *_LISTS), tell) as database:
         for name, (source, columns) in _NEO4J.items():
+            tell(f"writing {name}.csv", 0, None)
             cells = []
             for head, value in columns.items():
                 text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
@@ -266,35 +285,47 @@ _JSON = {
     "entities": "FROM entity",
     "facts": """
         SELECT fact.* EXCLUDE (places), evidence FROM fact JOIN (
-            SELECT fact_id, list({'document': spot.document, 'start': spot.first,
-                'end': spot.last, 'text': text, 'source': spot.source, 'licence': spot.licence,
-                'attribution': spot.attribution} ORDER BY document_id, first, last) AS evidence
+            SELECT fact_id, list({'document': document_id, 'start': first, 'end': last,
+                'text': text, 'source': source, 'licence': licence, 'attribution': attribution}
+                ORDER BY document_id, first, last) AS evidence
             FROM (SELECT id AS fact_id, unnest(places) AS spot FROM fact)
             JOIN place ON document_id = spot.document AND first = spot.first AND last = spot.last
+            JOIN document ON document.id = document_id
             GROUP BY fact_id
         ) ON fact_id = id ORDER BY id""",
 }
 
 
-def _write_jsonl(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+_JSON_FACTS = (
+    *("id", "head", "head_name", "relation", "tail", "tail_name", "literal"),
+    *("wording", "qualifiers", "confidence", "modality", "places"),
+)
+
+
+def _write_jsonl(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     path.mkdir()
-    with _open(snapshot) as database:
+    with _open(snapshot, _JSON_FACTS, tell) as database:
         for name, query in _JSON.items():
+            tell(f"writing {name}.jsonl", 0, None)
             with (path / f"{name}.jsonl").open("wb") as sink:
                 lines = f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({query}) AS row_of"
                 write_lines(database, lines, sink)
     return ()
 
 
-def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_duckdb(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     left_out = []
     with open_database(path) as database:
         for name in load_contracts():
+            tell(f"writing table {name}", 0, None)
             try:
                 source = name_source(database, name, snapshot.locate_table(name))
             except InputError:  # it cannot be divided by documents
                 left_out.append(name)
                 continue
+            # Vectors hardly get smaller, and packing them is most of the time.
+            packing = "uncompressed" if name == "vectors" else "auto"
+            database.execute(f"SET force_compression = '{packing}'")
             database.execute(f"CREATE TABLE {name} AS FROM {source}")
         database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))
     return tuple(left_out)
@@ -303,14 +334,15 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
 # Vectors.
 
 
-def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_lance(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
     import lancedb  # in an extra of its own
 
     held = lancedb.connect(path)
     for name in SEARCHED:
         if snapshot._view.part(name).rows:
+            tell(f"writing vectors of {name}", 0, None)
             held.create_table(name, data=_read_vectors(snapshot, name))
-    with _open(snapshot) as database:
+    with _open(snapshot, (), tell) as database:
         held.create_table("documents", data=database.sql("FROM document").to_arrow_table())
     return ()
 
@@ -347,10 +379,10 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, read())
 
 
-FORMS: Mapping[str, Callable[[Snapshot, Path], tuple[str, ...]]] = {
+FORMS: Mapping[str, Callable[[Snapshot, Path, Tell], tuple[str, ...]]] = {
     "folder": _write_folder,
     "tar": _write_tar,
-    "turtle": partial(_write_rdf, write_turtle),
+    "turtle": _write_turtle,
     "nquads": partial(_write_rdf, write_quads),
     "graphml": _write_graphml,
     "neo4j": _write_neo4j,

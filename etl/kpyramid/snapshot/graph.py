@@ -6,17 +6,20 @@ lie one behind the other in memory, so a batch is written to the file as it is.
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
+from kpyramid.errors import IntegrityError
 from kpyramid.ontology import names as n
 from kpyramid.storage.contracts import load_contracts
+
+if TYPE_CHECKING:  # who only reads has none
+    from duckdb import DuckDBPyConnection as Database
 
 _MEMORY = "2GB"
 """What DuckDB may hold before it goes on in files: tables may be larger."""
@@ -30,17 +33,28 @@ ATTRIBUTION = ("attribution", "author", "authors", "creator", "byline")
 
 
 @contextmanager
-def open_database(path: Path | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with bounded memory: a file, or none that stays."""
+def open_database(path: Path | None = None) -> "Iterator[Database]":
+    """A DuckDB with bounded memory: a file, or none that stays.
+
+    Raises:
+        IntegrityError: a table cannot be read.
+    """
+    import duckdb
+
     with (
         tempfile.TemporaryDirectory(prefix="kpyramid-duckdb-") as scratch,
         duckdb.connect(str(path or ":memory:"), config={"temp_directory": scratch}) as database,
     ):
         database.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
-        yield database
+        try:
+            yield database
+        except duckdb.Error as e:
+            raise IntegrityError(
+                f"{e}. `kpyramid verify` says whether the snapshot is damaged"
+            ) from e
 
 
-def name_source(database: duckdb.DuckDBPyConnection, name: str, table: Path | pa.Table) -> str:
+def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
     """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own.
 
     A column that a file of the last format has not yet is null.
@@ -57,15 +71,16 @@ def name_source(database: duckdb.DuckDBPyConnection, name: str, table: Path | pa
 
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.
 
-_GRAPH = f"""
-CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
-
+_DOCUMENTS = f"""
 CREATE TEMP TABLE document AS
 SELECT document_id AS id, source, title, language, licence, access,
     coalesce({", ".join(f"metadata['{name}']" for name in ATTRIBUTION)}) AS attribution
-FROM documents ORDER BY id;
+FROM documents ORDER BY id
+"""
+_GRAPH = """
+CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
 
-CREATE TEMP TABLE entity AS
+CREATE TEMP VIEW entity AS
 SELECT entity_id AS id, name, type, surface_forms AS forms, coalesce(classes, []) AS classes
 FROM entities LEFT JOIN (SELECT subject_id AS entity_id,
     list_sort(list(DISTINCT class_iri)) AS classes FROM instances GROUP BY ALL) USING (entity_id)
@@ -84,7 +99,7 @@ SELECT DISTINCT claim_id, chunks.document_id, chunks.chunk_id, span.start AS fir
 FROM (SELECT claim_id, chunk_id, unnest(spans) AS span FROM claims) AS claims
 JOIN chunks USING (chunk_id);
 
-CREATE TEMP TABLE place AS
+CREATE TEMP VIEW place AS
 SELECT document_id || '#char=' || first || ',' || last AS id, document_id, first, last,
     CASE WHEN first >= chunks.start AND last <= chunks."end"
         THEN substring(chunks.text, first - chunks.start + 1, last - first)
@@ -94,12 +109,14 @@ FROM (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
 JOIN chunks USING (document_id, chunk_id) JOIN documents USING (document_id)
 ORDER BY document_id, first, last;
 
-CREATE TEMP TABLE fact AS
+CREATE TEMP VIEW facts AS
 WITH said AS (
     SELECT condensed_id, max(confidence) AS confidence, gather(list(modality)) AS modality,
-        gather(list({{'document': document_id, 'first': first, 'last': last,
-            'chunk': chunk_id, 'source': source, 'licence': licence,
-            'attribution': attribution}})) AS places
+        gather(list(document_id)) AS documents, gather(list(chunk_id)) AS chunks,
+        gather(list(source)) AS sources, gather(list(licence)) AS licences,
+        gather(list(attribution)) AS attributions,
+        gather(list({'document': document_id, 'first': first, 'last': last,
+            'chunk': chunk_id})) AS places
     FROM stated JOIN spot USING (claim_id) JOIN document ON document.id = document_id
     GROUP BY condensed_id
 )
@@ -109,34 +126,40 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     concat_ws(' ', heads.name, relations.name, coalesce(others.name, literal)) AS wording,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
     round(confidence, 4) AS confidence, modality,
-    places
+    documents, chunks, sources, licences, attributions, places
 FROM condensed JOIN said USING (condensed_id)
 JOIN relations USING (relation_id)
 JOIN entities AS heads ON heads.entity_id = head_id
 JOIN entities AS ends ON ends.entity_id = standard_head_id
 LEFT JOIN entities AS others ON others.entity_id = tail_id
 LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
-ORDER BY id;
 """
 
 
 @contextmanager
-def open_graph(tables: Mapping[str, Path | pa.Table]) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_graph(
+    tables: Mapping[str, Path | pa.Table], facts: Collection[str]
+) -> "Iterator[Database]":
     """A database with the graph of some tables (`READS`) in its tables.
 
-    They are `document`, `entity`, `fact` and `place`, in the order of their keys. Facts have the
-    ends of their standard relation; `wording` is the fact as the text words it, and `places` says
-    where, and whose text that is.
+    They are `document`, `entity`, `place`, and `fact` with the columns that are named, in the
+    order of their keys; without a name `document` alone, of one table. Facts have the ends of
+    their standard relation; `wording` is the fact as the text words it, `places` says where, and
+    `documents`, `sources`, `licences` and `attributions` whose texts those are.
     """
     with open_database() as database:
-        for name in READS:
-            source = name_source(database, name, tables[name])
+        for name, table in tables.items():
+            source = name_source(database, name, table)
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
-        database.execute(_GRAPH)
+        database.execute(_DOCUMENTS)
+        if facts:  # what is not named is not computed
+            database.execute(_GRAPH)
+            columns = ", ".join(facts)
+            database.execute(f"CREATE TEMP TABLE fact AS SELECT {columns} FROM facts ORDER BY id")
         yield database
 
 
-def write_lines(database: duckdb.DuckDBPyConnection, query: str, sink: BinaryIO) -> None:
+def write_lines(database: "Database", query: str, sink: BinaryIO) -> None:
     """Writes the one text column of a query, value behind value; nulls are nothing."""
     for batch in database.sql(query).to_arrow_reader(65_536):
         values = batch.column(0).cast(pa.large_string())
@@ -158,7 +181,7 @@ _PREFIXES = {
     "kp": n.KP,
 }
 _CURIE = re.compile(r"<(\w+:\w+)>")
-_RELATION = "'relation/' || url_encode(relation)"
+_RELATION = f"'{n.RELATION.removeprefix(n.ENTITY)}' || url_encode(relation)"
 _OBJECT = "CASE WHEN tail IS NULL THEN text(literal) ELSE iri(tail) END"
 _TERMS = """
 CREATE OR REPLACE TEMP MACRO iri(x) AS '<{base}' || x || '>';
@@ -169,6 +192,11 @@ CREATE OR REPLACE TEMP MACRO named(x) AS CASE
     WHEN regexp_full_match(x, 'https?://[^\\x00-\\x20<>"{{}}|\\\\^`]+') THEN '<' || x || '>'
     ELSE text(x) END;
 """
+RDF_FACTS = (
+    *("id", "head", "relation", "tail", "literal"),
+    *("wording", "confidence", "modality", "qualifiers", "places"),
+)
+"""Columns of `fact` that are said in RDF."""
 _Says = Sequence[tuple[str, str]]
 """Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms."""
 _RDF: Sequence[tuple[str, str, str, _Says]] = (
@@ -230,7 +258,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
 )
 
 
-def write_turtle(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
+def write_turtle(database: "Database", sink: BinaryIO) -> None:
     """Writes the graph as Turtle, a line for each subject.
 
     A fact is stated by its standard relation, unless the text only holds it for possible, and
@@ -255,7 +283,7 @@ def write_turtle(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
         write_lines(database, f"SELECT {line} FROM {source}{joint}{filled}", sink)
 
 
-def write_quads(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
+def write_quads(database: "Database", sink: BinaryIO) -> None:
     """Writes the same as N-Quads; what a fact states is in the graph named by the fact's id."""
     database.execute(_TERMS.format(base=n.ENTITY))
 
@@ -268,19 +296,20 @@ def write_quads(database: duckdb.DuckDBPyConnection, sink: BinaryIO) -> None:
         for predicate, value in says:
             name = spell(_cut(predicate)) if predicate else f"iri({_RELATION})"
             value = _expand(value, spell)
-            before, after = f"{subject} || ' ' || {name} || ' '", "E' .\\n'"
-            after = f"' ' || {graph} || {after}" if graph else after
+            after = f", ' ', {graph}, E' .\\n'" if graph else ", E' .\\n'"
+            line = f"concat({subject}, ' ', {name}, ' ', %s{after})"
             if predicate.endswith("[]"):
-                made = f"list_transform({value}, lambda o: {before} || o || {after})"
+                made = f"list_transform({value}, lambda o: {line % 'o'})"
                 parts.append(f"array_to_string({made}, '')")
             else:
-                parts.append(f"{before} || {value} || {after}")
+                parts.append(f"if({value} IS NULL, NULL, {line % value})")
         write_lines(database, f"SELECT concat({', '.join(parts)}) FROM {source}", sink)
 
 
 def write_graph(tables: Mapping[str, Path], path: Path) -> None:
     """Writes the graph of some tables as a Turtle file."""
-    with open_graph(tables) as database, path.open("wb") as sink:
+    held = {name: tables[name] for name in READS}
+    with open_graph(held, RDF_FACTS) as database, path.open("wb") as sink:
         write_turtle(database, sink)
 
 

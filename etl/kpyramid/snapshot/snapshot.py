@@ -203,9 +203,9 @@ class Snapshot:
 
     @cached_property
     def _layers(self) -> "OntologyStore":
-        from kpyramid.ontology.store import OntologyStore, write_graph
+        from kpyramid.ontology.store import OntologyStore, write_facts
 
-        facts = write_graph(self._view.list_standard())
+        facts = write_facts(self._view.list_standard())
         return OntologyStore(*self._view.read_ontology(sources=True), facts)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:

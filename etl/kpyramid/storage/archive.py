@@ -3,7 +3,7 @@
 import re
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -33,6 +33,14 @@ _MEMBER = re.compile(r"\w[\w.-]*(/\w[\w.-]*){0,3}", re.ASCII)
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
+Tell = Callable[[str, int, int | None], object]
+"""Hears what is under way, how many bytes of it are done, and of how many."""
+
+
+def hush(what: str, done: int, total: int | None) -> None:
+    """A `Tell` that does nothing."""
+
+
 def _list_members(folder: Path) -> dict[str, int]:
     """The files of a snapshot, as its manifest names them, and their bytes; the manifest is first.
 
@@ -57,23 +65,33 @@ def _list_members(folder: Path) -> dict[str, int]:
     return {MANIFEST: _MOST_LISTED, SUMS: _MOST_LISTED, **sizes}
 
 
-def copy_folder(folder: Path, target: Path) -> None:
+def copy_folder(folder: Path, target: Path, tell: Tell = hush) -> None:
     """Copies a snapshot's files, and checks every byte of the copy.
 
     Raises:
         IntegrityError: the snapshot is damaged.
     """
-    for name in _list_members(folder):
+    for name in _follow(_list_members(folder), "copying", tell):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             write_and_sync(target / name, folder / name)
         except FileNotFoundError as e:
             raise IntegrityError(f"{name} is missing") from e
+    tell("checking the copy", 0, None)
     if problems := check_bytes(target):
         raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
 
 
-def write_tarball(folder: Path, target: Path) -> None:
+def _follow(members: Mapping[str, int], what: str, tell: Tell) -> Iterator[str]:
+    """The members' names, each when what comes before it is done."""
+    total, done = sum(members.values()) - 2 * _MOST_LISTED, 0
+    for name, size in members.items():
+        tell(what, done, total)
+        yield name
+        done += size if name not in (MANIFEST, SUMS) else 0
+
+
+def write_tarball(folder: Path, target: Path, tell: Tell = hush) -> None:
     """Writes a snapshot as `.tar.zst`, the same bytes each time: no times, no owners, sorted.
 
     Its manifest comes first: whoever unpacks it knows then which files follow, and their sizes.
@@ -81,6 +99,7 @@ def write_tarball(folder: Path, target: Path) -> None:
     Raises:
         IntegrityError: the snapshot is damaged.
     """
+    tell("checking the snapshot", 0, None)
     if problems := check_bytes(folder):
         raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
     top = identify_folder(folder)
@@ -88,14 +107,14 @@ def write_tarball(folder: Path, target: Path) -> None:
         pa.CompressedOutputStream(str(target), "zstd") as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as tar,
     ):
-        for name in _list_members(folder):
+        for name in _follow(_list_members(folder), "packing", tell):
             member = tarfile.TarInfo(f"{top}/{name}")
             member.size = (folder / name).stat().st_size
             with (folder / name).open("rb") as file:
                 tar.addfile(member, file)
 
 
-def import_snapshot(warehouse: Warehouse, path: Path) -> tuple[str, bool]:
+def import_snapshot(warehouse: Warehouse, path: Path, tell: Tell = hush) -> tuple[str, bool]:
     """Takes a folder or tarball that was exported into a warehouse; its id, and whether it is new.
 
     All of it is checked: names, bytes, contracts, references, spans. Only the files that its
@@ -108,19 +127,22 @@ def import_snapshot(warehouse: Warehouse, path: Path) -> tuple[str, bool]:
     """
     with stage_folder(warehouse) as folder:
         try:
-            named = _copy(path, folder) if path.is_dir() else _unpack(path, folder)
+            named = (_copy if path.is_dir() else _unpack)(path, folder, tell)
+            tell("checking bytes", 0, None)
             require_format(read_manifest(folder), path.name)
             identifier, problems = identify_folder(folder), check_bytes(folder)
             if SNAPSHOT_ID.fullmatch(named) and named != identifier:
                 problems = [f"its name is {named}, and its id {identifier}", *problems]
+            tell("checking tables", 0, None)
             if problems := problems or check_tables(folder):
                 raise IntegrityError(f"altered or damaged: {'; '.join(problems[:5])}")
         except IntegrityError as e:
             raise IntegrityError(f"{path}: {e}. Nothing was imported") from e
+        tell(f"moving it to {warehouse.locate('snapshots')}", 0, None)
         return identifier, settle(warehouse, folder, identifier)
 
 
-def _copy(source: Path, folder: Path) -> str:
+def _copy(source: Path, folder: Path, tell: Tell) -> str:
     """Copies what a folder's manifest names, unless there is more in it; the folder's name."""
     for number, path in enumerate(source.rglob("*")):
         if number >= _MOST_MEMBERS:
@@ -131,7 +153,7 @@ def _copy(source: Path, folder: Path) -> str:
     _require_room(folder, members)
     if more := [p for p in source.rglob("*") if p.is_file() and _name(p, source) not in members]:
         raise IntegrityError(f"{_name(more[0], source)} is not listed in {MANIFEST}")
-    copy_folder(source, folder)
+    copy_folder(source, folder, tell)
     return source.resolve().name
 
 
@@ -177,10 +199,11 @@ def _open_stream(path: Path) -> Iterator[_Bounded]:
             yield _Bounded(file)
 
 
-def _unpack(path: Path, folder: Path) -> str:
+def _unpack(path: Path, folder: Path, tell: Tell) -> str:
     """Writes a tarball's files as they come, if the manifest names them; the folder's name."""
     members: dict[str, int] = {}
     top: str | None = None
+    done, total = 0, None
     try:
         with _open_stream(path) as stream, _open_tar(stream) as tar:
             for number, member in enumerate(tar):
@@ -198,13 +221,16 @@ def _unpack(path: Path, folder: Path) -> str:
                         f"{member.name!r} is not in its manifest, comes twice, or is too long"
                     )
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                tell("unpacking", done, total)
+                done += member.size
                 with (folder / name).open("xb") as file:
                     shutil.copyfileobj(_read_member(tar, member), file)
                 if name == MANIFEST:
                     members = _list_members(folder)
                     _require_room(folder, members)
                     del members[MANIFEST]
-                    stream.left += sum(members.values())
+                    total = sum(members.values())
+                    stream.left += total
     except (tarfile.TarError, ValueError, OverflowError) as e:
         raise IntegrityError(f"is no tarball of a snapshot: {e}") from e
     return PurePosixPath(top or "").name

@@ -47,7 +47,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class BucketStore:
+class BucketStore(BlobStore):
     """A `BlobStore` in a bucket that supports conditional writes.
 
     Before the first write it is probed once. A process that was forked opens its own.
@@ -110,13 +110,6 @@ class BucketStore:
             f"store {self.place}: {name} is neither there nor can it be created; another writer "
             "may be stuck. Run the same command again"
         )
-
-    def put_once(self, name: str, data: bytes) -> bytes:
-        while not self.create(name, data):
-            won = self.read(name)
-            if won is not None:  # else it was removed meanwhile
-                return won
-        return data
 
     def replace(self, name: str, data: bytes) -> None:
         self.probe()

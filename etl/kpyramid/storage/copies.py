@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.leases import GC_LOCK, claim
+from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
@@ -37,7 +37,7 @@ def open_stored(warehouse: Warehouse, identifier: str) -> Iterator[Path]:
         try:
             bucket.download(blobs, name, staging / identifier)
         except FileNotFoundError as e:
-            raise _gone(warehouse, identifier) from e
+            raise explain_removal(warehouse, identifier) from e
         yield staging / identifier
 
 
@@ -53,7 +53,7 @@ def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
         return target  # a copy appears whole, by rename, and never changes
     with open_stored(warehouse, identifier) as copy:
         if not (copy / MANIFEST).is_file():
-            raise _gone(warehouse, identifier)
+            raise explain_removal(warehouse, identifier)
         if problems := check_bytes(copy):
             raise IntegrityError(
                 f"snapshot {warehouse.locate(f'snapshots/{identifier}')} is damaged: "
@@ -89,10 +89,3 @@ def put_snapshot(warehouse: Warehouse, identifier: str) -> None:
                 "command again when it has ended"
             )
         warehouse.bucket.upload(warehouse.snapshots / identifier, name, last=MANIFEST)
-
-
-def _gone(warehouse: Warehouse, identifier: str) -> ConflictError:
-    return ConflictError(
-        f"snapshot {identifier} is not in {warehouse.locate('snapshots')}: it was removed, by `gc` "
-        "if no ref was at it; run the command again"
-    )

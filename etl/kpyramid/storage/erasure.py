@@ -8,7 +8,7 @@ from kpyramid.errors import IntegrityError, OvertakenError
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.storage.layout import Warehouse
 
-_FOLDER = "erased"
+TOMBSTONES = "erased"
 
 # A tombstone holds hashes only: the name of a file may be a person's, as its text may.
 
@@ -57,7 +57,7 @@ def load_erased(warehouse: Warehouse) -> Erased:
         IntegrityError: one cannot be read; a build would take in what it stands for.
     """
     rows = []
-    for name in [blob.name for blob in warehouse.store.list(_FOLDER)]:
+    for name in [blob.name for blob in warehouse.store.list(TOMBSTONES)]:
         try:
             row = json.loads(warehouse.store.read(name) or b"")
             rows.append((str(row["source"]), str(row["text"])))
@@ -81,4 +81,4 @@ def has_tombstone(warehouse: Warehouse, document_id: str) -> bool:
 
 
 def _name(document_id: str) -> str:
-    return f"{_FOLDER}/{document_id}.json"
+    return f"{TOMBSTONES}/{document_id}.json"

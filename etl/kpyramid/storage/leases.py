@@ -25,11 +25,16 @@ def hold(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
     with claim(warehouse, snapshot):
         # In this order: gc looks for leases again after it moved a snapshot away.
         if not has_snapshot(warehouse, snapshot):
-            raise ConflictError(
-                f"snapshot {snapshot} is not in {warehouse.locate('snapshots')}: it was removed, "
-                "by `gc` if no ref was at it; run the command again"
-            )
+            raise explain_removal(warehouse, snapshot)
         yield
+
+
+def explain_removal(warehouse: Warehouse, snapshot: str) -> ConflictError:
+    """The error of who finds a snapshot gone."""
+    return ConflictError(
+        f"snapshot {snapshot} is not in {warehouse.locate('snapshots')}: it was removed, by `gc` "
+        "if no ref was at it; run the command again"
+    )
 
 
 @contextmanager

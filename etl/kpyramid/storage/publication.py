@@ -1,6 +1,6 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -134,7 +134,7 @@ def commit(
     while True:
         numbers = list_numbers(warehouse, ref)
         head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
-        if head is not None and head.snapshot == snapshot:
+        if head and head.snapshot == snapshot and head.action != "retire":
             return None
         if head is not None and head.order > order:
             raise OvertakenError(
@@ -160,7 +160,7 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
     """
     require_movable(warehouse, ref)
     entries = list_entries(warehouse, ref)
-    if entries and entries[-1].snapshot == snapshot:
+    if (head := read_head(warehouse, ref)) and head.snapshot == snapshot:
         return None
     made = max(
         (
@@ -229,8 +229,9 @@ def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry 
     head = read_head(warehouse, check_ref_name(name))
     if head is not None and (head.action, head.snapshot) == ("tag", snapshot):
         return None
-    if head is not None or SNAPSHOT_ID.fullmatch(name):
-        raise InputError(f"{name!r} is the name of a {'ref' if head else 'snapshot'}; take another")
+    if list_numbers(warehouse, name) or SNAPSHOT_ID.fullmatch(name):
+        what = "snapshot" if SNAPSHOT_ID.fullmatch(name) else "ref"
+        raise InputError(f"{name!r} is the name of a {what}; take another")
     with _hold_whole(warehouse, snapshot):
         return _move(warehouse, name, None, RefEntry(snapshot, None, "", "", at, "tag"))
 
@@ -248,6 +249,26 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     for number in list_numbers(warehouse, name):
         warehouse.store.delete(name_entry(name, number))
     return head.snapshot
+
+
+def retire(warehouse: Warehouse, refs: Collection[str], *, at: str) -> dict[str, str]:
+    """Ends refs by a last entry: they are listed no more, and keep no snapshot from `gc`.
+
+    Their logs stay, and whatever moves such a ref later goes on with its log. What each was at.
+
+    Raises:
+        ConflictError: one moved at the same time.
+        InputError: one is not there, is a tag, or `main`; none was retired.
+    """
+    heads = {ref: find_entry(warehouse, check_ref_name(ref)) for ref in refs}
+    for ref, head in heads.items():
+        if head.action == "tag":
+            raise InputError(f"{ref!r} is a tag: `kpyramid tag --remove {ref}` removes it")
+        if ref == "main":
+            raise InputError("'main' stays: builds and readers take it where no ref is named")
+    for ref, head in heads.items():
+        _move(warehouse, ref, head, replace(head, action="retire", at=at))
+    return {ref: head.snapshot for ref, head in heads.items()}
 
 
 @contextmanager

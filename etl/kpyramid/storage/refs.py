@@ -29,7 +29,7 @@ class RefEntry:
     """One move of a ref: `order` is the logical key that only moves forward.
 
     `run` made the snapshot; empty where no ref knows it. `at` is the time in UTC. A ref whose
-    entry is a tag does not move.
+    entry is a tag does not move; one whose newest is `retire` is gone until it is moved again.
     """
 
     snapshot: str
@@ -37,7 +37,7 @@ class RefEntry:
     order: str
     run: str
     at: str
-    action: Literal["build", "promote", "rollback", "tag"] = "build"
+    action: Literal["build", "promote", "rollback", "tag", "retire"] = "build"
 
 
 def check_ref_name(name: str) -> str:
@@ -76,13 +76,14 @@ def list_refs(warehouse: Warehouse) -> list[str]:
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
-    """The newest entry of a ref, or None when the ref does not exist.
+    """The newest entry of a ref, or None when the ref does not exist, or was retired.
 
     Raises:
         IntegrityError: the entry cannot be read.
     """
     numbers = list_numbers(warehouse, ref)
-    return None if not numbers else read_entry(warehouse, ref, numbers[-1])
+    head = None if not numbers else read_entry(warehouse, ref, numbers[-1])
+    return None if head and head.action == "retire" else head
 
 
 def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
@@ -122,6 +123,11 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
             f"unknown ref {ref!r} in warehouse {warehouse.locate()}; refs there: {refs}. "
             "`kpyramid snapshots` lists them, `kpyramid build CORPUS` makes one"
         )
+    if not is_earlier and entries[-1].action == "retire":
+        raise InputError(
+            f"ref {ref!r} was retired at {entries[-1].at}; `kpyramid log {ref}` shows what it was "
+            f"at, `kpyramid promote {ref} SNAPSHOT` brings it back"
+        )
     if not is_earlier:
         return entries[-1]
     if place.isdecimal():
@@ -158,6 +164,9 @@ def list_standing(entries: Sequence[RefEntry]) -> list[str]:
     """
     standing: list[str] = []
     for entry in entries:
+        if entry.action == "retire":
+            standing.clear()
+            continue
         if entry.action == "rollback":
             while standing and standing[-1] != entry.snapshot:
                 standing.pop()
@@ -170,7 +179,9 @@ def list_undone(entries: Sequence[RefEntry]) -> set[str]:
     """The snapshots that a ref was rolled back from and that nobody promoted since."""
     undone: set[str] = set()
     for entry in entries:
-        if entry.action == "rollback" and entry.parent:
+        if entry.action == "retire":
+            undone.clear()
+        elif entry.action == "rollback" and entry.parent:
             undone.add(entry.parent)
         elif entry.action == "promote":
             undone.discard(entry.snapshot)

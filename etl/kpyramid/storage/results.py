@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes
 from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table
+from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
@@ -101,15 +102,22 @@ class RowCache:
                 self._bucket.replace(f"{self._name}/{path.name}", data)
 
     def _share(self, bucket: "BucketStore") -> None:
-        """Gets the segments that other machines made, and puts there what only this one has."""
+        """Gets the segments that other machines made, and puts there what only this one has.
+
+        That goes instead once a document was erased: it may be of the document.
+        """
         there = {blob.name.rpartition("/")[2]: blob for blob in bucket.list(self._name)}
         here = {path.name: path for path in self.folder.glob("*.parquet")}
         self.folder.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # gc took it: it is computed again
             missing = [blob for name, blob in there.items() if name not in here]
             bucket.download(missing, self._name, self.folder)
+        is_clean = not any(bucket.list(TOMBSTONES))
         for name in sorted(here.keys() - there.keys()):
-            bucket.replace(f"{self._name}/{name}", here[name].read_bytes())
+            if is_clean:
+                bucket.replace(f"{self._name}/{name}", here[name].read_bytes())
+            else:
+                here[name].unlink(missing_ok=True)
 
     def _read_segment(self, path: Path) -> pa.Table | None:
         try:

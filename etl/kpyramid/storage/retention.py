@@ -137,7 +137,7 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     named = _keep_runs(warehouse, policy, runs, snapshots)
     heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
     under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
-    marks = _read_marks(warehouse, named & (heads | under_way))
+    marks = read_marks(warehouse, named & (heads | under_way))
     results = replace(policy, older_than=min(policy.older_than, _RESULTS))
     rows = policy.find_rows(sorted(named))
     known = date_snapshots(warehouse)
@@ -205,8 +205,12 @@ def _keep_runs(
     return kept
 
 
-def _read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
-    """The stored results that some runs name, as STAGE/KEY."""
+def read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
+    """The stored results that some runs name, as STAGE/KEY.
+
+    Raises:
+        IntegrityError: a mark cannot be read.
+    """
     found = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
         names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]

@@ -36,7 +36,11 @@ class BlobStore(Protocol):
 
     def put_once(self, name: str, data: bytes) -> bytes:
         """What stands under the name afterwards: the bytes of the first writer of all."""
-        ...
+        while not self.create(name, data):
+            won = self.read(name)
+            if won is not None:  # else it was removed meanwhile
+                return won
+        return data
 
     def replace(self, name: str, data: bytes) -> None:
         """Writes a blob, whether or not there is one."""
@@ -51,7 +55,7 @@ class BlobStore(Protocol):
         ...
 
 
-class FolderStore:
+class FolderStore(BlobStore):
     """A `BlobStore` in a local folder; a blob that was written survives a power cut."""
 
     def __init__(self, root: Path) -> None:
@@ -79,13 +83,6 @@ class FolderStore:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
         return True
-
-    def put_once(self, name: str, data: bytes) -> bytes:
-        while not self.create(name, data):
-            won = self.read(name)
-            if won is not None:  # else it was removed meanwhile
-                return won
-        return data
 
     def replace(self, name: str, data: bytes) -> None:
         write_durably(self._root / name, data)

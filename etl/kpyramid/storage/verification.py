@@ -232,6 +232,7 @@ def check_refs(warehouse: Warehouse) -> list[str]:
                 problems.append(f"ref entry {path}: its order is less than that of the one before")
             before = entry
         else:
-            if before and not has_snapshot(warehouse, before.snapshot):
-                problems.append(f"ref {ref!r} is at snapshot {before.snapshot}: not there")
+            is_at = before if before and before.action != "retire" else None
+            if is_at and not has_snapshot(warehouse, is_at.snapshot):
+                problems.append(f"ref {ref!r} is at snapshot {is_at.snapshot}: not there")
     return problems

@@ -40,17 +40,15 @@ def run(
     rejects: list[Row] = []
     taken: dict[str, int] = {}
     for files in _group(corpus):
-        packed = [
-            file
-            for file in files
-            if name_ending(file.path) in CONVERTED and not erased.holds(file.path, "")
-        ]
+        packed = [file for file in files if name_ending(file.path) in CONVERTED]
+        gone = {file.path for file in packed if erased.holds(file.path, "")}
+        packed = [file for file in packed if file.path not in gone]
         converted = converter(packed, settings.max_document_bytes) if converter and packed else {}
         for file in files:
             if file.problem is not None:
                 rejects.append(make_reject("ingest", "unreadable", file.path, file.problem))
                 continue
-            if name_ending(file.path) in CONVERTED and erased.holds(file.path, ""):
+            if file.path in gone:
                 # not even converted: what it says would be kept in a cache
                 rejects.append(make_reject("ingest", "erased", hash_source(file.path), _ERASED))
                 continue
