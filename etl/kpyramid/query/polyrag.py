@@ -36,6 +36,8 @@ class _Way:
     tokens: int = 0
     recognised: tuple[str, ...] = ()
     partial: list[Reading] = field(default_factory=list)
+    unsure: Reading | None = None
+    """What the graph says when its facts are not enough to leave the text unread."""
 
     def note(self, step: Step, calls: int, tokens: int) -> None:
         """One more layer tried."""
@@ -157,7 +159,10 @@ def _ask_graph(
     way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
     if not answer:
         if judged.values and not judged.enough:
-            way.partial.append(_read_values(judged, items))
+            reading = _read_values(judged, items)
+            if asked.candidates:
+                way.partial.append(reading)
+            way.unsure = reading if mode == "best" else None
         way.carry(_choose_carried(judged, items) if mode == "best" else items)
     return answer
 
@@ -261,7 +266,10 @@ def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way) -> A
     if not items:
         return Answer("", (), (), None, (), ())
     own = decisions.read(asked, items)
-    reading = _unite([own, *way.partial], asked.candidates)
+    best = own
+    if way.unsure and not asked.candidates and way.unsure.confidence > own.confidence:
+        best = way.unsure
+    reading = _unite([best, *way.partial], asked.candidates)
     floor = OPTION_FLOOR if asked.candidates else 0.0
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
