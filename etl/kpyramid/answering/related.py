@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from unicodedata import normalize
 
 from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
+from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
 from kpyramid.query.facts import NearFact, list_lemmas, state_facts, state_item
@@ -218,7 +220,8 @@ class _Gathered:
         whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
         self._entities = linked.entities if whole else ()
         forms = snapshot.surface_forms(self._entities)
-        names = {anchor, *(f for listed in forms.values() for f in listed if f[:1].isupper())}
+        spelt = {form for listed in forms.values() for form in listed if form[:1].isupper()}
+        names = {_fold(anchor), *(_fold(form) for form in spelt if not _is_common(form))}
         listed = "|".join(re.escape(name) for name in sorted(names, key=lambda x: (-len(x), x)))
         self._named = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
         self._found: dict[str, _Found] = {}
@@ -269,7 +272,7 @@ class _Gathered:
         """The sentences that name it, where they do, and the mentions of their chunks."""
         chunks = [key for key, _ in self._snapshot.words(self._anchor, MOST_CHUNKS, "chunks")]
         texts = self._snapshot.texts_of(chunks, "chunks")
-        kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(text)]
+        kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(_fold(text))]
         mentions: dict[str, list[tuple[int, int, str]]] = {}
         for row in self._snapshot.mentions_in(kept):
             spans = mentions.setdefault(row["chunk_id"], [])
@@ -282,7 +285,7 @@ class _Gathered:
                     spans = mentions.get(chunk, [])
                     own = [
                         match.span()
-                        for match in self._named.finditer(text)
+                        for match in self._named.finditer(_fold(text))
                         if not self._is_within(*match.span(), text, start, spans)
                     ]
                     if own:
@@ -565,6 +568,20 @@ def _is_beside(
         if not re.sub(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b", "", between):
             return True
     return False
+
+
+def _fold(text: str) -> str:
+    """A text without accents, each character in its place: "Arros negre" is Arròs negre."""
+    if text.isascii():
+        return text
+    return "".join(normalize("NFD", character)[0] for character in text)
+
+
+def _is_common(name: str) -> bool:
+    """Whether what a thing is called is a noun of many things: "The Journal"."""
+    words = list_plain_words(name)
+    words = words[1:] if words[:1] in (["the"], ["a"], ["an"]) else words
+    return len(words) == 1 and words[0] in load_nouns()
 
 
 def _is_name(text: str) -> bool:

@@ -733,9 +733,9 @@ def _keep_kind(
 
 
 def _is_called(name: str, kind: tuple[str, ...]) -> bool:
-    """Whether a name ends in the noun of a kind."""
-    words = name.split()
-    return len(words) > 1 and name[0].isupper() and lemmatise(words[-1].casefold()) in kind[-1:]
+    """Whether a name has the noun of a kind: Amsterdam Airport Schiphol is an airport."""
+    words = [lemmatise(word) for word in list_plain_words(name)]
+    return len(words) > 1 and name[0].isupper() and {*kind[-1:]} <= {*words}
 
 
 def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str, Any]]:

@@ -1,14 +1,13 @@
 """Nouns as names of classes: what `X is a …` files a thing under."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from kpyramid.completion.types import LITERAL, GraphLayer, Mask, encode
+from kpyramid.completion.types import GraphLayer, Mask, encode
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
@@ -163,37 +162,6 @@ def is_usual(noun: str, types: Iterable[str]) -> bool | None:
         return True
     usual = _SENSES[min(known, key=lambda name: (-known[name], name))]
     return True if senses[0] in usual else False if set(senses).isdisjoint(usual) else None
-
-
-_TYPES = {"p": "PERSON", "g": "ORG", "c": "WORK_OF_ART", "e": "EVENT", "l": "LOC"}
-"""What a recogniser would call that for which the first sense of a noun stands."""
-
-
-def correct_types(graph: GraphLayer, schema: Schema) -> GraphLayer:
-    """The graph with other types of what most of its nouns cannot be: `is a journal`, no ORG.
-
-    A type stays where a sense of the noun fits it, and where nothing says what a thing is.
-    """
-    kinds = Kinds(schema)
-    said: dict[str, Counter[str]] = defaultdict(Counter)
-    for at in np.flatnonzero(find_filing(graph)).tolist():
-        if found := find_noun(graph.tails[at], kinds):
-            said[graph.pairs[at][0]][found.noun] += 1
-    nouns = {key: min(found, key=lambda n: (-found[n], n)) for key, found in said.items()}
-
-    def correct(key: str, entity_type: str) -> str:
-        noun = nouns.get(key)
-        if noun is None or is_usual(noun, [entity_type]) is not False:
-            return entity_type
-        return _TYPES.get(load_nouns()[noun][0], "NOUN")
-
-    heads, tails = (
-        [kind if kind == LITERAL else correct(pair[end], kind) for pair, kind in rows]
-        for end, rows in enumerate(
-            zip(graph.pairs, types, strict=True) for types in (graph.head_types, graph.tail_types)
-        )
-    )
-    return replace(graph, head_types=heads, tail_types=tails)
 
 
 def names_person(noun: str) -> bool:

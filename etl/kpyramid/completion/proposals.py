@@ -16,7 +16,6 @@ from kpyramid.completion.clusters import (
 from kpyramid.completion.layers import compare_layers
 from kpyramid.completion.nouns import (
     Kind,
-    correct_types,
     find_common_name,
     find_filing,
     find_noun,
@@ -443,7 +442,6 @@ def draw_proposals(
     embedder: Embedder,
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
-    graph = correct_types(graph, ontology.schema)
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
     placed += propose_classes(graph, ontology, compared, settings.min_support, embedder)
     vectors = embed_finite(embedder, [proposal.label for proposal in placed])
