@@ -405,7 +405,8 @@ class _Gathered:
         """The members by their keys, surest first; none where nothing says the relation."""
         members = []
         said = any(m.measures.get(how) for m in self._found.values() for how in ("says", "word"))
-        if not (said or self._is_known or self._relation.is_named):
+        another = all(m.measures.get("other") for m in self._found.values())
+        if not (said or self._is_known or (self._relation.is_named and not another)):
             return {}
         for key, found in self._found.items():
             measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}

@@ -117,7 +117,7 @@ def judge_facts(
         f"the best fact, “{best.facts[0].fact.statement}”, answers with a probability of "
         f"{best.chance:.2f}; {sufficient:.2f} is asked for"
     )
-    values = best.values if enough or not asked.candidates else ()
+    values = best.values if enough else ()
     number = read_number(asked.text) if asked.candidates else "any"
     if number == "one" and values:
         values = values[:1]

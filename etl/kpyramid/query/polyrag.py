@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
+from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, Judgement
 from kpyramid.query.facts import find_facts, state_items
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
@@ -36,8 +36,6 @@ class _Way:
     tokens: int = 0
     recognised: tuple[str, ...] = ()
     partial: list[Reading] = field(default_factory=list)
-    unsure: Reading | None = None
-    """What the graph says when its facts are not enough to leave the text unread."""
 
     def note(self, step: Step, calls: int, tokens: int) -> None:
         """One more layer tried."""
@@ -101,7 +99,9 @@ def ask_polyrag(
     else:
         way.trace.append(_skip("ontology"))
     if graph:
-        answer = _ask_graph(asked, decisions, way, mode, triples, sufficient)
+        last = mode == "best" and not text and not asked.candidates
+        enough = min(sufficient, FLOOR) if last else sufficient  # no passage says it better
+        answer = _ask_graph(asked, decisions, way, mode, triples, enough)
         if answer:
             return way.end(answer)
     else:
@@ -159,10 +159,7 @@ def _ask_graph(
     way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
     if not answer:
         if judged.values and not judged.enough:
-            reading = _read_values(judged, items)
-            if asked.candidates:
-                way.partial.append(reading)
-            way.unsure = reading if mode == "best" else None
+            way.partial.append(_read_values(judged, items))
         way.carry(_choose_carried(judged, items) if mode == "best" else items)
     return answer
 
@@ -266,10 +263,7 @@ def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way) -> A
     if not items:
         return Answer("", (), (), None, (), ())
     own = decisions.read(asked, items)
-    best = own
-    if way.unsure and not asked.candidates and way.unsure.confidence > own.confidence:
-        best = way.unsure
-    reading = _unite([best, *way.partial], asked.candidates)
+    reading = _unite([own, *way.partial], asked.candidates)
     floor = OPTION_FLOOR if asked.candidates else 0.0
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)

@@ -224,6 +224,10 @@ class Growth:
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
+            if any(_identify(row) == _identify(other) for other in rows):
+                # `died in` and `died on` are both `year died`: the later keeps its wording.
+                row["label"] = proposal.label
+                row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
             taken.add(str(row["iri"]))
             rows.append(row)
             why = self._explain_unlisted(proposal)
