@@ -218,7 +218,7 @@ class Growth:
         proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
-        rows = []
+        rows: list[dict[str, object]] = []
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
