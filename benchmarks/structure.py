@@ -95,7 +95,10 @@ def grade(question: EvalQuestion, said: Answer) -> Graded:
 
 
 def agree(one: str, other: str) -> bool:
-    """Whether one name is within the other, word by word or, of several words, run together."""
+    """Whether one name is within the other, word by word or, of several words, run together.
+
+    Or one has middle names: "Erkki Ossi Olavi Pulliainen", whom the triples call Erkki Pulliainen.
+    """
     first, second = fold_words(one), fold_words(other)
     if f" {' '.join(first)} " in f" {' '.join(second)} ":
         return True
@@ -103,7 +106,9 @@ def agree(one: str, other: str) -> bool:
         return True
     joined, beside = "".join(first), "".join(second)
     several = min(len(first), len(second)) > 1
-    return several and (joined in beside or beside in joined)
+    short, long = sorted((first, second), key=len)
+    ends = several and (short[0], short[-1]) == (long[0], long[-1])
+    return several and (joined in beside or beside in joined or (ends and {*short} <= {*long}))
 
 
 def find_half(question: EvalQuestion) -> int:

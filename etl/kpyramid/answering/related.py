@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from itertools import pairwise
+from unicodedata import normalize
 
 from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
+from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
 from kpyramid.query.facts import NearFact, list_lemmas, state_facts, state_item
@@ -33,16 +34,16 @@ _LONGEST, _PLAIN = 9, 3
 """Words of a member's name, and of one that is a common noun."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "holder": {
-        "bias": -3.49, "instance": 1.15, "says": 1.74, "joined": 0.94, "word": 0.1, "topic": 2.9,
-        "owner": 1.47, "fits": 0.51, "unfit": -0.5, "known": 0.79, "called": 0.97, "close": 0.65,
-        "near": -0.36, "peer": -0.68, "typed": 0.14, "again": -0.65, "other": -0.34,
-        "plain": -0.97,
+        "bias": -3.13, "instance": 1.49, "says": 1.63, "joined": 0.98, "word": 0.7, "topic": 2.82,
+        "owner": 1.39, "beside": -1.12, "fits": 0.93, "unfit": -0.45, "known": 0.87,
+        "called": 0.73, "close": 0.79, "near": -0.85, "peer": -0.13, "typed": -0.18,
+        "again": -0.5, "other": -0.13, "plain": 0.0, "silent": 0.45,
     },
     "value": {
-        "bias": -1.76, "instance": 1.14, "says": 2.36, "joined": 0.41, "word": -0.19,
-        "topic": -0.28, "owner": 0.22, "fits": 0.84, "unfit": 0.24, "known": -0.13,
-        "called": 0.59, "close": 1.2, "near": 0.77, "peer": 1.2, "typed": 0.53, "again": -0.12,
-        "other": -0.59, "plain": -1.1,
+        "bias": -1.9, "instance": 1.03, "says": 2.44, "joined": 0.4, "word": 0.11,
+        "topic": 0.4, "owner": 0.4, "beside": -0.39, "fits": 0.35, "unfit": -0.47, "known": 0.19,
+        "called": 0.36, "close": 1.21, "near": 0.35, "peer": 1.02, "typed": 0.54, "again": -0.24,
+        "other": -0.56, "plain": -1.24, "silent": 0.79,
     },
 }  # fmt: skip
 """Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
@@ -99,11 +100,16 @@ class Stated:
 
 
 class Relation:
-    """A relation as a question words it: which wordings, properties and sentences say it."""
+    """A relation as a question words it: which wordings, properties and sentences say it.
 
-    def __init__(self, words: tuple[str, ...], snapshot: Snapshot) -> None:
+    `verb`: the form of a verb that it is asked by, whose date is wanted: "founded".
+    """
+
+    def __init__(self, words: tuple[str, ...], snapshot: Snapshot, verb: str = "") -> None:
         self._words, self._snapshot = words, snapshot
-        self._role: frozenset[Meaning] = read_words(words)
+        dated = read_wording(f"was {verb} in") if verb else frozenset()
+        # A word that is no noun of the lexicon is a verb: "composed".
+        self._role: frozenset[Meaning] = dated or read_words(words) or read_wording(" ".join(words))
         self._known: dict[str, bool] = {}
 
     @cached_property
@@ -112,7 +118,10 @@ class Relation:
         return {
             p.iri: p.label
             for p in self._snapshot.schema.properties
-            if any(self.is_said_by(label) for label in (p.label, *p.alt_labels))
+            if any(
+                self.is_said_by(label) or self.is_said_by(f"has {label}")
+                for label in (p.label, *p.alt_labels)
+            )
         }
 
     @property
@@ -167,7 +176,8 @@ class Relation:
             lemma = lemmatise(word)
             said = any(own == lemma or share_stem(own, lemma) for own in self._words)
             if not said and self._role and word not in FUNCTION:
-                means = read_words((lemma,)) | read_wording(f"was {word} by")
+                means = read_words((lemma,))
+                means |= read_wording(f"was {word} by") | read_wording(f"was {word} in")
                 said = not {name for name, _ in means}.isdisjoint(n for n, _ in self._role)
             self._known[key] = said
         return self._known[key]
@@ -210,13 +220,14 @@ class _Gathered:
         whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
         self._entities = linked.entities if whole else ()
         forms = snapshot.surface_forms(self._entities)
-        names = {anchor, *(f for listed in forms.values() for f in listed if f[:1].isupper())}
+        spelt = {form for listed in forms.values() for form in listed if form[:1].isupper()}
+        names = {_fold(anchor), *(_fold(form) for form in spelt if not _is_common(form))}
         listed = "|".join(re.escape(name) for name in sorted(names, key=lambda x: (-len(x), x)))
         self._named = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
         self._found: dict[str, _Found] = {}
         self._is_known = 0.0
         own = any(relation.is_said_by(" ".join(kind[at:])) for at in range(len(kind)))
-        self._side = "value" if own or Relation(kind[-1:], snapshot).properties else "holder"
+        self._side = "value" if own or names_property(kind, snapshot) else "holder"
         asked = QuestionAnalysis(Question(f"Which {' '.join(kind)} is it?"), snapshot)
         self._asked = asked if kind else None
 
@@ -261,7 +272,7 @@ class _Gathered:
         """The sentences that name it, where they do, and the mentions of their chunks."""
         chunks = [key for key, _ in self._snapshot.words(self._anchor, MOST_CHUNKS, "chunks")]
         texts = self._snapshot.texts_of(chunks, "chunks")
-        kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(text)]
+        kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(_fold(text))]
         mentions: dict[str, list[tuple[int, int, str]]] = {}
         for row in self._snapshot.mentions_in(kept):
             spans = mentions.setdefault(row["chunk_id"], [])
@@ -271,9 +282,30 @@ class _Gathered:
                 for span in split_sentences(place.text):
                     text = place.text[span.start : span.end]
                     start = place.start + span.start
-                    if own := [match.span() for match in self._named.finditer(text)]:
+                    spans = mentions.get(chunk, [])
+                    own = [
+                        match.span()
+                        for match in self._named.finditer(_fold(text))
+                        if not self._is_within(*match.span(), text, start, spans)
+                    ]
+                    if own:
                         sentence = replace(place, start=start, end=start + len(text), text=text)
-                        yield sentence, own, mentions.get(chunk, [])
+                        yield sentence, own, spans
+
+    def _is_within(
+        self, first: int, last: int, text: str, start: int, spans: list[tuple[int, int, str]]
+    ) -> bool:
+        """Whether what has the name is part of the name of something else: "rhythm and blues"."""
+        index = self._snapshot.entities_by_name()
+        for one, other, _ in spans:
+            at, to = one - start, other - start
+            if at <= first and last <= to and (at, to) != (first, last):
+                known = index.get(join_words(text[max(at, 0) : to]), ())
+                behind = text[last:to].strip()
+                joined = re.search(r"\b(?:and|&) $", text[max(at, 0) : first])
+                if known and not {*known} & {*self._entities} and (behind or joined):
+                    return True
+        return False
 
     def _read_sentence(
         self, sentence: Evidence, own: list[tuple[int, int]], mentions: list[tuple[int, int, str]]
@@ -289,6 +321,8 @@ class _Gathered:
         for start, end, kind in names:
             name = text[start:end]
             ids = index.get(join_words(name), ())
+            if not (kind or ids or " " in name):
+                continue  # "Formerly", which only begins a sentence
             fit = fits(kind, self._asked) if self._asked else 0.0
             measures = {
                 "word": float(bool(said)),
@@ -298,6 +332,7 @@ class _Gathered:
                 "near": 1 / (1 + _count_between((start, end), own, names)),
                 "topic": float(start == first and not is_owner),
                 "owner": float(is_owner),
+                "beside": float(_is_beside((start, end), own, names, text)),
                 "fits": max(fit, 0.0),
                 "unfit": max(-fit, 0.0),
                 "called": float(_is_called(text, end, self._kind)),
@@ -375,6 +410,7 @@ class _Gathered:
             return {}
         for key, found in self._found.items():
             measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}
+            measures["silent"] = float(not said)
             measures["again"] = math.log2(min(len({p.document_id for p in found.places}), 4))
             weights = WEIGHTS[self._side]
             odds = weights["bias"] + sum(weights[k] * v for k, v in measures.items())
@@ -390,11 +426,11 @@ def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) 
     """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
     gathered = _Gathered(condition.anchor, (), Relation((), snapshot), snapshot)
     for sentence, _, _ in gathered.list_sentences():
-        words = [word.casefold() for word in re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)]
-        for before, word in pairwise(words):
-            number = re.fullmatch(r"\d[\d,.]*", before)
-            spelt = before.partition("-")[0] in _SPELT
-            if (number or spelt) and lemmatise(word) == kind[-1]:
+        words = re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)
+        for ahead, before, word in zip(["", *words], words, words[1:], strict=False):
+            number = re.fullmatch(r"\d[\d,.]*", before) and not ahead.isupper()  # "SC 08 club"
+            spelt = before.casefold().partition("-")[0] in _SPELT
+            if (number or spelt) and lemmatise(word.casefold()) == kind[-1]:
                 return True
     return False
 
@@ -414,6 +450,14 @@ def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot)
     value = min(votes, key=lambda v: (votes[v][0], str(v)))
     against, items = votes[value]
     return Stated(value, round(1 - against, 4), tuple(items))
+
+
+def names_property(kind: tuple[str, ...], snapshot: Snapshot) -> bool:
+    """Whether a kind is what a property gives: "genre", but not the work of "language of work"."""
+    heads = (re.split(r" (?:of|by|in) ", p.label)[0] for p in snapshot.schema.properties)
+    lemmas = ([lemmatise(word) for word in list_plain_words(head)] for head in heads)
+    last = [words[-1] for words in lemmas if words]
+    return any(kind[-1:] == (noun,) or (kind and share_stem(kind[-1], noun)) for noun in last)
 
 
 def find_classes(kind: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -510,6 +554,35 @@ def _count_between(
         sum(min(span[1], b) <= start and end <= max(span[0], a) for start, end, _ in names)
         for a, b in own
     )
+
+
+def _is_beside(
+    span: tuple[int, int], own: list[tuple[int, int]], names: list[tuple[int, int, str]], text: str
+) -> bool:
+    """Whether a name is in one enumeration with what is named: "for Amiga, DOS and MSX"."""
+    for a, b in own:
+        first, last = (b, span[0]) if b <= span[0] else (span[1], a)
+        inside = [(s, e) for s, e, _ in names if first <= s and e <= last]
+        between = "".join(
+            " " if any(s <= at < e for s, e in inside) else text[at] for at in range(first, last)
+        )
+        if not re.sub(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b", "", between):
+            return True
+    return False
+
+
+def _fold(text: str) -> str:
+    """A text without accents, each character in its place: "Arros negre" is Arròs negre."""
+    if text.isascii():
+        return text
+    return "".join(normalize("NFD", character)[0] for character in text)
+
+
+def _is_common(name: str) -> bool:
+    """Whether what a thing is called is a noun of many things: "The Journal"."""
+    words = list_plain_words(name)
+    words = words[1:] if words[:1] in (["the"], ["a"], ["an"]) else words
+    return len(words) == 1 and words[0] in load_nouns()
 
 
 def _is_name(text: str) -> bool:

@@ -286,9 +286,11 @@ def _read_comparison(text: str, names: Sequence[str], snapshot: Snapshot) -> Set
     if match is None:
         return None
     lead = match["lead"] + (match.groupdict().get("rest") or "")
-    both = re.split(r"\s+(?:or|and)\s+", _unmask(match["both"], names))
+    joint = "and" if match.re is _OF_BOTH else "or"
+    both = re.split(rf"\s+{joint}\s+", _unmask(match["both"], names))
     if len(both) != 2:
-        cuts = [(" or ".join(both[:at]), " or ".join(both[at:])) for at in range(1, len(both))]
+        joint = f" {joint} "
+        cuts = [(joint.join(both[:at]), joint.join(both[at:])) for at in range(1, len(both))]
         index = snapshot.entities_by_name()
         known = [cut for cut in cuts if all(index.get(join_words(end)) for end in cut)]
         both = list((known or cuts)[0])
@@ -523,7 +525,8 @@ def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
 def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """The number of members that there are at least; None where a stated number is the answer."""
     condition = question.conditions[0]
-    if _is_headcount(condition, question.kind, snapshot):
+    listed = Relation(condition.words, snapshot).properties  # the ontology names them one by one
+    if not listed and _is_headcount(condition, question.kind, snapshot):
         return None
     if is_counted(condition, question.kind, snapshot):
         return None
@@ -730,9 +733,9 @@ def _keep_kind(
 
 
 def _is_called(name: str, kind: tuple[str, ...]) -> bool:
-    """Whether a name ends in the noun of a kind."""
-    words = name.split()
-    return len(words) > 1 and name[0].isupper() and lemmatise(words[-1].casefold()) in kind[-1:]
+    """Whether a name has the noun of a kind: Amsterdam Airport Schiphol is an airport."""
+    words = [lemmatise(word) for word in list_plain_words(name)]
+    return len(words) > 1 and name[0].isupper() and {*kind[-1:]} <= {*words}
 
 
 def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str, Any]]:
@@ -745,9 +748,9 @@ def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str,
 def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """What has the highest value, of two that are named or of all of a kind."""
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(question.words)
-    verbs = [lemmatise(verb) for verb in question.verb.split()]
-    worded = [(verb,) for verb in verbs] if verbs else [question.words]
-    relations = [Relation(words, snapshot) for words in worded]
+    verbs = question.verb.split()
+    relations = [Relation((lemmatise(verb),), snapshot, verb) for verb in verbs]
+    relations = relations or [Relation(question.words, snapshot)]
     rivals = question.rivals or _list_kind(question, relations, snapshot)
     if len(rivals) > MOST_RIVALS:
         return None  # the first of some of them is not the first of all

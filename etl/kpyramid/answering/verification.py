@@ -279,8 +279,11 @@ def verify_places(
     if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
+    cited = set(places)
+    above = [item for item in context if item.layer != "text" and cited & {*item.evidence}]
+    stated = {c: [i.standard or i.text for i in above if c in i.text] for c in choices}
     verified = [
-        verify_value(asked, choice, citations, texts, snapshot, asked.candidates)
+        verify_value(asked, choice, citations, texts, snapshot, asked.candidates, stated[choice])
         for choice in choices
     ]
     lowest = min(verified, key=lambda one: one.bound)
@@ -309,8 +312,12 @@ def verify_value(
     context: Sequence[str],
     snapshot: Snapshot,
     candidates: Collection[str] = (),
+    stated: Sequence[str] = (),
 ) -> Verification:
-    """The bound that citations set for a value as the answer of a question, and why."""
+    """The bound that citations set for a value as the answer of a question, and why.
+
+    `stated`: what the layers above the text say by the citations, in their own relations.
+    """
     form = _verify_form(asked, value, candidates, context)
     if form.reason:
         return form
@@ -319,7 +326,7 @@ def verify_value(
             SUPPORTED if asked.is_yes_no else Verification(UNSAID, f"{value!r} is no answer to it")
         )
     citations = choose_citations(asked, value, citations)
-    unsupported = find_unsupported(asked, citations, context, snapshot, value)
+    unsupported = find_unsupported(asked, citations, context, snapshot, value, stated)
     if unsupported.reason:
         return unsupported
     if candidates:
@@ -357,6 +364,7 @@ def find_unsupported(
     context: Sequence[str],
     snapshot: Snapshot,
     value: str = "",
+    stated: Sequence[str] = (),
 ) -> Verification:
     """The bound that follows from names and words of a question that citations do not say."""
     own = frozenset(word.stem for word in split_words(value))
@@ -368,6 +376,7 @@ def find_unsupported(
         if not any(_speaks_of(name, citation, snapshot) for citation in citations):
             return Verification(UNSAID, f"what is cited does not speak of {name.text}")
     words = [word for g in citations for word in split_words(g.text + _tell_life(g.text, value))]
+    words += [word for text in stated for word in split_words(text)]
     missing = _find_unsaid(asked, own, words)
     if missing:
         return Verification(UNSAID, f"what is cited does not say {', '.join(missing)}")

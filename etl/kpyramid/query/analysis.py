@@ -389,7 +389,8 @@ def _cover_names(
 ) -> list[tuple[int, int]]:
     """Runs of words that are names: those the pyramid knows, and those written as names.
 
-    A written name that holds a known one is taken whole.
+    A written name that holds a known one is taken whole, and so is a known one that holds a
+    written one: "Latin pop".
     """
     runs: list[tuple[int, int]] = []
     first = 0
@@ -408,11 +409,11 @@ def _cover_names(
         parts = [word.plain for word in split_words(name)]
         for at in range(len(words) - len(parts) + 1):
             span = (at, at + len(parts))
-            if [w.plain for w in words[at : span[1]]] == parts and not any(
-                a < span[1] and span[0] < b for a, b in runs
-            ):
-                runs.append(span)
-                break
+            if [w.plain for w in words[at : span[1]]] == parts:
+                crossed = [(a, b) for a, b in runs if a < span[1] and span[0] < b]
+                if all(span[0] <= a and b <= span[1] for a, b in crossed):
+                    runs = [run for run in runs if run not in crossed] + [span]
+                    break
     return sorted(runs)
 
 

@@ -316,12 +316,19 @@ def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> 
 def measure(
     fact: NearFact, value: str, kind: str | None, anchor: str, asked: QuestionAnalysis
 ) -> dict[str, float]:
-    """What speaks for and against a fact that would give a value of some type."""
+    """What speaks for and against a fact that would give a value of some type.
+
+    Its own words or its standard relation say what is asked, whichever says more of it.
+    """
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
-    said = list_lemmas(fact.relation)
+    standard = list_lemmas(asked.snapshot.name_standard(fact.condensed_id))
+    worded = max(
+        (list_lemmas(fact.relation), standard),
+        key=lambda said: _count_shared(said, asked.lemmas) / max(len(said), 1),
+    )
     held = tuple(text for text in fact.qualifiers if not text.startswith("document: "))
     statement = frozenset(list_plain_words(replace(fact, qualifiers=held).statement))
-    lemmas = frozenset(lemmatise(word) for word in statement)
+    lemmas = standard | frozenset(lemmatise(word) for word in statement)
     names = asked.name_words - asked.spelt.get(fact.head_id, _NONE)
     names = names - asked.spelt.get(fact.tail_id or "", _NONE) - statement
     content = [word for word in list_plain_words(value) if word not in FUNCTION]
@@ -332,11 +339,11 @@ def measure(
         else _cover(list_plain_words(anchor), asked.plain_words),
         "missing": float(bool(names)),
         "cosine": max(fact.cosine, 0.0),
-        "said": _count_shared(said, asked.lemmas) / len(said) if said else 0.0,
+        "said": _count_shared(worded, asked.lemmas) / max(len(worded), 1),
         "left": 1.0 - _count_shared(asked.lemmas, lemmas) / len(asked.lemmas)
         if asked.lemmas
         else 0.0,
-        "bare": float(not said),
+        "bare": float(not worded),
         "echo": _cover(content, asked.plain_words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),
     }

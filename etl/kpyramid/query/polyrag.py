@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import SUFFICIENT, Decisions, Judgement
+from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, Judgement
 from kpyramid.query.facts import find_facts, state_items
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
@@ -99,7 +99,9 @@ def ask_polyrag(
     else:
         way.trace.append(_skip("ontology"))
     if graph:
-        answer = _ask_graph(asked, decisions, way, mode, triples, sufficient)
+        last = mode == "best" and not text and not asked.candidates
+        enough = min(sufficient, FLOOR) if last else sufficient  # no passage says it better
+        answer = _ask_graph(asked, decisions, way, mode, triples, enough)
         if answer:
             return way.end(answer)
     else:

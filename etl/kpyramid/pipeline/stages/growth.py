@@ -218,12 +218,16 @@ class Growth:
         proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
-        rows = []
+        rows: list[dict[str, object]] = []
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
+            if any(_identify(row) == _identify(other) for other in rows):
+                # `died in` and `died on` are both `year died`: the later keeps its wording.
+                row["label"] = proposal.label
+                row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
             taken.add(str(row["iri"]))
             rows.append(row)
             why = self._explain_unlisted(proposal)
