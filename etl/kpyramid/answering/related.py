@@ -6,16 +6,29 @@ sentences that name it. Each member has the chance that it is one, and the state
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from unicodedata import normalize
 
-from kpyramid.answering.meanings import Meaning, read_wording, read_words, says_role
+from kpyramid.answering.meanings import (
+    Meaning,
+    compare_meanings,
+    read_wording,
+    read_words,
+    says_role,
+)
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
-from kpyramid.documents.words import FUNCTION, WORD, lemmatise, list_plain_words, share_stem
+from kpyramid.documents.words import (
+    FUNCTION,
+    WORD,
+    lemmatise,
+    list_plain_words,
+    normalise_relation,
+    share_stem,
+)
 from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, fits, link_text
@@ -62,21 +75,31 @@ _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is asked of the members of a set: `words`, lemmas, of what has the name `anchor`."""
+    """What is asked of the members of a set: `words`, lemmas, of what has the name `anchor`.
+
+    `verb`: the words that join a member to it, as they are asked: "were born in". `turned`: they
+    join it to a member: "operate" of "which ships does X operate".
+    """
 
     anchor: str
     words: tuple[str, ...]
+    verb: str = ""
+    turned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of a set: its key is its entity's id, else its name in small letters."""
+    """One of a set: its key is its entity's id, else its name in small letters.
+
+    What is not `listed` may be one, and counts where it is asked how many there may be.
+    """
 
     key: str
     name: str
     chance: float
     item: Item
     measures: Mapping[str, float]
+    listed: bool = True
 
 
 @dataclass(slots=True)
@@ -201,7 +224,7 @@ def find_related(
 ) -> dict[str, Member]:
     """The members by their keys, surest first; `relation` is that of the words, read before."""
     relation = relation or Relation(condition.words, snapshot)
-    gathered = _Gathered(condition.anchor, kind, relation, snapshot)
+    gathered = _Gathered(condition, kind, relation, snapshot)
     gathered.read_ontology()
     gathered.read_facts()
     gathered.read_sentences()
@@ -212,9 +235,10 @@ class _Gathered:
     """What the layers say of members, gathered one after the other."""
 
     def __init__(
-        self, anchor: str, kind: tuple[str, ...], relation: Relation, snapshot: Snapshot
+        self, condition: Condition, kind: tuple[str, ...], relation: Relation, snapshot: Snapshot
     ) -> None:
-        self._anchor, self._kind = anchor, kind
+        anchor = condition.anchor
+        self._anchor, self._kind, self._condition = anchor, kind, condition
         self._relation, self._snapshot = relation, snapshot
         linked = link_text(anchor, snapshot)
         whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
@@ -232,22 +256,32 @@ class _Gathered:
         self._asked = asked if kind else None
 
     def read_ontology(self) -> None:
-        """Values of the properties that say the relation, either way."""
+        """Values of the properties that say the relation, either way.
+
+        A property between things of one kind is read as the verb of a question has it.
+        """
         for entity in self._entities:
-            for iri in self._relation.properties:
-                for query, turned in (
-                    (f"SELECT DISTINCT ?x WHERE {{ ?x <{iri}> <{n.ENTITY}{entity}> }}", False),
-                    (f"SELECT DISTINCT ?x WHERE {{ <{n.ENTITY}{entity}> <{iri}> ?x }}", True),
-                ):
-                    rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
-                    ends = [shorten(row["x"]) for row in rows]
-                    self._is_known = 1.0 if ends else self._is_known
-                    facts = [(entity, iri, x) if turned else (x, iri, entity) for x in ends]
-                    for row in find_instances(facts, self._snapshot):
-                        end = row["object_id"] if turned else row["subject_id"]
-                        if end:
-                            item = state_instance(row, self._snapshot)
-                            self._note(end, "", {"instance": 1.0}, item)
+            for iri, label in self._relation.properties.items():
+                ahead = _compare_way(f"has {label}", True, self._condition)
+                if self._condition.verb and ahead is None:
+                    continue
+                places = f"?x <{iri}> <{n.ENTITY}{entity}>", f"<{n.ENTITY}{entity}> <{iri}> ?x"
+                subjects, objects = (self._select(place) for place in places)
+                if self._condition.verb and subjects and objects:
+                    subjects, objects = (subjects, []) if ahead else ([], objects)
+                self._is_known = 1.0 if subjects or objects else self._is_known
+                facts = [(x, iri, entity) for x in subjects] + [(entity, iri, x) for x in objects]
+                for row in find_instances(facts, self._snapshot):
+                    ends = row["subject_id"], row["object_id"]
+                    end = ends[1] if ends[0] == entity else ends[0]
+                    if end:
+                        item = state_instance(row, self._snapshot)
+                        self._note(end, "", {"instance": 1.0}, item)
+
+    def _select(self, place: str) -> list[str]:
+        query = f"SELECT DISTINCT ?x WHERE {{ {place} }}"
+        rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
+        return [shorten(row["x"]) for row in rows]
 
     def read_facts(self) -> None:
         """Facts that join something with what is named."""
@@ -258,6 +292,10 @@ class _Gathered:
                 continue
             says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             measures = {"says": 1.0} if says else {"joined": 1.0}
+            if self._condition.verb:
+                way = _compare_way(fact.relation, fact.head_id == end, self._condition)
+                measures |= {"states": fact.confidence} if way else {}
+                measures |= {"reverse": 1.0} if way is False else {}
             item = state_item(fact, self._snapshot, fact.confidence)
             self._note(end, "", measures, item)
 
@@ -337,7 +375,8 @@ class _Gathered:
                 "unfit": max(-fit, 0.0),
                 "called": float(_is_called(text, end, self._kind)),
             }
-            self._note(ids[0] if ids else "", name, measures, item)
+            for own_id, one in _split_joined(name, index) or ((ids[0] if ids else "", name),):
+                self._note(own_id, one, dict(measures), item)
 
     def list_values(self, dated: bool) -> Iterator[tuple[Date | Decimal, float, Item]]:
         """The dates or numbers that say the relation of what is named, with a chance each."""
@@ -379,7 +418,7 @@ class _Gathered:
             return
         measures["plain"] = float(not is_named)
         key = " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
-        worth = sum(WEIGHTS[self._side][k] * v for k, v in measures.items())
+        worth = sum(WEIGHTS[self._side].get(k, 3.0) * v for k, v in measures.items())
         found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
         found.places.update(item.evidence)
         for measure, value in measures.items():
@@ -401,6 +440,39 @@ class _Gathered:
         """The individuals of the classes that have the kind's name."""
         return frozenset(list_individuals(find_classes(self._kind, self._snapshot), self._snapshot))
 
+    def _list_unlikely(self) -> frozenset[str]:
+        """The keys of what is not to be listed, though it may be a member.
+
+        Where a verb is asked and facts or values state members, a sentence alone is listed for what
+        is of the kind; where all stated ones have the kind in their names, for what has it too.
+        """
+        if not self._condition.verb:
+            return frozenset()
+        stated = [one for one in self._found.values() if _is_stated(one.measures)]
+        named = all(self._is_named(one.name) for one in stated)
+        alone = bool(self._kind) and not stated  # then a sentence has a word of the relation
+        return frozenset(
+            key
+            for key, one in self._found.items()
+            if not _is_stated(one.measures)
+            and not (
+                _may_be(one.measures)
+                and (one.measures.get("word") if alone else self._is_of_kind(one, named=named))
+            )
+        )
+
+    def _is_of_kind(self, found: _Found, *, named: bool) -> bool:
+        """Whether something is known to be of the kind; its type says so where it has a type."""
+        if self._asked is None:
+            return False
+        if self._is_named(found.name) or self._compare(found.name)["typed"]:
+            return True
+        return not named and len(self._asked.types) == 1 and bool(found.measures.get("fits"))
+
+    def _is_named(self, name: str) -> bool:
+        """Whether a name has the noun of the kind: the River Tasse is a river."""
+        return self._kind[-1:] != () and self._kind[-1] in map(lemmatise, list_plain_words(name))
+
     def weigh(self) -> dict[str, Member]:
         """The members by their keys, surest first; none where nothing says the relation."""
         members = []
@@ -408,23 +480,63 @@ class _Gathered:
         another = all(m.measures.get("other") for m in self._found.values())
         if not (said or self._is_known or (self._relation.is_named and not another)):
             return {}
+        unlikely = self._list_unlikely()
         for key, found in self._found.items():
             measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}
-            measures["silent"] = float(not said)
+            measures |= {"bias": 1.0, "silent": float(not said)}
             measures["again"] = math.log2(min(len({p.document_id for p in found.places}), 4))
             weights = WEIGHTS[self._side]
-            odds = weights["bias"] + sum(weights[k] * v for k, v in measures.items())
-            chance = round(1 / (1 + math.exp(-odds)), 4)
+            odds = sum(weight * measures.get(k, 0.0) for k, weight in weights.items())
+            chance = 1 / (1 + math.exp(-odds))
+            if self._condition.verb:
+                value = STATED["instance"] * measures.get("instance", 0.0)
+                chance = max(chance, value, measures.get("states", 0.0))
+            chance = round(chance, 4)
             item = replace(found.item, score=chance, confidence=chance)
-            if item.evidence:
-                members.append(Member(key, found.name, chance, item, measures))
-        ordered = sorted(members, key=lambda m: (-m.chance, m.key))
+            listed = key not in unlikely
+            if item.evidence and (listed or measures.get("word") or measures.get("says")):
+                members.append(Member(key, found.name, chance, item, measures, listed))
+        ordered = sorted(members, key=lambda m: (not m.listed, -m.chance, m.key))
         return {member.key: member for member in _merge(ordered)}
+
+
+def _is_stated(measures: Mapping[str, float]) -> bool:
+    """Whether a value or a fact states a member, and no fact the other way round."""
+    stated = measures.get("states") and not measures.get("reverse")
+    return bool(stated or measures.get("instance"))
+
+
+def _may_be(measures: Mapping[str, float]) -> bool:
+    """Whether nothing says that something is no member."""
+    of_kind = measures.get("fits") or not measures.get("unfit")
+    return bool(of_kind and not measures.get("reverse"))
+
+
+def _compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None:
+    """Whether a wording joins a member to what is named as is asked; False: the other way round.
+
+    `ahead`: from the member. None: it says something else.
+    """
+    asked = read_wording(condition.verb, not condition.turned)
+    way = compare_meanings(read_wording(wording, ahead), asked)
+    if way is not None:
+        return way
+    own, wanted = normalise_relation(wording), normalise_relation(condition.verb)
+    if not condition.words or not {*condition.words} <= {*own.lemmas}:
+        return None
+    turns = own.passive_by, own.lemmas[0] == "have", wanted.passive_by, wanted.lemmas[0] == "have"
+    return (sum(turns) % 2 == 0) is (ahead is not condition.turned)
+
+
+def _split_joined(name: str, index: Mapping[str, Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    """The ids and names of the parts of "A and B" where both are known."""
+    parts = [(index.get(join_words(part), ("",))[0], part) for part in name.split(" and ")]
+    return tuple(parts) if len(parts) > 1 and all(known for known, _ in parts) else ()
 
 
 def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) -> bool:
     """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
-    gathered = _Gathered(condition.anchor, (), Relation((), snapshot), snapshot)
+    gathered = _Gathered(condition, (), Relation((), snapshot), snapshot)
     for sentence, _, _ in gathered.list_sentences():
         words = re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)
         for ahead, before, word in zip(["", *words], words, words[1:], strict=False):
@@ -440,7 +552,7 @@ def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot)
 
     Its chance is that of what says it, taken as independent.
     """
-    gathered = _Gathered(anchor, (), relation, snapshot)
+    gathered = _Gathered(Condition(anchor, ()), (), relation, snapshot)
     votes: dict[Date | Decimal, tuple[float, list[Item]]] = {}
     for value, chance, item in gathered.list_values(dated):
         against, items = votes.get(value, (1.0, []))

@@ -86,6 +86,7 @@ _LIST = re.compile(
     r"|all(?: the)?) (?P<rest>.+)",
     re.I,
 )  # fmt: skip
+_DOES = re.compile(r"^(?:what|whom?) (?P<rest>(?:does|do|did) .+)", re.I)
 _WHO = re.compile(r"^who else (?P<rest>.+)", re.I)
 _MANY = re.compile(r"\b(?P<sign>(?:the )?most|more|(?:the )?fewest|fewer) (?P<rest>.+)", re.I)
 _RIVALS = re.compile(r"^(?P<lead>.+?)[,:]\s*(?P<both>.+ or .+)$", re.I)
@@ -149,6 +150,9 @@ def read_set(asked: QuestionAnalysis) -> SetQuestion | None:
     if match := _WHO.match(text):
         conditions = _read_conditions(match["rest"], names, (), asked.snapshot)
         return SetQuestion("list", ("person",), conditions) if conditions else None
+    if match := _DOES.match(text):
+        conditions = _read_conditions(match["rest"], names, (), asked.snapshot)
+        return SetQuestion("list", (), conditions) if any(c.verb for c in conditions) else None
     if match := _LIST.match(text):
         return _read_members("list", match["rest"], names, asked.snapshot)
     return None
@@ -203,6 +207,8 @@ def _cut_kind(text: str) -> tuple[tuple[str, ...], str]:
         if not plain or plain in FUNCTION or "⟦" in plain:
             return (), text
         after = words[at + 1].casefold() if at + 1 < len(words) else ""
+        if at and after.startswith("⟦"):
+            return (), text  # "Which company owns X?"
         if _is_plural(plain) and (after in FUNCTION or after in _MASS or not _is_plural(after)):
             kind = (*(w.casefold() for w in words[:at]), lemmatise(plain))
             beyond = words[at + 2] if at + 2 < len(words) else ""
@@ -241,8 +247,19 @@ def _read_conditions(
             return ()  # a place narrows a kind: see `members`
         if not words:
             words = found[-1].words if found else (kind[-1:] if kind else ())
-        found.append(Condition(masked[0], words))
+        found.append(Condition(masked[0], words, *_read_verb(part)))
     return tuple(found)
+
+
+def _read_verb(part: str) -> tuple[str, bool]:
+    """The words that join the members to a masked name, and whether they join it to them."""
+    if match := re.match(r"^(?:does|do|did) ⟦\d+⟧ (?!have\b)(?P<verb>[a-z].*)$", part):
+        return match["verb"], True
+    match = re.match(
+        r"^(?:(?:that|which|who) )?(?P<verb>(?!ha(?:ve|s|d)\b)[a-z].*?) (?:the )?⟦\d+⟧$", part
+    )
+    says = match and read_content(match["verb"])
+    return (match["verb"] if match and says else "", False)
 
 
 def _find_name(text: str, kind: tuple[str, ...], snapshot: Snapshot) -> str:
@@ -513,7 +530,9 @@ def _join(one: Item, other: Item) -> Item:
 def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     found = find_all(question.conditions, question.kind, snapshot)
     chances = [member.chance for member in found]
-    sizes = range(1, 1 + sum(chance >= SURE for chance in chances))
+    likely = sum(member.listed and member.chance >= SURE for member in found)
+    stated = any(m.measures.get("states") for m in found)  # then others are as sure as they can be
+    sizes = range(likely if stated and likely else 1, 1 + likely)
     if not sizes:
         return None
     sure, size = max((rate_list(chances, size), size) for size in sizes)
@@ -531,7 +550,7 @@ def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if is_counted(condition, question.kind, snapshot):
         return None
     found = _list_distinct(find_all(question.conditions, question.kind, snapshot))
-    likely = [member for member in found if member.chance >= SURE]
+    likely = [member for member in found if member.listed and member.chance >= SURE]
     least, sure = count_least([member.chance for member in likely])
     if not least:
         return None
@@ -565,8 +584,9 @@ def find_all(
             chance = math.prod(one.chance for one in every) ** (1 / len(every))
             if others and set.intersection(*({*one.item.evidence} for one in every)):
                 chance = max(one.chance for one in every)  # one sentence names all of them
-            found.append(replace(member, chance=chance, item=item))
-    return sorted(found, key=lambda m: (-m.chance, m.key))
+            listed = all(one.listed for one in every)
+            found.append(replace(member, chance=chance, item=item, listed=listed))
+    return sorted(found, key=lambda m: (not m.listed, -m.chance, m.key))
 
 
 def _list_distinct(members: Sequence[Member]) -> list[Member]:

@@ -212,17 +212,23 @@ def _list_large(text: str) -> set[str]:
 
 
 def _narrow(citation: Citation, value: str) -> Citation | None:
-    """The sentences and facts of a place that say a value; none if none does."""
+    """The sentences and facts of a place that say a value; none if none does.
+
+    With them what begins with a pronoun: "She was born in Leeds", of which a fact says who she is.
+    """
     name = read_name(value)
-    before, said = citation.before, []
+    before, said, meant = citation.before, [], []
     for sentence in citation.text.split("\n"):
         for span in split_sentences(sentence):
             part = sentence[span.start : span.end]
-            if find_name(name, split_words(part), find_values(part)):
+            words = split_words(part)
+            if find_name(name, words, find_values(part)):
                 said.append(part)
+            elif words and words[0].plain in _PERSONAL | _PRONOUNS:
+                meant.append(part)
             elif not said:
                 before += f"\n{part}"
-    return Citation("\n".join(said), before) if said else None
+    return Citation("\n".join([*said, *meant]), before) if said else None
 
 
 # The upper bound of an answer's confidence, by what its citations leave unsaid.
@@ -498,7 +504,7 @@ def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> boo
 
 def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[Word]) -> list[str]:
     """The words of a question that no word of its answer's places says."""
-    wanted = [w for w in asked.wanted if w.stem not in own]
+    wanted = [w for w in asked.wanted if w.stem not in own and w.plain != "else"]
     other = [w for w in words if w.plain not in STOP]
     roles = [w for w in asked.owned if not _says_role(w, words)]
     missing = [w for w in (*wanted, *roles) if not any(_is_same(w, o) for o in other)]

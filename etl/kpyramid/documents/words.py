@@ -156,7 +156,7 @@ def normalise_relation(phrase: str) -> RelationForm:
 @lru_cache(maxsize=100_000)
 def lemmatise(word: str) -> str:
     """The dictionary form of one English word in small letters."""
-    return _OVERRIDES.get(word) or lemmatize(word, lang="en")
+    return _OVERRIDES.get(word) or (lemmatize(word, lang="en") if word else "")
 
 
 def _is_participle(word: str) -> bool:

@@ -129,6 +129,11 @@ NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
 _LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
 """How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
+_MEASURES = {
+    "deep": "depth", "heavy": "weight", "high": "height", "long": "length", "tall": "height",
+    "wide": "width",
+}  # fmt: skip
+"""What an adjective after "how" asks for."""
 _NOUNS: Mapping[str, frozenset[str]] = {
     word: frozenset(types.split())
     for types, words in (
@@ -290,8 +295,11 @@ class QuestionAnalysis:
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
-        """The lemmas of the words beside its names."""
-        return frozenset(lemmatise(word.casefold()) for word in self.beside)
+        """The lemmas of the words beside its names; "length" of "how long"."""
+        found = frozenset(lemmatise(word.casefold()) for word in self.beside)
+        asked = re.match(r"\W*how (\w+)", self.text.casefold())
+        measured = _MEASURES.get(asked[1]) if asked else None
+        return found - {asked[1]} | {measured} if asked and measured else found
 
     @cached_property
     def spelt(self) -> Mapping[str, frozenset[str]]:

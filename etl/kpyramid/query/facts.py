@@ -244,6 +244,8 @@ _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
 )
+_WHAT_IS = re.compile(r"^\W*(?:who|what) (?:is|are|was|were)\b", re.IGNORECASE)
+_BEING = ("is ", "was ", "are ", "were ")
 _NONE: frozenset[str] = frozenset()
 
 
@@ -424,9 +426,12 @@ def answers_form(
     """Whether a fact has the form of an answer.
 
     Nothing that one fact gives answers yes or no, or why; what stands in the question answers
-    nothing; and a relation has a direction: whoever bought X is not what X bought.
+    nothing; a relation has a direction: whoever bought X is not what X bought; and "Who is X?" asks
+    what X is.
     """
     if asked.is_yes_no or _OPEN.match(asked.text) or measures["echo"] == 1.0:
+        return False
+    if _WHAT_IS.match(asked.text) and not asked.wanted and not fact.relation.startswith(_BEING):
         return False
     ends = find_end(fact.relation, asked.text, asked.linked.names)
     return ends is None or ends is (value == fact.head)
