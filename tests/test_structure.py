@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kpyramid.answering.related import Condition, compare_way
 from kpyramid.answering.sets import CERTAIN, count_least, rate_list, read_set
 from kpyramid.cli.app import app
+from kpyramid.documents.words import FUNCTION, lemmatise
 from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.structure import make_structure_questions
 from kpyramid.query import Snapshot, answer
@@ -98,6 +100,35 @@ def test_the_first_of_a_kind_is_found_among_its_things(
     found = answer(question, told)
     assert (found.text.removeprefix("The "), found.confidence >= 0.5) == (text, True)
     assert found.evidence
+
+
+def test_a_verb_asks_for_what_facts_state_of_it(told: Snapshot) -> None:
+    assert {*answer("What did Ada Holm direct?", told).choices} == {
+        name.removeprefix("The ") for name in FILMS
+    }
+    assert answer("Which films starred Nils Vik?", told).choices != ("Olaf Brun",)
+    assert answer("How long is the Tarn Bridge?", told).text == "310 metres"
+
+
+@pytest.mark.parametrize(
+    ("wording", "ahead", "verb", "turned", "way"),
+    [
+        ("crosses", True, "cross", False, True),
+        ("crosses", False, "cross", False, False),
+        ("is crossed by", False, "cross", False, True),
+        ("operates", False, "operate", True, True),
+        ("is operated by", True, "operate", True, True),
+        ("is operated by", True, "are operated by", False, True),
+        ("has largest tributary", True, "are tributaries of", False, False),
+        ("is tributary of", True, "are tributaries of", False, True),
+        ("was painted by", True, "operate", True, None),
+    ],
+)
+def test_a_wording_is_read_in_the_direction_that_is_asked(
+    wording: str, ahead: bool, verb: str, turned: bool, way: bool | None
+) -> None:
+    words = tuple(lemmatise(word) for word in verb.split() if word not in FUNCTION)
+    assert compare_way(wording, ahead, Condition("It", words, verb, turned)) is way
 
 
 def test_two_conditions_are_met_together(told: Snapshot) -> None:

@@ -64,6 +64,8 @@ the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structur
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
 about what is named, and of the only date of such a sentence."""
+UNSAID = 0.3
+"""What is left of a chance where neither a fact nor a sentence has a word of the verb asked."""
 _RUN = re.compile(
     r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
@@ -262,7 +264,7 @@ class _Gathered:
         """
         for entity in self._entities:
             for iri, label in self._relation.properties.items():
-                ahead = _compare_way(f"has {label}", True, self._condition)
+                ahead = compare_way(f"has {label}", True, self._condition)
                 if self._condition.verb and ahead is None:
                     continue
                 places = f"?x <{iri}> <{n.ENTITY}{entity}>", f"<{n.ENTITY}{entity}> <{iri}> ?x"
@@ -293,7 +295,7 @@ class _Gathered:
             says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             measures = {"says": 1.0} if says else {"joined": 1.0}
             if self._condition.verb:
-                way = _compare_way(fact.relation, fact.head_id == end, self._condition)
+                way = compare_way(fact.relation, fact.head_id == end, self._condition)
                 measures |= {"states": fact.confidence} if way else {}
                 measures |= {"reverse": 1.0} if way is False else {}
             item = state_item(fact, self._snapshot, fact.confidence)
@@ -491,10 +493,12 @@ class _Gathered:
             if self._condition.verb:
                 value = STATED["instance"] * measures.get("instance", 0.0)
                 chance = max(chance, value, measures.get("states", 0.0))
+            listed = key not in unlikely
+            if not (listed or measures.get("word") or measures.get("says")):
+                chance *= UNSAID
             chance = round(chance, 4)
             item = replace(found.item, score=chance, confidence=chance)
-            listed = key not in unlikely
-            if item.evidence and (listed or measures.get("word") or measures.get("says")):
+            if item.evidence:
                 members.append(Member(key, found.name, chance, item, measures, listed))
         ordered = sorted(members, key=lambda m: (not m.listed, -m.chance, m.key))
         return {member.key: member for member in _merge(ordered)}
@@ -512,7 +516,7 @@ def _may_be(measures: Mapping[str, float]) -> bool:
     return bool(of_kind and not measures.get("reverse"))
 
 
-def _compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None:
+def compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None:
     """Whether a wording joins a member to what is named as is asked; False: the other way round.
 
     `ahead`: from the member. None: it says something else.
@@ -524,7 +528,8 @@ def _compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None
     own, wanted = normalise_relation(wording), normalise_relation(condition.verb)
     if not condition.words or not {*condition.words} <= {*own.lemmas}:
         return None
-    turns = own.passive_by, own.lemmas[0] == "have", wanted.passive_by, wanted.lemmas[0] == "have"
+    has = [text.startswith(("has ", "have ", "had ")) for text in (wording, condition.verb)]
+    turns = own.passive_by, wanted.passive_by, *has
     return (sum(turns) % 2 == 0) is (ahead is not condition.turned)
 
 
