@@ -8,6 +8,7 @@ both share, the use of the corpus elsewhere, alike contexts. In doubt two names 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -286,10 +287,12 @@ def embed_contexts(
     statements: Mapping[Place, Collection[str]], embedder: Embedder
 ) -> dict[Place, Matrix]:
     """The mean vector, of unit length, of each context that says enough."""
+    said = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
+    vectors = embedder.embed([text for place in sorted(said) for text in said[place]])
+    ends = accumulate(len(said[place]) for place in sorted(said))
     return {
-        place: _scale(embedder.embed(_sample(statements[place])).mean(axis=0))
-        for place in sorted(statements)
-        if len(statements[place]) >= _LEAST
+        place: _scale(vectors[end - len(said[place]) : end].mean(axis=0))
+        for place, end in zip(sorted(said), ends, strict=True)
     }
 
 
