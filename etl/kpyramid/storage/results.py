@@ -88,7 +88,7 @@ class RowCache:
             mine = pa.array([key in left for key in segment["key"].to_pylist()], pa.bool_())
             columns = (segment.filter(mine)[name].to_pylist() for name in ("key", "payload"))
             found = dict(zip(*columns, strict=True))
-            left -= found.keys()
+            left.difference_update(found)
             yield found
 
     def store(self, rows: Mapping[str, bytes]) -> None:
