@@ -46,6 +46,7 @@ from kpyramid.pipeline.stages.facts import (
     reject_fact,
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
+from kpyramid.storage.contracts import load_contracts
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
@@ -77,6 +78,10 @@ def run(
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
     quantity is a literal. What only its document can place says the document's title.
     """
+    mentions, raw_triples = (  # rows of facts ascend as their ids do
+        load_contracts()[name].finish(table)
+        for name, table in (("mentions", mentions), ("raw_triples", raw_triples))
+    )
     facts, rejects = read_facts(mentions, raw_triples, chunks)
     _find_nouns(facts, raw_triples, chunks, documents)
     titles = list(_list_titles(documents, facts, raw_triples))
