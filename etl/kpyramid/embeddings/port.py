@@ -1,6 +1,7 @@
 """The embedding port: phrases in, one finite row of 32-bit floats per phrase out."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +46,9 @@ def allocate_matrix(rows: int, size: int, scratch: Path | None) -> Matrix:
         return np.empty((rows, size), dtype=np.float32)
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=scratch) as file:
-        os.posix_fallocate(file.fileno(), 0, rows * size * 4)  # else a full disk kills the process
+        file.truncate(rows * size * 4)
+        if sys.platform == "linux":  # else a full disk kills the process that writes
+            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
         return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)
 
 
