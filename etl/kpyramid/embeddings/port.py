@@ -1,10 +1,6 @@
 """The embedding port: phrases in, one finite row of 32-bit floats per phrase out."""
 
-import os
-import sys
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -31,25 +27,6 @@ class Embedder(Protocol):
 
 
 # Vectors that can be compared.
-
-_LARGE = 1 << 26
-"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
-
-
-def allocate_matrix(rows: int, size: int, scratch: Path | None) -> Matrix:
-    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
-
-    Raises:
-        OSError: the disk is full.
-    """
-    if scratch is None or rows * size * 4 < _LARGE:
-        return np.empty((rows, size), dtype=np.float32)
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        file.truncate(rows * size * 4)
-        if sys.platform == "linux":  # else a full disk kills the process that writes
-            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
-        return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)
 
 
 def embed_finite(embedder: Embedder, texts: Sequence[str]) -> Matrix:
