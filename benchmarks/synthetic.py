@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, encode_table, load_contracts
+from kpyramid.pipeline.cache import allocate_matrix
+from kpyramid.storage import contracts
+from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, load_contracts
 
 Numbers = npt.NDArray[np.int64]
 
@@ -75,12 +77,13 @@ class WordVectors:
 
     name = f"made-up words, {DIMENSIONS} dimensions"
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Path | None = None) -> None:
+        self._scratch = scratch
         chance = np.random.default_rng(0)
         self._rows = chance.standard_normal((_WORD_ROWS, DIMENSIONS)).astype(np.float32)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
+        vectors = allocate_matrix(len(texts), DIMENSIONS, self._scratch)
         for start in range(0, len(texts), _BLOCK):
             words = [text.split() or [""] for text in texts[start : start + _BLOCK]]
             places = np.array([self._place(w) for ws in words for w in ws])
@@ -110,13 +113,15 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
         )
     ]
     ids = _Ids(facts, len(names), len(phrases))
+    texts = _state_texts(said, ids)
+    texts["mentions"] = _mention_ends(texts["raw_triples"], kinds, heads, tails, literal, ids)
     tables = {
         "entities": {
             "entity_id": ids.entities,
             "name": names,
             "type": [TYPES[k] for k in kinds.tolist()],
             "surface_forms": _list_each(names),
-            "mentions": _empty_lists(len(names)),
+            "mentions": _list_mentions(heads, tails, literal, ids),
         },
         "relations": {
             "relation_id": ids.relations,
@@ -135,7 +140,7 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
             "confidence": np.full(facts, 0.9),
             "raw_triple_ids": _list_each(ids.raws),
         },
-        **_state_texts(said, ids),
+        **texts,
         "instances": _state_values(kinds, heads, tails, literal, ids),
     }
     for name, columns in tables.items():
@@ -145,7 +150,7 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
 def write_table(folder: Path, name: str, table: pa.Table) -> None:
     """Writes one table of a contract, its columns cast and its rows sorted as that demands."""
     contract = load_contracts()[name]
-    (folder / f"{name}.parquet").write_bytes(encode_table(contract.finish(table)))
+    contracts.write_table(contract.finish(table), folder / f"{name}.parquet")
 
 
 class _Ids:
@@ -157,6 +162,7 @@ class _Ids:
         self.triples = _number("triple", facts)
         self.raws = _number("raw", facts)
         self.claims = _number("claim", facts)
+        self.mentions = _number("mention", 2 * facts)
         self.documents = _number("doc", -(-facts // _FACTS_PER_DOCUMENT))
         self.chunks = _number("chunk", len(self.documents))
 
@@ -277,6 +283,42 @@ def _state_texts(said: Sequence[tuple[str, str, str]], ids: _Ids) -> dict[str, d
             "producer": rules,
         },
     }
+
+
+def _mention_ends(
+    raw: dict[str, object],
+    kinds: Numbers,
+    heads: Numbers,
+    tails: Numbers,
+    literal: npt.NDArray[np.bool_],
+    ids: _Ids,
+) -> dict[str, object]:
+    """The head of each fact, then its tail, with their types; literals are dates."""
+    types = pa.array([*TYPES, "DATE"])
+    ends = np.where(literal, len(TYPES), kinds[tails])
+    spans = [raw[f"{end}_span"] for end in ("head", "tail")]
+    places = {
+        part: np.concatenate([pc.struct_field(span, part) for span in spans])
+        for part in ("start", "end")
+    }
+    return {
+        "mention_id": ids.mentions,
+        **{key: pa.concat_arrays([raw[key], raw[key]]) for key in ("claim_id", "chunk_id")},
+        "text": [*raw["head"], *raw["tail"]],  # type: ignore[misc]
+        "type": types.take(pa.array(np.concatenate([kinds[heads], ends]))),
+        **places,
+    }
+
+
+def _list_mentions(
+    heads: Numbers, tails: Numbers, literal: npt.NDArray[np.bool_], ids: _Ids
+) -> pa.Array:
+    """The mentions of each entity."""
+    named = np.concatenate([heads, np.where(literal, len(ids.entities), tails)])
+    order = np.argsort(named, kind="stable")
+    sizes = np.bincount(named, minlength=len(ids.entities))[: len(ids.entities)]
+    offsets = np.cumsum([0, *sizes]).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, ids.mentions.take(pa.array(order[: offsets[-1]])))
 
 
 def _state_values(

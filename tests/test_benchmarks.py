@@ -36,7 +36,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "engines": ("", "--limit 24", "speedup_processes speedup_ray ray_over_processes same_bytes"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
                "gain_wts gain_low_wts gain_high_wts curve"),
-    "growth": ("", "--sizes 200,400", "worst_exponent worst_peak_mb stages"),
+    "growth": ("", "--sizes 200,400 --stages resolve complete",
+               "worst_exponent worst_peak_mb stages"),
     "incremental": (TINY, "", "unchanged_seconds changed_share_of_full same_bytes"),
     "judged": ("", "--limit 20", "right vague wrong auc instances_right triples instances "
                "faults_dev"),

@@ -1,7 +1,7 @@
 """The steps of the cascade: each sees what the last one made, of a model or of the rules."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -91,20 +91,20 @@ def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> No
 # Steps of the rules between those of the model.
 
 
-def read_by_rules(texts: Sequence[Titled]) -> list[Extraction]:
+def read_by_rules(texts: Iterable[Titled]) -> list[tuple[Titled, Extraction]]:
     """Rules that relate the first word to the last."""
     found = []
-    for text, _ in texts:
+    for titled in texts:
+        text = titled.text
         tail = text.rstrip(".").rpartition(" ")[2]
         at = text.index(tail)
-        found.append(
-            Extraction(
-                claims=(Claim(text, (Span(0, len(text)),)),),
-                mentions=(Mention(0, tail, "GPE", Span(at, at + len(tail))),),
-                facts=(Fact(0, "Marie Curie", "met", tail, Span(0, 11), None, Span(at, at + 1)),),
-                dropped=(Dropped("empty_relation", text, Span(0, 3)),),
-            )
+        extraction = Extraction(
+            claims=(Claim(text, (Span(0, len(text)),)),),
+            mentions=(Mention(0, tail, "GPE", Span(at, at + len(tail))),),
+            facts=(Fact(0, "Marie Curie", "met", tail, Span(0, 11), None, Span(at, at + 1)),),
+            dropped=(Dropped("empty_relation", text, Span(0, 3)),),
         )
+        found.append((titled, extraction))
     return found
 
 

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from kpyramid.storage.contracts import (
     load_contracts,
     parse_contract,
     read_table,
+    write_table,
 )
 
 TABLES = {
@@ -322,3 +324,32 @@ def test_broken_contract_file_is_refused_by_name(text: str, problem: str, tmp_pa
     with pytest.raises(PyramidError, match=r"contract things\.toml") as caught:
         parse_contract(path)
     caught.match(problem)
+
+
+@pytest.mark.parametrize("cuts", [(0, 0), (1, 3), (40, 41)])
+def test_parts_in_files_are_merged_to_the_bytes_of_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuts: tuple[int, int]
+) -> None:
+    monkeypatch.setattr("kpyramid.storage.contracts._ROW_GROUP", 7)
+    rows = [make_chunk(number) for number in range(41)]
+    random.Random(0).shuffle(rows)
+    parts = [contract("chunks").build(rows[a:b]) for a, b in pairwise((0, *cuts, 41))]
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(parts))]
+    for part, path in zip(parts, paths, strict=True):
+        write_table(part, path)
+    whole = tmp_path / "whole.parquet"
+
+    assert write_table(contract("chunks").merge(paths), whole) == 41
+    assert whole.read_bytes() == encode_table(contract("chunks").build(rows))
+    with pytest.raises(IntegrityError, match="stands in more than one row"):
+        list(contract("chunks").merge([whole, whole]))
+
+
+def test_rows_in_order_of_their_key_are_not_sorted_again() -> None:
+    table = contract("chunks").build([make_chunk(number) for number in (3, 1, 2)])
+    finished = contract("chunks").finish(table)
+
+    addresses = [each["text"].chunk(0).buffers()[2].address for each in (table, finished)]
+    assert addresses[0] == addresses[1]
+    with pytest.raises(IntegrityError, match="stands in more than one row"):
+        contract("chunks").finish(pa.concat_tables([table, table]))

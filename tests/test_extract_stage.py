@@ -1,7 +1,7 @@
 """Extract binds an extraction to its place in the document; the extractor is scripted."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -76,7 +76,7 @@ def extract_tables(
     return extract.run(
         tables["documents"],
         tables["chunks"],
-        extractor=lambda texts: [found.get(each.text, Extraction()) for each in texts],
+        extractor=lambda texts: ((each, found.get(each.text, Extraction())) for each in texts),
         cascade=cascade,
     )
 
@@ -102,9 +102,9 @@ def test_every_passage_is_read_with_the_title_of_its_document() -> None:
     documents = tables["documents"].set_column(at, "title", titles)
     asked: list[Titled] = []
 
-    def read(passages: Sequence[Titled]) -> list[Extraction]:
+    def read(passages: Iterable[Titled]) -> list[tuple[Titled, Extraction]]:
         asked.extend(passages)
-        return [Extraction() for _ in passages]
+        return [(each, Extraction()) for each in asked]
 
     extract.run(documents, tables["chunks"], extractor=read, cascade=None)
 

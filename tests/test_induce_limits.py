@@ -17,6 +17,8 @@ from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.checking import Linker
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.validation.shapes import derive_shapes
+from kpyramid.pipeline.stages.graph import MentionTable
+from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
@@ -288,7 +290,8 @@ def test_words_are_found_however_their_lines_are_broken() -> None:
 
 
 def test_words_without_a_place_are_linked_by_name() -> None:
-    linker = Linker([], [], {}, lambda name, kind: frozenset())
+    tables = (load_contracts()[name].build([]) for name in ("mentions", "chunks", "entities"))
+    linker = Linker([], MentionTable(*tables), lambda name, kind: frozenset())
     named = linker.find("d", "Ada Moss", None)
     assert not isinstance(named, str)
     assert named.name == "Ada Moss"

@@ -108,6 +108,21 @@ def test_a_build_keeps_vectors_by_text_and_instruction(
     assert embed("Represent: ")[0] == len(TEXTS)
 
 
+def test_many_vectors_lie_in_a_file_that_goes_with_them(
+    embedder: InstructorEmbedder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpyramid.pipeline.cache._LARGE", 1)
+    monkeypatch.setattr("kpyramid.pipeline.cache._BLOCK", 2)
+    settings = Settings(embed=EmbedSettings("instructor", str(folder), INSTRUCTION))
+    cached = CachedEmbedder(Warehouse(tmp_path), settings, 2, Silence(), _connect_nowhere)
+
+    vectors = cached.embed([*TEXTS, TEXTS[0]])
+
+    assert vectors.tobytes() == embedder.embed([*TEXTS, TEXTS[0]]).tobytes()
+    assert isinstance(vectors.base, np.memmap)
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
 def _connect_nowhere(*_: object) -> NoReturn:
     raise AssertionError("a local model needs no endpoint")
 

@@ -3,7 +3,7 @@
 And what a model is given of one: a chunk of a document, with what the rules found there.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -101,7 +101,8 @@ class Titled(NamedTuple):
     title: str = ""
 
 
-ExtractFunction = Callable[[Sequence[Titled]], Sequence[Extraction]]
+ExtractFunction = Callable[[Iterable[Titled]], Iterable[tuple[Titled, Extraction]]]
+"""Each distinct text with what is found in it, in no fixed order."""
 
 
 class Extractor(Protocol):

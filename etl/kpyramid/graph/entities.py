@@ -8,6 +8,8 @@ both share, the use of the corpus elsewhere, alike contexts. In doubt two names 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, cast
 
 import numpy as np
 
@@ -80,34 +82,46 @@ class Entry:
 
 def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
     """The entries by key, the fullest names first."""
-    names: dict[str, Counter[str]] = defaultdict(Counter)
-    types: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    features: dict[str, dict[str, set[Feature]]] = defaultdict(lambda: defaultdict(set))
+    by_key: dict[str, list[Use]] = defaultdict(list)
     for use in uses:
-        key = parse_name(use.name).key
-        names[key][use.name] += 1
-        types[key][use.document][use.type] += 1
-        found = features[key][use.document]
-        if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
-            found |= {("neighbour", parse_name(use.other).key), (use.side, use.relation)}
-    entries = []
-    for key in names:
-        votes: Counter[str] = Counter()
-        for counts in types[key].values():
-            votes.update(counts)
-        everywhere = _list_types(votes)
-        name = _judge_name(key, names[key])
-        entry = Entry(
-            name=name,
-            common=2 * votes[UNKNOWN] > votes.total(),
-            types=everywhere,
-            types_in={d: _list_types(counts) or everywhere for d, counts in types[key].items()},
-            features=frozenset().union(*features[key].values()),
-            features_in={d: frozenset(found) for d, found in features[key].items()},
-            rank=(name.foreign, -len(name.bare), -len(name.words), -len(key), key),
-        )
-        entries.append(entry)
+        by_key[parse_name(use.name).key].append(use)
+    shared: dict[object, Any] = {}
+    entries = (_read_entry(key, own, shared) for key, own in by_key.items())
     return {entry.name.key: entry for entry in sorted(entries, key=lambda entry: entry.rank)}
+
+
+def _read_entry(key: str, uses: Iterable[Use], shared: dict[object, Any]) -> Entry:
+    """What the uses of one key say; equal sets of types and equal features are one object."""
+    names: Counter[str] = Counter()
+    votes: Counter[str] = Counter()
+    types: dict[str, Counter[str]] = defaultdict(Counter)
+    features: dict[str, set[Feature]] = defaultdict(set)
+    for use in uses:
+        names[use.name] += 1
+        votes[use.type] += 1
+        types[use.document][use.type] += 1
+        found = features[use.document]
+        if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
+            for feature in (("neighbour", parse_name(use.other).key), (use.side, use.relation)):
+                found.add(shared.setdefault(feature, feature))
+
+    def share(found: frozenset[str]) -> frozenset[str]:
+        return cast("frozenset[str]", shared.setdefault(found, found))
+
+    everywhere = share(_list_types(votes))
+    features_in = {document: frozenset(found) for document, found in features.items()}
+    name = _judge_name(key, names)
+    return Entry(
+        name=name,
+        common=2 * votes[UNKNOWN] > votes.total(),
+        types=everywhere,
+        types_in={d: share(_list_types(counts)) or everywhere for d, counts in types.items()},
+        features=frozenset().union(*features_in.values())
+        if len(features_in) > 1
+        else next(iter(features_in.values())),
+        features_in=features_in,
+        rank=(name.foreign, -len(name.bare), -len(name.words), -len(key), key),
+    )
 
 
 def vote_type(types: Mapping[str, int]) -> str:
@@ -286,10 +300,12 @@ def embed_contexts(
     statements: Mapping[Place, Collection[str]], embedder: Embedder
 ) -> dict[Place, Matrix]:
     """The mean vector, of unit length, of each context that says enough."""
+    said = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
+    vectors = embedder.embed([text for place in sorted(said) for text in said[place]])
+    ends = accumulate(len(said[place]) for place in sorted(said))
     return {
-        place: _scale(embedder.embed(_sample(statements[place])).mean(axis=0))
-        for place in sorted(statements)
-        if len(statements[place]) >= _LEAST
+        place: _scale(vectors[end - len(said[place]) : end].mean(axis=0))
+        for place, end in zip(sorted(said), ends, strict=True)
     }
 
 

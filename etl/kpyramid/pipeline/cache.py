@@ -4,9 +4,12 @@ A result is a pure function of one text, so neither the number of workers nor th
 earlier crash can change it.
 """
 
+import os
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
@@ -36,6 +39,9 @@ from kpyramid.storage.results import RowCache
 
 _FLUSH_SECONDS = 2.0
 """At most this much work is lost in a crash; more often would make many small segments."""
+
+_BLOCK = 1 << 19
+"""Texts whose keys are in memory at a time: 100 MB."""
 
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
@@ -94,10 +100,21 @@ class CachedFunction(Generic[R, T]):
         self.computed = 0
 
     def __call__(self, texts: Sequence[R]) -> list[T]:
-        """The results, in the order of the texts; each distinct text is computed once at most."""
-        keys = {text: key_row(self.fingerprint, text) for text in texts}
-        payloads = self._load(keys.values())
-        missing = sorted(text for text, key in keys.items() if key not in payloads)
+        """The results, in the order of the texts."""
+        results = dict(self.stream(texts))
+        return [results[text] for text in texts]
+
+    def stream(self, texts: Iterable[R]) -> Iterator[tuple[R, T]]:
+        """Each distinct text with its result, as they come: known ones, then those computed.
+
+        Memory holds one segment of the cache at a time, not all results.
+        """
+        left = {key_row(self.fingerprint, text): text for text in texts}
+        for found in self._walk(left.keys()):
+            for key, payload in found.items():
+                yield left.pop(key), self._decode(payload)
+        keys = {text: key for key, text in left.items()}
+        missing = sorted(keys)
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
@@ -109,9 +126,9 @@ class CachedFunction(Generic[R, T]):
                 self._progress.advance(1)
                 if self._held is None and time.monotonic() - flushed > _FLUSH_SECONDS:
                     self._cache.store(fresh)
-                    payloads.update(fresh)
                     fresh.clear()
                     flushed = time.monotonic()
+                yield text, self._decode(payload)
         finally:  # what is done is kept, whatever ended the loop
             if self._held is None:
                 self._cache.store(fresh)
@@ -119,19 +136,19 @@ class CachedFunction(Generic[R, T]):
                 self._held.update(fresh)
             if isinstance(results, Generator):
                 results.close()  # and its worker processes, when the loop was interrupted
-        payloads.update(fresh)
-        return [self._decode(payloads[keys[text]]) for text in texts]
 
-    def list_missing(self, texts: Sequence[R]) -> list[R]:
+    def list_missing(self, texts: Iterable[R]) -> list[R]:
         """The distinct texts that a call would compute."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
-        known = self._load(keys.values())
+        known = {key for found in self._walk(keys.values()) for key in found}
         return sorted(text for text, key in keys.items() if key not in known)
 
-    def _load(self, keys: Collection[str]) -> dict[str, bytes]:
-        """Results by key, as far as they are known."""
+    def _walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
+        """Results by key, as far as they are known, each once."""
         held = self._held or {}
-        return self._cache.load(keys) | {key: held[key] for key in keys if key in held}
+        own = {key: held[key] for key in keys if key in held}
+        yield own
+        yield from self._cache.walk(set(keys) - own.keys())
 
     def store(self, results: Mapping[R, bytes]) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""
@@ -195,6 +212,7 @@ class CachedEmbedder:
         self._connect = connect
         self._stage = stage
         self._locks = KeyLocks(warehouse.cache / "llm" / "held")
+        self._scratch = None if read_only else warehouse.staging
         self.function = CachedFunction(
             "embedder",
             warehouse,
@@ -211,20 +229,26 @@ class CachedEmbedder:
         Raises:
             EndpointError, BudgetError: a served model cannot be asked; what came is kept.
         """
-        if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
         if self._settings.embed.provider == "openai" and self.function.list_missing(texts):
             with self._locks.hold(self.function.fingerprint):
                 self._buy(self.function.list_missing(texts))
-        vectors = self.function(texts)
-        sizes = sorted({len(vector) for vector in vectors})
-        if len(sizes) > 1:
-            raise IntegrityError(
-                f"vectors of {self.name!r} have {' and '.join(map(str, sizes))} numbers: the "
-                "endpoint served another model under that name before. Remove "
-                f"{self.function.folder} and build again"
-            )
-        return np.stack(vectors)
+        matrix = np.zeros((0, 0), dtype=np.float32)
+        for start in range(0, len(texts), _BLOCK):
+            places: dict[str, list[int]] = {}
+            for place, text in enumerate(texts[start : start + _BLOCK], start):
+                places.setdefault(text, []).append(place)
+            for text, vector in self.function.stream(places):
+                if not len(matrix):
+                    matrix = allocate_matrix(len(texts), len(vector), self._scratch)
+                if len(vector) != matrix.shape[1]:
+                    sizes = sorted([len(vector), matrix.shape[1]])
+                    raise IntegrityError(
+                        f"vectors of {self.name!r} have {' and '.join(map(str, sizes))} numbers: "
+                        "the endpoint served another model under that name before. Remove "
+                        f"{self.function.folder} and build again"
+                    )
+                matrix[places[text]] = vector
+        return matrix
 
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:
@@ -266,3 +290,23 @@ class CachedEmbedder:
 
 def _decode_vector(payload: bytes) -> Matrix:
     return np.frombuffer(payload, dtype="<f4")
+
+
+_LARGE = 1 << 26
+"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
+
+
+def allocate_matrix(rows: int, size: int, scratch: Path | None) -> Matrix:
+    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    if scratch is None or rows * size * 4 < _LARGE:
+        return np.empty((rows, size), dtype=np.float32)
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        file.truncate(rows * size * 4)
+        if sys.platform == "linux":  # else a full disk kills the process that writes
+            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
+        return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)

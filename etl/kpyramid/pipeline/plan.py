@@ -1,9 +1,10 @@
 """What a build would compute and pay, found without writing anything or asking anybody."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -291,16 +292,16 @@ class Forecast:
             high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
 
-    def _read_rules(self, texts: Sequence[Titled]) -> list[Extraction]:
+    def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
         """What the rules find, stored or found anew where a prompt depends on it."""
         place = (self._warehouse, self._settings, self._workers, Silence())
         extractor = open_extractor(*place, read_only=not self._keep)
         cascade = self._settings.cascade
         if cascade.mode == "paper" and cascade.paraphrase == "rules":  # its first step reads them
-            return extractor(texts)
-        stored = sorted(set(texts) - set(extractor.list_missing(texts)))
-        known = dict(zip(stored, extractor(stored), strict=True))
-        return [known.get(text, Extraction()) for text in texts]
+            return extractor.stream(texts)
+        missing = set(extractor.list_missing(texts))
+        known = extractor.stream(set(texts) - missing)
+        return chain(known, ((text, Extraction()) for text in missing))
 
     def _read(self, table: str) -> pa.Table:
         """A table as it is stored, or as it is foreseen."""

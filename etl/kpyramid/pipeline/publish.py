@@ -1,7 +1,7 @@
 """Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -160,10 +160,11 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     gates: Mapping[str, str] | None = None
     if known is None:
         withdrawn, gates = _withdraw(run, inputs)
-        made = {"rejects": withdrawn}
+        made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn}
         if withdrawn.num_rows:
-            read = {name: read_result(tables[name], contracts[name]) for name in _NAMING}
-            made = {"withdrawn": withdrawn, **stage.leave_out(read, withdrawn)}
+            read = {n: read_result(tables[n], contracts[n]) for n in _NAMING if n != "vectors"}
+            vectors = contracts["vectors"].merge([tables["vectors"].path])
+            made = {"withdrawn": withdrawn, **stage.leave_out(read, vectors, withdrawn)}
         known = store_result(run.warehouse, "publish", key, made)
     file = known.tables.get("withdrawn", known.tables["rejects"])
     withdrawn = read_result(file, contracts["rejects"])

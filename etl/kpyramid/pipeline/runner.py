@@ -281,8 +281,7 @@ def _merge_parts(run: Run, table: str) -> TableFile:
     key = hash_value([table, [part.sha256 for part in parts]])
     merged = find_result(run.warehouse, "merge", key)
     if merged is None:
-        contract = load_contracts()[table]
-        united = contract.unite([read_result(part, contract) for part in parts])
+        united = load_contracts()[table].merge([part.path for part in parts])
         merged = store_result(run.warehouse, "merge", key, {table: united})
     return merged.tables[table]
 

@@ -318,7 +318,7 @@ def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
 def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
     from kpyramid.pipeline.stages import extract
 
-    return extract.run(*tables.values(), extractor=ports.extractor, cascade=ports.cascade)
+    return extract.run(*tables.values(), extractor=ports.extractor.stream, cascade=ports.cascade)
 
 
 def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:

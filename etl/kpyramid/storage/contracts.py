@@ -1,13 +1,17 @@
 """Table contracts: what `schemas/*.toml` promises, as Arrow schemas, checks and Parquet files."""
 
+import hashlib
 import io
 import json
+import mmap
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -112,8 +116,13 @@ class Contract:
             IntegrityError: the table breaks the contract.
         """
         self.check(table)
-        table = table.sort_by([(name, "ascending") for name in self.key]).combine_chunks()
-        return pa.Table.from_arrays(table.columns, schema=self._describe(table.schema))
+        if not _ascends(table, self.key):  # a copy, with the vectors of what may be a million rows
+            table = table.sort_by([(name, "ascending") for name in self.key])
+        columns = [  # vectors in one piece would be a copy, too
+            column if c.type == _VECTOR else combine_column(column)
+            for c, column in zip(self.columns, table.columns, strict=True)
+        ]
+        return pa.Table.from_arrays(columns, schema=self._describe(table.schema))
 
     def _describe(self, schema: pa.Schema) -> pa.Schema:
         """The schema with what the contract says: a field's for Arrow, all as JSON for others."""
@@ -144,6 +153,28 @@ class Contract:
         """
         filled = [part for part in parts if part.num_rows] or parts[:1]
         return self.finish(pa.concat_tables(filled))
+
+    def merge(self, paths: Sequence[Path]) -> Iterator[pa.Table]:
+        """What `unite` gives of the parts in files, block by block; the files are sorted.
+
+        Raises:
+            IntegrityError: a row stands in two parts.
+        """
+        files = [open_table(path) for path in paths]
+        files = [file for file in files if file.metadata.num_rows] or files[:1]
+        keys = [file.read(columns=self.key, use_threads=False) for file in files]
+        part = np.repeat(np.arange(len(keys)), [len(one) for one in keys])
+        known = pa.concat_tables(keys)
+        order = pc.sort_indices(known, sort_keys=[(name, "ascending") for name in self.key])
+        self._check_key(known.take(order))
+        part = part[order.to_numpy()]
+        del keys, known, order
+        rows = [_Rows(file) for file in files]
+        for start in range(0, max(len(part), 1), _ROW_GROUP):
+            block = part[start : start + _ROW_GROUP]
+            taken = [own.take(int((block == number).sum())) for number, own in enumerate(rows)]
+            united = pa.concat_tables(taken).take(np.argsort(np.argsort(block, kind="stable")))
+            yield united.cast(self._describe(united.schema))
 
     def check(self, table: pa.Table) -> None:
         """Passes when columns, types, nulls, keys, alternatives and spans are as promised.
@@ -207,6 +238,8 @@ class Contract:
             raise IntegrityError(f"table {self.table}: {column.name} is null in row {row}")
 
     def _check_key(self, table: pa.Table) -> None:
+        if _ascends(table, self.key):
+            return
         counts = (
             table.select(self.key)
             .group_by(list(self.key), use_threads=False)
@@ -221,6 +254,37 @@ class Contract:
         if pc.any(bad, min_count=0).as_py():
             row = table.filter(bad).slice(0, 1).select(self.key).to_pylist()[0]
             raise IntegrityError(f"table {self.table}: {rule}, broken by {row}")
+
+
+class _Rows:
+    """The rows of a Parquet file, taken in their order."""
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        self._blocks = (
+            file.read_row_group(number, use_threads=False) for number in range(file.num_row_groups)
+        )
+        self._left = file.schema_arrow.empty_table()
+
+    def take(self, count: int) -> pa.Table:
+        """The next so many."""
+        while len(self._left) < count:
+            self._left = pa.concat_tables([self._left, next(self._blocks)])
+        taken, self._left = self._left.slice(0, count), self._left.slice(count)
+        return taken
+
+
+def combine_column(values: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, without a copy where it is."""
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def _ascends(table: pa.Table, key: Sequence[str]) -> bool:
+    """Whether the rows are in the order of their key, no two alike."""
+    more, last = pa.scalar(False), max(table.num_rows - 1, 0)
+    for name in reversed(key):
+        before, after = table[name].slice(0, last), table[name].slice(1)
+        more = pc.or_(pc.less(before, after), pc.and_(pc.equal(before, after), more))
+    return bool(pc.all(more, min_count=0).as_py())
 
 
 def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -265,32 +329,70 @@ def hash_contract(table: str) -> str:
 
 # Tables as Parquet files whose bytes are a function of their rows.
 
+_ROW_GROUP = 131_072
+
 
 def encode_table(table: pa.Table) -> bytes:
     """The Parquet file of a table: zstd, a checksum per page, nothing that depends on the run."""
     buffer = io.BytesIO()
-    pq.write_table(
-        table,
-        buffer,
-        compression="zstd",
-        write_page_checksum=True,
-        row_group_size=131_072,
-        data_page_version="2.0",
-    )
+    write_table(table, buffer)
     return buffer.getvalue()
 
 
-def decode_table(data: bytes) -> pa.Table:
-    """The table of a Parquet file, read on the calling thread.
+def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) -> int:
+    """Writes what `encode_table` gives, of blocks as of a whole table; the number of its rows."""
+    groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
+    first = next(groups)
+    count = 0
+    with pq.ParquetWriter(
+        target, first.schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
+    ) as writer:
+        for group in chain([first], groups):
+            writer.write_table(group.combine_chunks(), row_group_size=_ROW_GROUP)
+            count += len(group)
+    return count
 
-    Arrow's parallel reader lets go of `data` on a thread of its own, possibly after it returned;
+
+def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of at least one block, as many at a time as a row group has."""
+    rest = iter(blocks)
+    left = next(rest)
+    for block in rest:
+        left = pa.concat_tables([left, block])
+        while len(left) > _ROW_GROUP:
+            yield left.slice(0, _ROW_GROUP)
+            left = left.slice(_ROW_GROUP)
+    for start in range(0, max(len(left), 1), _ROW_GROUP):
+        yield left.slice(start, _ROW_GROUP)
+
+
+def decode_table(data: bytes | Path) -> pa.Table:
+    """The table of a Parquet file, or of its bytes, read on the calling thread.
+
+    Arrow's parallel reader lets go of bytes on a thread of its own, possibly after it returned;
     when the interpreter ends in that moment, the process aborts with its work done.
 
     Raises:
         ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
     """
-    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-    return file.read(use_threads=False)
+    return open_table(data).read(use_threads=False)
+
+
+def open_table(data: bytes | Path) -> pq.ParquetFile:
+    """A Parquet file, or its bytes, to be read on the calling thread alone.
+
+    A file is mapped: Arrow reads any other one on a thread of its own.
+
+    Raises:
+        ArrowException, OSError: not a Parquet file.
+    """
+    buffer: bytes | mmap.mmap = b""
+    if isinstance(data, bytes):
+        buffer = data
+    elif data.stat().st_size:
+        with data.open("rb") as file:
+            buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer)), page_checksum_verification=True)
 
 
 def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.Table:
@@ -300,13 +402,14 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
         IntegrityError: the file is missing, damaged, or breaks the contract; names the file.
     """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest() if sha256 else None
     except OSError as e:
         raise IntegrityError(f"table file {path} cannot be read: {e.strerror}") from e
-    if sha256 is not None and hash_bytes(data) != sha256:
+    if found != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
-        table = contract.complete(decode_table(data))
+        table = contract.complete(decode_table(path))
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(f"table file {path} is damaged: {e}") from e
     try:

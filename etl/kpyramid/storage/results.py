@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
-from kpyramid.keys import ID_DIGITS, hash_bytes
-from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table
+from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
+from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table, write_table
 from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.staging import stage_folder
@@ -56,21 +56,25 @@ class RowCache:
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
         """The payloads that are stored for some of these keys."""
-        found = self._search(self.folder, keys)
-        if self._former.is_dir():  # a document is being erased: what is used is kept
-            former = self._search(self._former, set(keys) - found.keys())
-            self.store(former)
-            found |= former
-        return found
+        return {key: payload for found in self.walk(keys) for key, payload in found.items()}
 
-    def _search(self, folder: Path, keys: Collection[str]) -> dict[str, bytes]:
-        if not keys:
-            return {}
+    def walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
+        """The same, each key once, a segment at a time."""
+        left = set(keys)
+        yield from self._search(self.folder, left)
+        if self._former.is_dir():  # a document is being erased: what is used is kept
+            for former in self._search(self._former, left):
+                self.store(former)
+                yield former
+
+    def _search(self, folder: Path, left: set[str]) -> Iterator[dict[str, bytes]]:
+        """What segments of a folder hold of the keys that are left; they are taken from these."""
+        if not left:
+            return
         if self._bucket and not self._is_shared:
             self._share(self._bucket)
             self._is_shared = True
-        wanted = pa.array(sorted(set(keys)), pa.string())
-        found: dict[str, bytes] = {}
+        wanted = pa.array(sorted(left), pa.string())
         for path in sorted(folder.glob("*.parquet")):
             if (
                 path in self._segments
@@ -82,9 +86,11 @@ class RowCache:
                 continue
             # Only the keys are kept: which segment to open again, not what it holds.
             self._segments[path] = segment["key"].combine_chunks()
-            mine = segment.filter(pc.is_in(segment["key"], wanted))
-            found.update(zip(mine["key"].to_pylist(), mine["payload"].to_pylist(), strict=True))
-        return found
+            mine = pa.array([key in left for key in segment["key"].to_pylist()], pa.bool_())
+            columns = (segment.filter(mine)[name].to_pylist() for name in ("key", "payload"))
+            found = dict(zip(*columns, strict=True))
+            left.difference_update(found)
+            yield found
 
     def store(self, rows: Mapping[str, bytes]) -> None:
         """Keeps these rows; they are on disk, and in the bucket, when it returns."""
@@ -167,20 +173,22 @@ def store_result(
     warehouse: Warehouse,
     stage: str,
     key: str,
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | Iterable[pa.Table]],
     requests: Sequence[str] = (),
 ) -> Result:
     """Keeps a stage's tables under their key, and the keys of the replies they were made of.
 
+    A table may come in blocks, which are written as they come, sorted as its contract asks.
     They are on disk when it returns.
     """
     target = _locate(warehouse, stage, key)
     with stage_folder(warehouse) as folder:
         marker = {}
         for name in sorted(tables):
-            data = encode_table(tables[name])
-            write_and_sync(folder / f"{name}.parquet", data)
-            marker[name] = {"sha256": hash_bytes(data), "rows": tables[name].num_rows}
+            path = folder / f"{name}.parquet"
+            rows = write_table(tables[name], path)
+            sync_folder(path)
+            marker[name] = {"sha256": hash_file(path), "rows": rows}
         text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
         if requests:
             write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())
@@ -249,9 +257,7 @@ def _read_folder(folder: Path, key: str) -> Result | None:
             for name, entry in marker["tables"].items()
         }
         damaged = [
-            str(file.path)
-            for file in tables.values()
-            if hash_bytes(file.path.read_bytes()) != file.sha256
+            str(file.path) for file in tables.values() if hash_file(file.path) != file.sha256
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         damaged = [str(folder / MARKER)]

@@ -278,8 +278,8 @@ def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> No
     looked up anew, where the same words stand in the claim's evidence, and None elsewhere; the
     claim's own spans then support the fact.
     """
-    texts = list(dict.fromkeys(claim.text for draft in drafts for claim in draft.claims))
-    read = dict(zip(texts, extractor([Titled(text) for text in texts]), strict=True))
+    texts = {Titled(claim.text) for draft in drafts for claim in draft.claims}
+    read = {titled.text: extraction for titled, extraction in extractor(sorted(texts))}
     for draft in drafts:
         facts: list[Fact] = []
         mentions: list[Mention] = []

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.values import MONTH, NUMBER_WORDS
@@ -228,6 +229,8 @@ TYPED = 0.9
 UNTYPED = "NOUN"
 """The type of what the recogniser took for no name of a kind that it knows."""
 _LONGEST_NAME = 150
+_DOCUMENTS = 4096
+"""Documents whose names are held at a time."""
 """Characters; a longer name of an individual is a sentence."""
 _QUANTITY = re.compile(
     r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
@@ -571,46 +574,63 @@ def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misf
 Row = Mapping[str, object]
 
 
+class Mention(NamedTuple):
+    """A mention, where it stands, and the entity that it is one of, if any."""
+
+    mention_id: str
+    chunk_id: str
+    text: str
+    type: str
+    start: int
+    end: int
+    entity_id: str | None
+
+
+class Mentions(Protocol):
+    """The mentions of documents, in the order of their ids."""
+
+    def find(self, document_id: str, span: Span) -> Sequence[Mention]:
+        """Those at this very place."""
+        ...
+
+    def list_document(self, document_id: str) -> Sequence[Mention]:
+        """Those of a document."""
+        ...
+
+
 class Linker:
     """Knows the graph's entities, and gives one to what no entity names yet.
 
-    `entities`, `mentions`: rows of these tables. `documents`: the document of each chunk. `kinds`:
-    the classes that a name says, given the name and its type.
+    `entities`: rows of that table. `kinds`: the classes that a name says, given the name and its
+    type.
     """
 
     def __init__(
         self,
         entities: Iterable[Row],
-        mentions: Iterable[Row],
-        documents: Mapping[str, str],
+        mentions: Mentions,
         kinds: Callable[[str, str], frozenset[str]],
     ) -> None:
         self._kinds = kinds
+        self._mentions = mentions
         self.named: dict[str, Named] = {}
-        self._by_place: dict[tuple[str, int, int], str] = {}
-        self._local: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._anywhere: dict[str, set[str]] = defaultdict(set)
-        self._types: dict[tuple[str, int, int], str] = {}
         self._made: dict[str, tuple[Named, set[str], set[str]]] = {}
-        place_of = {}
-        for row in mentions:
-            place = documents[str(row["chunk_id"])], int(str(row["start"])), int(str(row["end"]))
-            place_of[str(row["mention_id"])] = place, str(row["text"])
-            if self._types.get(place, UNTYPED) == UNTYPED:
-                self._types[place] = str(row["type"])
-        self._mentions: dict[tuple[str, int, int], set[str]] = defaultdict(set)
-        for key, (place, _) in place_of.items():
-            self._mentions[place].add(key)
+        self._list_local = lru_cache(_DOCUMENTS)(self._name_local)
         for row in entities:
             entity = str(row["entity_id"])
             name, kind = str(row["name"]), str(row["type"])
             self.named[entity] = Named(entity, name, kind, kinds(name, kind))
             for form in _list(row["surface_forms"]):
                 self._anywhere[normalise_name(form)].add(entity)
-            for key in _list(row["mentions"]):
-                place, text = place_of[key]
-                self._by_place[place] = entity
-                self._local[place[0], normalise_name(text)].add(entity)
+
+    def _name_local(self, document_id: str) -> dict[str, set[str]]:
+        """The entities of a document by the names that they have in it."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for mention in self._mentions.list_document(document_id):
+            if mention.entity_id is not None:
+                found[normalise_name(mention.text)].add(mention.entity_id)
+        return found
 
     def find(self, document_id: str, words: str, span: Span | None) -> Named | str:
         """The individual that words name, at a place if it is known, or why there is none.
@@ -618,25 +638,25 @@ class Linker:
         The entity mentioned at that very place; else the one of that name in the document; else
         the only one of that name anywhere; else a new one, if the words are a name.
         """
-        place = (document_id, span.start, span.end) if span else None
-        known = self._by_place.get(place) if place else None
+        there = self._mentions.find(document_id, span) if span else ()
+        known = max((m.entity_id for m in there if m.entity_id is not None), default=None)
         if known is not None:
             return self.named[known]
         key = normalise_name(words)
-        for found in (self._local.get((document_id, key)), self._anywhere.get(key)):
+        for found in (self._list_local(document_id).get(key), self._anywhere.get(key)):
             if found and len(found) > 1:
                 return f"{len(found)} entities are called {words!r}, none at that place"
             if found:
                 return self.named[next(iter(found))]
         if not is_name(words):
             return f"{words!r} is no name of an individual"
-        return self._make(key, " ".join(words.split()), place)
+        return self._make(key, " ".join(words.split()), there)
 
-    def _make(self, key: str, name: str, place: tuple[str, int, int] | None) -> Named:
+    def _make(self, key: str, name: str, there: Sequence[Mention]) -> Named:
         entity = content_id("entity", key)
         entity = content_id("entity", key, "induced") if entity in self.named else entity
-        kind = self._types.get(place, UNTYPED) if place else UNTYPED
-        found = self._mentions.get(place, set()) if place else set()
+        kind = next((m.type for m in there if m.type != UNTYPED), UNTYPED)
+        found = {m.mention_id for m in there}
         made, forms, mentions = self._made.get(entity, (Named(entity, name, kind), set(), set()))
         best = min(made.name, name, key=lambda n: (-len(n), n))
         kind = kind if made.type == UNTYPED else made.type

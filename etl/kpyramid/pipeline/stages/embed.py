@@ -1,6 +1,9 @@
 """Embed: chunks, facts and entities of the graph become vectors."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.pipeline.stages.tables import build_vectors, state_facts, title_chunks
@@ -20,22 +23,19 @@ def run(
 
     Also of the name of every entity that a triple is about.
     """
-    texts = title_chunks(documents, chunks)
-    parts = [
-        build_vectors("chunks", chunks["chunk_id"].to_pylist(), texts, embedder),
-        build_vectors(
-            "triples",
-            triples["triple_id"].to_pylist(),
-            state_facts(entities, relations, triples),
-            embedder,
-        ),
-    ]
-    told = {*triples["head_id"].to_pylist(), *triples["tail_id"].to_pylist()}
-    names = {
-        row["entity_id"]: row["name"]
-        for row in entities.select(["entity_id", "name"]).to_pylist()
-        if row["entity_id"] in told
+    told = pc.is_in(
+        entities["entity_id"],
+        value_set=pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks]),
+    )
+    named = entities.filter(told)
+    owners: dict[str, tuple[pa.ChunkedArray, Sequence[str]]] = {  # in the order of the contract
+        "chunks": (chunks["chunk_id"], title_chunks(documents, chunks)),
+        "entities": (named["entity_id"], named["name"].to_pylist()),
+        "triples": (triples["triple_id"], state_facts(entities, relations, triples)),
     }
-    parts.append(build_vectors("entities", list(names), list(names.values()), embedder))
+    parts = [
+        build_vectors(table, ids.to_pylist(), texts, embedder)
+        for table, (ids, texts) in owners.items()
+    ]
     filled = [part for part in parts if part.num_rows] or parts[:1]
     return {"vectors": load_contracts()["vectors"].finish(pa.concat_tables(filled))}

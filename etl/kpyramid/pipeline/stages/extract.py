@@ -10,6 +10,7 @@ theirs.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,8 +31,11 @@ from kpyramid.extraction.types import (
 from kpyramid.keys import content_id
 from kpyramid.llm.types import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
+from kpyramid.storage.contracts import load_contracts
 
 _RULES = "rules"
+_ROWS = 50_000
+"""Rows that are held as objects, of a kilobyte each."""
 
 
 def run(
@@ -48,26 +52,22 @@ def run(
     """
     chunks_of = _group_chunks(chunks)
     rows = documents.select(["document_id", "title", "text"]).to_pylist()
-    passages: list[_Passage] = []
-    titled: list[Titled] = []
+    passages: dict[Titled, list[_Passage]] = defaultdict(list)
     for row in rows:
         for start, part in list_passages(row["text"], row["title"]):
-            passages.append(_Passage(chunks_of[row["document_id"]], start, part.text))
-            titled.append(part)
-    found = list(zip(passages, extractor(titled), strict=True))
+            passages[part].append(_Passage(chunks_of[row["document_id"]], start, part.text))
     made = _Made()
     if cascade is None:
-        for passage, extraction in found:
-            made.add(passage, extraction, _RULES, _RULES)
+        for titled, extraction in extractor(passages.keys()):
+            for passage in passages[titled]:
+                made.add(passage, extraction, _RULES, _RULES)
+            made.pack()
     else:
+        known = dict(extractor(passages.keys()))
+        found = [(passage, known[part]) for part, each in passages.items() for passage in each]
         _read_chunks(rows, chunks_of, found, extractor, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
-    return {
-        "claims": build_table("claims", made.claims.values()),
-        "mentions": build_table("mentions", made.mentions.values()),
-        "raw_triples": build_table("raw_triples", made.triples.values()),
-        "rejects": build_rejects(made.rejects),
-    }
+    return made.build_tables()
 
 
 def list_passages(text: str, title: str | None) -> list[tuple[int, Titled]]:
@@ -88,7 +88,7 @@ def _read_chunks(
 ) -> None:
     """What the model reads in each chunk, given what the rules found there."""
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
-    for passage, extraction in found:
+    for passage, extraction in sorted(found, key=lambda pair: pair[0].start):
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
     places: list[_Chunk] = []
@@ -110,14 +110,35 @@ def _read_chunks(
 
 @dataclass(slots=True)
 class _Made:
-    """The rows made so far, by id."""
+    """The rows made so far, by id; those of passages that are done as tables, which take less."""
 
     claims: dict[str, Row] = field(default_factory=dict)
     mentions: dict[str, Row] = field(default_factory=dict)
     triples: dict[str, Row] = field(default_factory=dict)
     rejects: list[Row] = field(default_factory=list)
+    _packed: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+    _spoken: set[str] = field(default_factory=set)
     _stated: dict[tuple[object, ...], str] = field(default_factory=dict)
     _unanswered: set[str] = field(default_factory=set)
+
+    def pack(self, least: int = _ROWS) -> None:
+        """Makes tables of the rows so far, if there are so many; no later one has their ids."""
+        if len(self.mentions) + len(self.rejects) < least:
+            return
+        self._spoken.update(str(row["chunk_id"]) for row in self.triples.values())
+        for name, rows in (
+            *(("claims", self.claims), ("mentions", self.mentions)),
+            ("raw_triples", self.triples),
+        ):
+            self._packed[name].append(build_table(name, rows.values()))
+            rows.clear()
+        self._packed["rejects"].append(build_rejects(self.rejects))
+        self.rejects.clear()
+
+    def build_tables(self) -> dict[str, pa.Table]:
+        """All rows."""
+        self.pack(0)
+        return {name: load_contracts()[name].unite(parts) for name, parts in self._packed.items()}
 
     def add(
         self,
@@ -185,7 +206,8 @@ class _Made:
 
     def reject_silent(self, chunks: Iterable["_Chunk"]) -> None:
         """Notes the chunks without a fact, unless it was noted why."""
-        spoken = {row["chunk_id"] for row in self.triples.values()} | self._unanswered
+        self.pack(0)
+        spoken = self._spoken | self._unanswered
         for chunk in chunks:
             if chunk.chunk_id not in spoken:
                 detail = (

@@ -1,10 +1,13 @@
 """Raw triples as facts between mentions, and near duplicates put to a model."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
@@ -20,18 +23,22 @@ from kpyramid.storage.contracts import map_column
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 _SAME = ("be", "same", "as")
 """Lemmas of the relation of two names of one thing."""
+_CHUNKS = 2000
+"""Chunks whose raw triples and mentions are objects at a time."""
+_Found = dict[str, Any]
+"""A row of raw triples or mentions, with its number."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class End:
-    """A head or tail as one raw triple names it; `mentions` are those that stand there.
+    """A head or tail as one raw triple names it; `mentions` are the rows of those that stand there.
 
     `noun`: the cluster of a common noun, which is none of the names.
     """
 
     name: str
     type: str
-    mentions: tuple[str, ...]
+    mentions: tuple[int, ...]
     types: tuple[str, ...]
     noun: str | None = None
 
@@ -42,10 +49,14 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A raw triple that is asserted, its ends looked up."""
+    """A raw triple that is asserted, its ends looked up; `row` is its row, in the order of ids."""
 
-    row: Row
+    row: int
+    chunk_id: str
     document: str
+    relation: str
+    confidence: float
+    qualifiers: tuple[tuple[str, str], ...]
     form: RelationForm
     head: End
     tail: End
@@ -60,32 +71,64 @@ class Fact:
 def read_facts(
     mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table
 ) -> tuple[list[Fact], list[Row]]:
-    """The asserted raw triples by id, and a reject for each other one."""
-    by_place, by_name = _index_mentions(mentions)
+    """The asserted raw triples by id, and a reject for each other one.
+
+    Rows are objects for some chunks at a time, and equal words of facts are one object.
+    """
     document = map_column(chunks, "chunk_id", "document_id")
     forms: dict[str, RelationForm] = {}
+    shared: dict[object, Any] = {}
     facts: list[Fact] = []
     rejects: list[Row] = []
-    for raw in sorted(raw_triples.to_pylist(), key=lambda raw: str(raw["raw_triple_id"])):
-        reason = _find_fault(raw)
-        if reason:
-            rejects.append(reject_raw(raw, reason))
-            continue
-        if raw["relation"] not in forms:
-            forms[raw["relation"]] = normalise_relation(raw["relation"])
-        ends = []
-        for side in ("head", "tail"):
-            found = _find_mentions(raw, side, by_place, by_name)
-            types = tuple(str(row["type"]) for row in found)
-            ids = tuple(str(row["mention_id"]) for row in found)
-            ends.append(End(str(raw[side]), vote_type(Counter(types)), ids, types))
-        place = document[raw["chunk_id"]]
-        fact = Fact(raw, place, forms[raw["relation"]], *ends)
-        if fact.form.lemmas == _SAME and not _is_one_kind(fact):
-            rejects.append(reject_raw(raw, "kinds_differ"))
-        else:
-            facts.append(fact)
-    return facts, rejects
+    for raws, near in _walk_chunks(chunks, raw_triples, mentions):
+        by_place, by_name = _index_mentions(near)
+        for raw in raws:
+            reason = _find_fault(raw)
+            if reason:
+                rejects.append(reject_raw(raw, reason))
+                continue
+            if raw["relation"] not in forms:
+                forms[raw["relation"]] = normalise_relation(raw["relation"])
+            ends = []
+            for side in ("head", "tail"):
+                found = _find_mentions(raw, side, by_place, by_name)
+                types = tuple(row["type"] for row in found)
+                types = shared.setdefault(types, types)
+                name = shared.setdefault(raw[side], raw[side])
+                rows = tuple(row["row"] for row in found)
+                ends.append(End(name, vote_type(Counter(types)), rows, types))
+            fact = Fact(
+                raw["row"],
+                shared.setdefault(raw["chunk_id"], raw["chunk_id"]),
+                document[raw["chunk_id"]],
+                shared.setdefault(raw["relation"], raw["relation"]),
+                raw["confidence"],
+                tuple(raw["qualifiers"]),
+                forms[raw["relation"]],
+                *ends,
+            )
+            if fact.form.lemmas == _SAME and not _is_one_kind(fact):
+                rejects.append(reject_raw(raw, "kinds_differ"))
+            else:
+                facts.append(fact)
+    return sorted(facts, key=lambda fact: fact.row), rejects
+
+
+def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict[str, Any]]]]:
+    """The rows of tables that belong to the same chunks, with their numbers, for some chunks."""
+    known = chunks["chunk_id"].combine_chunks()
+    places = [pc.index_in(table["chunk_id"], value_set=known).to_numpy() for table in tables]
+    orders = [np.argsort(place, kind="stable") for place in places]
+    cuts = range(0, len(known) + _CHUNKS, _CHUNKS)
+    ends = [
+        np.searchsorted(place[order], cuts) for place, order in zip(places, orders, strict=True)
+    ]
+    for at in range(len(cuts) - 1):
+        rows = [np.sort(o[e[at] : e[at + 1]]) for o, e in zip(orders, ends, strict=True)]
+        yield [
+            table.take(own).append_column("row", [own]).to_pylist()
+            for table, own in zip(tables, rows, strict=True)
+        ]
 
 
 def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
@@ -93,6 +136,17 @@ def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
     detail = " | ".join([*parts, sentence] if sentence else parts)
     key = str(raw["raw_triple_id"])
     return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
+
+
+def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = "") -> Row:
+    raw = {
+        "raw_triple_id": raw_triples["raw_triple_id"][fact.row].as_py(),
+        "chunk_id": fact.chunk_id,
+        "head": fact.head.name,
+        "relation": fact.relation,
+        "tail": fact.tail.name,
+    }
+    return reject_raw(raw, reason, sentence)
 
 
 def _find_fault(raw: Row) -> str | None:
@@ -116,31 +170,31 @@ def _is_one_kind(fact: Fact) -> bool:
 
 
 def _index_mentions(
-    mentions: pa.Table,
-) -> tuple[dict[tuple[str, int, int], Row], dict[str, dict[str, list[Row]]]]:
-    by_place: dict[tuple[str, int, int], Row] = {}
-    by_name: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in mentions.to_pylist():
+    mentions: Iterable[_Found],
+) -> tuple[dict[tuple[str, int, int], _Found], dict[tuple[str, str], list[_Found]]]:
+    by_place: dict[tuple[str, int, int], _Found] = {}
+    by_name: dict[tuple[str, str], list[_Found]] = defaultdict(list)
+    for row in mentions:
         place = (row["chunk_id"], row["start"], row["end"])
         if place not in by_place or by_place[place]["type"] == UNKNOWN:
             by_place[place] = row
-        by_name[row["chunk_id"]][normalise_name(row["text"])].append(row)
+        by_name[row["chunk_id"], normalise_name(row["text"])].append(row)
     return by_place, by_name
 
 
 def _find_mentions(
-    raw: Row,
+    raw: _Found,
     side: str,
-    by_place: Mapping[tuple[str, int, int], Row],
-    by_name: Mapping[str, Mapping[str, list[Row]]],
-) -> list[Row]:
+    by_place: Mapping[tuple[str, int, int], _Found],
+    by_name: Mapping[tuple[str, str], list[_Found]],
+) -> list[_Found]:
     """The mention that stands there, else those of the chunk with that name."""
-    chunk, span = str(raw["chunk_id"]), raw[f"{side}_span"]
-    if isinstance(span, dict):
+    chunk, span = raw["chunk_id"], raw[f"{side}_span"]
+    if span is not None:
         row = by_place.get((chunk, span["start"], span["end"]))
         if row is not None:
             return [row]
-    return by_name.get(chunk, {}).get(normalise_name(str(raw[side])), [])
+    return by_name.get((chunk, normalise_name(raw[side])), [])
 
 
 def find_cluster(cluster: Mapping[tuple[str, str], str], fact: Fact, side: str) -> str:
@@ -220,7 +274,7 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
     stated: dict[str, str] = {}
     for fact in facts:
         key = relation[fact.form.key]
-        wordings[key][str(fact.row["relation"])] += 1
+        wordings[key][fact.relation] += 1
         lemmas[key] |= set(fact.form.lemmas)
         types[key].add(f"{fact.head.type} {fact.tail.type} {fact.form.passive_by}")
         stated[key] = min(stated.get(key, _state(fact)), _state(fact))
@@ -237,4 +291,4 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
 
 
 def _state(fact: Fact) -> str:
-    return f"{fact.row['head']} {fact.row['relation']} {fact.row['tail']}"[:_FACT_CHARACTERS]
+    return f"{fact.head.name} {fact.relation} {fact.tail.name}"[:_FACT_CHARACTERS]

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.types import GraphLayer, Pair
+from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
-from kpyramid.ontology.population.checking import Kinds
+from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
-from kpyramid.storage.contracts import map_column
+from kpyramid.storage.contracts import combine_column, map_column
 
 LITERAL = "LITERAL"
 _BLOCK = 20_000
@@ -110,13 +111,21 @@ class Graph:
             block = places[start : start + _BLOCK]
             raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
             yield list_facts(
-                self._places,
+                self.places,
                 self._claims.take(_drop_missing(self._claimed[raw])),
                 self._raw_triples.take(raw),
                 self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
                 self._relations.take(_drop_missing(self._said[block])),
                 self._triples.take(pa.array(block)),
             )
+
+    def walk_ends(self) -> Iterator[tuple[int, str, int, str]]:
+        """Row of the head, normal form of the relation, row of the tail or -1, and the tail."""
+        forms, names = self._forms, self._entities["name"].to_pylist()
+        literals = self._triples["literal"].to_pylist()
+        columns = (column.tolist() for column in (self._heads, self._said, self._tails))
+        for head, said, tail, literal in zip(*columns, literals, strict=True):
+            yield head, forms[said], tail, names[tail] if tail >= 0 else literal
 
     def count_chunks(self, places: Collection[int]) -> int:
         """How many chunks state some of the facts."""
@@ -140,8 +149,64 @@ class Graph:
         return find_rows(self._raw_triples["claim_id"], self._claims["claim_id"])
 
     @cached_property
-    def _places(self) -> Places:
+    def places(self) -> Places:
+        """Makes places of the documents."""
         return Places(self._documents, self._chunks)
+
+
+class MentionTable:
+    """The mentions of the documents as columns, found by place and by entity; see `Mentions`."""
+
+    def __init__(self, mentions: pa.Table, chunks: pa.Table, entities: pa.Table) -> None:
+        self._columns = {
+            name: combine_column(mentions[name]) for name in ("mention_id", "text", "type")
+        }
+        self._spans = {name: mentions[name].to_numpy() for name in ("start", "end")}
+        self._chunks = find_rows(mentions["chunk_id"], chunks["chunk_id"])
+        self._chunk_ids = chunks["chunk_id"].to_pylist()
+        documents = combine_column(chunks["document_id"]).dictionary_encode()
+        self._number = {key: at for at, key in enumerate(documents.dictionary.to_pylist())}
+        of_mention = documents.indices.to_numpy()[self._chunks]
+        self._order = np.argsort(of_mention, kind="stable")
+        count = np.arange(len(self._number) + 1)
+        self._firsts = np.searchsorted(of_mention[self._order], count)
+        self._own = find_rows(pc.list_flatten(entities["mentions"]), mentions["mention_id"])
+        sizes = pc.list_value_length(entities["mentions"]).to_numpy()
+        self._ends = np.cumsum([0, *sizes])
+        self._entities = np.full(len(mentions), -1)
+        self._entities[self._own] = np.repeat(np.arange(len(sizes)), sizes)  # the last of several
+        self._entity_ids = combine_column(entities["entity_id"])
+
+    def find(self, document_id: str, span: Span) -> list[Mention]:
+        """Those at this very place."""
+        rows = self._rows_of(document_id)
+        there = (self._spans["start"][rows] == span.start) & (self._spans["end"][rows] == span.end)
+        return self._read(rows[there])
+
+    def list_document(self, document_id: str) -> list[Mention]:
+        """Those of a document."""
+        return self._read(self._rows_of(document_id))
+
+    def list_entity(self, row: int) -> list[Mention]:
+        """Those of the entity in that row."""
+        return self._read(self._own[self._ends[row] : self._ends[row + 1]])
+
+    def _rows_of(self, document_id: str) -> Index:
+        number = self._number.get(document_id)
+        if number is None:
+            return self._order[:0]
+        return self._order[self._firsts[number] : self._firsts[number + 1]]
+
+    def _read(self, rows: Index) -> list[Mention]:
+        found = []
+        for row in rows.tolist():
+            key, text, kind = (self._columns[name][row].as_py() for name in self._columns)
+            start, end = int(self._spans["start"][row]), int(self._spans["end"][row])
+            entity = int(self._entities[row])
+            own = self._entity_ids[entity].as_py() if entity >= 0 else None
+            chunk = self._chunk_ids[self._chunks[row]]
+            found.append(Mention(key, chunk, text, kind, start, end, own))
+        return found
 
 
 def find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:

@@ -8,6 +8,7 @@ fitted to domain and range, settled against axioms and shapes; what falls out is
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Span
@@ -20,6 +21,8 @@ from kpyramid.ontology.population.checking import (
     Candidate,
     Kinds,
     Linker,
+    Mention,
+    Named,
     Place,
     check_name,
     find_head,
@@ -35,12 +38,11 @@ from kpyramid.ontology.population.witnesses import (
     find_deed,
 )
 from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.pipeline.stages.graph import Graph, MentionTable
 from kpyramid.pipeline.stages.instances import (
-    NamedTriple,
     Places,
     index_phrases,
     list_copulas,
-    list_facts,
     make_instances,
     make_rejects,
     read_facts,
@@ -87,42 +89,48 @@ def run(
     """
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
-    places = Places(documents, chunks)
-    mention_rows = mentions.to_pylist()
-    entity_rows = entities.to_pylist()
-    linker = Linker(entity_rows, mention_rows, places.document_of, kinds.find_by_name)
-    facts = list_facts(places, claims, raw_triples, entities, relations, triples)
-    index = index_phrases(schema.properties)
-    evidence = _gather_evidence(entity_rows, mention_rows, facts, index, places)
+    graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
+    places, index = graph.places, index_phrases(schema.properties)
+    found = MentionTable(mentions, chunks, entities)
+    entity_rows = entities.drop_columns(["mentions"]).to_pylist()
+    linker = Linker(entity_rows, found, kinds.find_by_name)
+    evidence = _gather_evidence(entity_rows, graph, index)
     witnesses = Witnesses(schema, WordForms(places.sentences.texts.values()))
-    counts = {key: witnesses.count(found) for key, found in evidence.items()}
-    for key, named in linker.named.items():
-        linker.named[key] = replace(
+    counts: list[Mapping[str, int]] = []
+    for at, own in enumerate(evidence):
+        own.uses = [_cut_use(mention, places) for mention in found.list_entity(at)]
+        counts.append(witnesses.count(own))
+        named = linker.named[entity_rows[at]["entity_id"]]
+        linker.named[named.entity_id] = replace(
             named,
-            type=UNTYPED if witnesses.refutes_tag(evidence[key]) else named.type,
-            kinds=named.kinds | counts[key].keys(),
+            type=UNTYPED if witnesses.refutes_tag(own) else named.type,
+            kinds=named.kinds | counts[at].keys(),
             is_common=witnesses.is_common(named.name),
         )
-    copulas = list(list_copulas(facts, linker.named, kinds, schema))
+        own.uses = []
+    copulas = [
+        candidate
+        for facts in graph.walk_facts(graph.find_stated({IS_A}))
+        for candidate in list_copulas(facts, linker.named, kinds, schema)
+    ]
     for candidate in copulas:
         named = linker.named[candidate.subject_id]
         linker.named[named.entity_id] = replace(named, kinds=named.kinds | {candidate.class_iri})
-    individuals = [row for row in entity_rows if not evidence[str(row["entity_id"])].is_kind]
-    members, rejects = _list_members(
-        individuals, mention_rows, linker, counts, kinds, places, schema
+    individuals = (
+        (linker.named[row["entity_id"]], counts[at], found.list_entity(at))
+        for at, row in enumerate(entity_rows)
+        if not evidence[at].is_kind
     )
+    members, rejects = _list_members(individuals, kinds, places, schema)
+    del individuals, entity_rows, evidence, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
-    candidates, refused = read_facts(
-        "induce",
-        facts,
-        linker.named,
-        index,
-        schema,
-        kinds,
-        linker.find,
-        kind_of,
-    )
-    rejects += refused
+    candidates: list[Candidate] = []
+    for facts in graph.walk_facts(np.arange(len(triples))):
+        read, refused = read_facts(
+            *("induce", facts, linker.named, index, schema, kinds, linker.find, kind_of)
+        )
+        candidates += read
+        rejects += refused
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
         read, refused = read_passages(documents, chunks, annotator, reader, checker)
@@ -135,8 +143,7 @@ def run(
         candidates += read
         rejects += refused
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
-    found = [*members, *copulas, *candidates]
-    rows, losses = make_instances(found, rules)
+    rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)
     stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
     made = [row for row in linker.list_made() if row["entity_id"] in stated]
@@ -149,58 +156,42 @@ def run(
 
 
 def _gather_evidence(
-    entities: Iterable[Row],
-    mentions: Iterable[Row],
-    facts: Iterable[NamedTriple],
-    index: Mapping[str, Sequence[OntologyProperty]],
-    places: Places,
-) -> dict[str, Evidence]:
-    """What mentions and facts say of each entity's kind."""
-    by_id = {row["mention_id"]: row for row in mentions}
-    found = {
-        str(row["entity_id"]): Evidence(
-            str(row["name"]),
-            [_cut_use(by_id[key], places) for key in row["mentions"]],  # type: ignore[attr-defined]
-        )
-        for row in entities
-    }
-    said: set[str] = set()
-    active: set[str] = set()
-    for fact in facts:
-        own = found[fact.head_id]
-        active.add(fact.head_id)
-        if fact.tail_id is not None:
-            (said if fact.relation == IS_A else active).add(fact.tail_id)
-        wanted = index.get(fact.relation, ())
-        if fact.relation == IS_A:
-            own.stated.add(find_head(fact.tail))
-        elif not fact.relation.endswith(">"):
-            own.deeds.add(find_deed(fact.relation))
-        elif fact.relation.endswith("<by>") and fact.tail_id is not None:
-            found[fact.tail_id].deeds.add(find_deed(fact.relation))
-        if wanted and fact.relation not in COPULAS:
+    entities: Iterable[Row], graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
+) -> list[Evidence]:
+    """What facts say of each entity's kind."""
+    found = [Evidence(str(row["name"])) for row in entities]
+    said: set[int] = set()
+    active: set[int] = set()
+    for head, relation, tail, words in graph.walk_ends():
+        own = found[head]
+        active.add(head)
+        if tail >= 0:
+            (said if relation == IS_A else active).add(tail)
+        wanted = index.get(relation, ())
+        if relation == IS_A:
+            own.stated.add(find_head(words))
+        elif not relation.endswith(">"):
+            own.deeds.add(find_deed(relation))
+        elif relation.endswith("<by>") and tail >= 0:
+            found[tail].deeds.add(find_deed(relation))
+        if wanted and relation not in COPULAS:
             own.ends.append(frozenset(prop.domain for prop in wanted))
-            if fact.tail_id is not None:
-                own = found[fact.tail_id]
+            if tail >= 0:
+                own = found[tail]
                 own.ends.append(frozenset(p.range for p in wanted if not p.is_datatype))
-    for key in said - active:
-        found[key].is_kind = True
+    for at in said - active:
+        found[at].is_kind = True
     return found
 
 
-def _cut_use(mention: Row, places: Places) -> Use:
-    text = places.sentences.texts[places.document_of[str(mention["chunk_id"])]]
-    start, end = int(str(mention["start"])), int(str(mention["end"]))
-    return Use(
-        str(mention["type"]), text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]
-    )
+def _cut_use(mention: Mention, places: Places) -> Use:
+    text = places.sentences.texts[places.document_of[mention.chunk_id]]
+    start, end = mention.start, mention.end
+    return Use(mention.type, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE])
 
 
 def _list_members(
-    entities: Iterable[Row],
-    mentions: Iterable[Row],
-    linker: Linker,
-    counts: Mapping[str, Mapping[str, int]],
+    individuals: Iterable[tuple[Named, Mapping[str, int], Sequence[Mention]]],
     kinds: Kinds,
     places: Places,
     schema: Schema,
@@ -209,26 +200,22 @@ def _list_members(
 
     Of the type that most of them have, if the entity has one.
     """
-    by_id = {row["mention_id"]: row for row in mentions}
     candidates: list[Candidate] = []
     rejects: list[Row] = []
-    for row in entities:
-        individual = linker.named[str(row["entity_id"])]
-        own = [by_id[key] for key in row["mentions"]]  # type: ignore[attr-defined]
+    for individual, counted, own in individuals:
         named = {
             iri: _NAMED
             for iri in kinds.find_by_name(individual.name, individual.type)
             if takes_nouns(iri, schema) or not individual.is_common
         }
-        counted = counts[individual.entity_id].items()
-        found = named | {iri: find_confidence(number) for iri, number in counted}
+        found = named | {iri: find_confidence(number) for iri, number in counted.items()}
         if not found or not own:
             continue
         fault = check_name(individual, kinds)
         if fault is not None:
             rejects.append(make_reject("induce", fault.reason, individual.entity_id, fault.detail))
             continue
-        wanted = individual.type if any(m["type"] == individual.type for m in own) else None
+        wanted = individual.type if any(m.type == individual.type for m in own) else None
         for class_iri, weight in sorted(found.items()):
             place = _find_mention(own, wanted, weight, places)
             candidates.append(
@@ -238,13 +225,13 @@ def _list_members(
 
 
 def _find_mention(
-    mentions: Iterable[Row], wanted: str | None, weight: float, places: Places
+    mentions: Iterable[Mention], wanted: str | None, weight: float, places: Places
 ) -> Place:
     """The first mention, by chunk and character, of a type if one is wanted."""
     ordered = sorted(
-        (str(m["chunk_id"]), int(str(m["start"])), int(str(m["end"])), str(m["mention_id"]))
+        (m.chunk_id, m.start, m.end, m.mention_id)
         for m in mentions
-        if wanted is None or m["type"] == wanted
+        if wanted is None or m.type == wanted
     )
     chunk_id, start, end, source = ordered[0]
     span = Span(start, end)

@@ -83,19 +83,20 @@ def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa
     )
 
 
-def leave_out(tables: Mapping[str, pa.Table], rejects: pa.Table) -> dict[str, pa.Table]:
-    """The tables that name instances, without the rejected ones, and `rejects` with these rows."""
+def leave_out(
+    tables: Mapping[str, pa.Table], vectors: Iterable[pa.Table], rejects: pa.Table
+) -> dict[str, pa.Table | Iterable[pa.Table]]:
+    """The tables that name instances, without the rejected ones, and `rejects` with these rows.
+
+    `vectors` come and go in blocks.
+    """
     gone = rejects["row_key"].combine_chunks()
 
-    def is_gone(table: str, column: str) -> pa.ChunkedArray:
-        return pc.is_in(tables[table][column], value_set=gone)
+    def drop(table: pa.Table, column: str) -> pa.Table:  # no id is of two tables
+        return table.filter(pc.invert(pc.is_in(table[column], value_set=gone)))
 
-    kept = {
-        name: tables[name].filter(pc.invert(is_gone(name, "instance_id")))
-        for name in ("instances", "additions")
+    return {
+        **{name: drop(tables[name], "instance_id") for name in ("instances", "additions")},
+        "vectors": (drop(block, "owner_id") for block in vectors),
+        "rejects": load_contracts()["rejects"].unite([tables["rejects"], rejects]),
     }
-    of_instance = pc.equal(tables["vectors"]["owner_table"], "instances")
-    dropped = pc.and_(of_instance, is_gone("vectors", "owner_id"))
-    kept["vectors"] = tables["vectors"].filter(pc.invert(dropped))
-    kept["rejects"] = load_contracts()["rejects"].unite([tables["rejects"], rejects])
-    return kept

@@ -1,9 +1,11 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -41,14 +43,18 @@ from kpyramid.pipeline.stages.facts import (
     pick_most_common,
     pick_name,
     read_facts,
-    reject_raw,
+    reject_fact,
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
+from kpyramid.storage.contracts import load_contracts
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
 _Said = tuple[str, str, str, bool]
 """What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
+Numbers = npt.NDArray[np.int64]
+_NOWHERE = 1 << 60
+"""Where what has no place is put: behind everything."""
 _BEFORE = 40
 """Characters that hold the word before a noun."""
 
@@ -72,9 +78,13 @@ def run(
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
     quantity is a literal. What only its document can place says the document's title.
     """
+    mentions, raw_triples = (  # rows of facts ascend as their ids do
+        load_contracts()[name].finish(table)
+        for name, table in (("mentions", mentions), ("raw_triples", raw_triples))
+    )
     facts, rejects = read_facts(mentions, raw_triples, chunks)
-    facts = _find_nouns(facts, chunks, documents)
-    titles = list(_list_titles(documents, facts))
+    _find_nouns(facts, raw_triples, chunks, documents)
+    titles = list(_list_titles(documents, facts, raw_triples))
     cluster = resolve_names([*_list_uses(facts), *titles], embedder)
     if disambiguator is not None:
         same, unanswered = confirm_same(
@@ -87,7 +97,7 @@ def run(
         if not fact.tail.is_literal and find_cluster(cluster, fact, "head") == find_cluster(
             cluster, fact, "tail"
         ):
-            rejects.append(reject_raw(fact.row, "same_head_and_tail"))
+            rejects.append(reject_fact(fact, raw_triples, "same_head_and_tail"))
         else:
             kept.append(fact)
     relation = cluster_relations(_list_statements(kept, cluster), embedder)
@@ -103,12 +113,13 @@ def run(
     for fact in facts:
         groups[_identify(fact, cluster, relation)].append(fact)
     unsure = {said for said, stated in groups.items() if _weigh(stated) < min_confidence}
-    rejects += _reject_unsure([f for said in unsure for f in groups.pop(said)], chunks)
+    doubtful = [fact for said in unsure for fact in groups.pop(said)]
+    rejects += _reject_unsure(doubtful, raw_triples, chunks)
     kept = [fact for fact in facts if _identify(fact, cluster, relation) in groups]
     return {
-        "entities": build_table("entities", _build_entities(kept, cluster, titles)),
+        "entities": build_table("entities", _build_entities(kept, cluster, titles, mentions)),
         "relations": build_table("relations", _build_relations(kept, relation)),
-        "triples": build_table("triples", _build_triples(groups, subjects, documents)),
+        "triples": build_table("triples", _build_triples(groups, subjects, documents, raw_triples)),
         "rejects": build_rejects(rejects),
     }
 
@@ -122,7 +133,9 @@ def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
                 yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
 
 
-def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
+def _list_titles(
+    documents: pa.Table, facts: Iterable[Fact], raw_triples: pa.Table
+) -> Iterator[Use]:
     """The titles that are names, each with the type of the first name that ends as it does.
 
     The title of a person may say more than the text does, as may one that ends with the lone
@@ -131,7 +144,9 @@ def _list_titles(documents: pa.Table, facts: Iterable[Fact]) -> Iterator[Use]:
     """
     heads: dict[str, list[End]] = defaultdict(list)
     ends: dict[str, dict[str, End]] = defaultdict(dict)
-    for fact in sorted(facts, key=lambda fact: _find_start(fact.row)):
+    starts, _ = _read_ends(raw_triples, "head")
+    starts = np.where(starts < 0, _NOWHERE, starts)
+    for fact in sorted(facts, key=lambda fact: (starts[fact.row], fact.row)):
         heads[fact.document].append(fact.head)
         for _, end in fact.entities:
             ends[fact.document].setdefault(parse_name(end.name).key, end)
@@ -163,25 +178,39 @@ def _find_lead(title: Name, heads: Iterable[End]) -> End | None:
     return None
 
 
-def _find_start(row: Row) -> tuple[int, str]:
-    span = row["head_span"]
-    return (span["start"] if isinstance(span, dict) else 1 << 60), str(row["raw_triple_id"])
+def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
+    """First character of a part of each raw triple, and the one behind it; -1 where unknown."""
+    span = raw_triples[f"{part}_span"].combine_chunks()
+    first, last = (
+        pc.fill_null(pc.struct_field(span, name), -1).to_numpy(zero_copy_only=False)
+        for name in ("start", "end")
+    )
+    return first, last
 
 
-def _find_nouns(facts: list[Fact], chunks: pa.Table, documents: pa.Table) -> list[Fact]:
-    """The facts with the clusters of the common nouns at their ends."""
+def _find_nouns(
+    facts: Sequence[Fact], raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
+) -> None:
+    """Gives the ends of facts the clusters of common nouns."""
+    starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
+    _, said = _read_ends(raw_triples, "relation")
     texts = {
         row["chunk_id"]: (row["start"], row["text"])
         for row in chunks.select(["chunk_id", "start", "text"]).to_pylist()
     }
     phrases = [
         Phrase(
-            *(end.name, fact.document, _read_before(fact.row, side, *texts[fact.row["chunk_id"]])),
+            *(end.name, fact.document),
+            _read_before(
+                end.name,
+                int(starts[side][fact.row]),
+                int(said[fact.row]) if side == "tail" else -1,
+                *texts[fact.chunk_id],
+            ),
             is_typed=end.type != UNKNOWN,
             is_head=side == "head",
             is_kind=side == "tail" and names_kind(fact.form),
-            is_general=is_present(fact.form, str(fact.row["relation"]))
-            and not fact.tail.is_literal,
+            is_general=is_present(fact.form, fact.relation) and not fact.tail.is_literal,
             is_rule=side == "head" and states_rule(fact.form),
         )
         for fact in facts
@@ -193,23 +222,21 @@ def _find_nouns(facts: list[Fact], chunks: pa.Table, documents: pa.Table) -> lis
         for word in {parse_name(title).key, *parse_name(title).words}
     }
     nouns = iter(resolve_nouns(phrases, titles))
-    named = []
     for fact in facts:
-        head = replace(fact.head, noun=next(nouns))
-        tail = fact.tail if fact.tail.is_literal else replace(fact.tail, noun=next(nouns))
-        named.append(replace(fact, head=head, tail=tail))
-    return named
+        for _, end in fact.entities:
+            end.noun = next(nouns)
 
 
-def _read_before(row: Row, side: str, start: int, text: str) -> str | None:
-    """The last words before an end; none when its place is not known."""
-    span, after = row[f"{side}_span"], row["relation_span"]
-    if isinstance(span, dict):
-        at = span["start"] - start
-    else:
-        from_ = after["end"] - start if side == "tail" and isinstance(after, dict) else 0
-        at = text.find(str(row[side]), max(0, from_))
-    return text[max(0, at - _BEFORE) : at] if at >= 0 else None
+def _read_before(name: str, at: int, after: int, start: int, text: str) -> str | None:
+    """The last word before an end; none when its place is not known.
+
+    `at`: where the end begins, `after`: where what stands before it ends; -1 where unknown.
+    """
+    at = at - start if at >= 0 else text.find(name, max(0, after - start))
+    if at < 0:
+        return None
+    words = text[max(0, at - _BEFORE) : at].split()
+    return sys.intern(words[-1]) if words else ""
 
 
 def _list_statements(
@@ -218,7 +245,7 @@ def _list_statements(
     for fact in facts:
         yield Statement(
             fact.form,
-            str(fact.row["relation"]),
+            fact.relation,
             find_cluster(cluster, fact, "head"),
             find_cluster(cluster, fact, "tail"),
             (fact.head.type, fact.tail.type),
@@ -226,11 +253,14 @@ def _list_statements(
 
 
 def _build_entities(
-    facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str], titles: Iterable[Use]
+    facts: Iterable[Fact],
+    cluster: Mapping[tuple[str, str], str],
+    titles: Iterable[Use],
+    found: pa.Table,
 ) -> Iterable[Row]:
     names: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, Counter[str]] = defaultdict(Counter)
-    mentions: dict[str, set[str]] = defaultdict(set)
+    mentions: dict[str, set[int]] = defaultdict(set)
     for fact in facts:
         for side, end in fact.entities:
             key = find_cluster(cluster, fact, side)
@@ -247,7 +277,7 @@ def _build_entities(
             "name": pick_name(wordings),
             "type": vote_type(types[key]),
             "surface_forms": sorted(wordings),
-            "mentions": sorted(mentions[key]),
+            "mentions": _take_ids(found["mention_id"], mentions[key]),
         }
 
 
@@ -256,7 +286,7 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
     active: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
         key = relation[fact.form.key]
-        wordings[key][str(fact.row["relation"])] += 1
+        wordings[key][fact.relation] += 1
         inverse = fact.form.inverse_key
         if inverse is not None and inverse in relation:
             active[key].add(relation[inverse])
@@ -280,27 +310,30 @@ def _identify(
 
 def _weigh(statements: Iterable[Fact]) -> float:
     """The chance that at least one statement is right: what one chunk says twice is said once."""
-    return combine_chances((f.row["chunk_id"], float(str(f.row["confidence"]))) for f in statements)
+    return combine_chances((fact.chunk_id, fact.confidence) for fact in statements)
 
 
-def _reject_unsure(facts: Iterable[Fact], chunks: pa.Table) -> Iterator[Row]:
+def _reject_unsure(facts: Sequence[Fact], raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
     """A reject for each statement of facts that are not sure enough, with its sentence."""
     texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if facts else {}
+    parts = [_read_ends(raw_triples, part)[1] for part in ("head", "relation", "tail")]
     sentences: dict[str, list[Span]] = {}
     for fact in facts:
-        chunk = texts[fact.row["chunk_id"]]
-        spans = (fact.row[f"{part}_span"] for part in ("head", "relation", "tail"))
-        ends = [span["end"] - chunk["start"] for span in spans if isinstance(span, dict)]
+        chunk = texts[fact.chunk_id]
+        last = max(int(part[fact.row]) for part in parts)
         if chunk["chunk_id"] not in sentences:
             sentences[chunk["chunk_id"]] = list(split_sentences(chunk["text"]))
-        found = sentences[chunk["chunk_id"]] if ends else ()
-        own = next((span for span in found if span.end >= max(ends)), None)
+        found = sentences[chunk["chunk_id"]] if last >= 0 else ()
+        own = next((span for span in found if span.end >= last - chunk["start"]), None)
         words = chunk["text"][own.start : own.end].split() if own else []
-        yield reject_raw(fact.row, "low_confidence", " ".join(words))
+        yield reject_fact(fact, raw_triples, "low_confidence", " ".join(words))
 
 
 def _build_triples(
-    groups: Mapping[_Said, Sequence[Fact]], subjects: Mapping[str, str], documents: pa.Table
+    groups: Mapping[_Said, Sequence[Fact]],
+    subjects: Mapping[str, str],
+    documents: pa.Table,
+    raw_triples: pa.Table,
 ) -> Iterable[Row]:
     titles = {
         row["document_id"]: cited
@@ -323,13 +356,18 @@ def _build_triples(
                 pair
                 for fact in facts
                 for pair in (
-                    *fact.row["qualifiers"],  # type: ignore[misc]
+                    *fact.qualifiers,
                     *_place_nouns(fact, said, titles, subjects),
                 )
             ),
             "confidence": _weigh(facts),
-            "raw_triple_ids": sorted(str(fact.row["raw_triple_id"]) for fact in facts),
+            "raw_triple_ids": _take_ids(raw_triples["raw_triple_id"], {fact.row for fact in facts}),
         }
+
+
+def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
+    """The ids of some rows; they ascend as the rows do."""
+    return [ids[row].as_py() for row in sorted(rows)]
 
 
 def _place_nouns(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import content_id
@@ -59,7 +60,7 @@ def build_vectors(
     owner_table: str, ids: Sequence[str], texts: Sequence[str], embedder: Embedder
 ) -> pa.Table:
     """The vectors of some rows of one table, in the form of the contract."""
-    matrix = embedder.embed(texts)
+    matrix = embedder.embed(texts)  # may lie in a file: its numbers are not copied
     size = max(1, matrix.shape[1])
     table = pa.table(
         {
@@ -77,10 +78,11 @@ def build_vectors(
 
 def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> list[str]:
     """Each triple in words, `head relation tail`, in the order of the table."""
-    name = map_column(entities, "entity_id", "name")
-    verb = map_column(relations, "relation_id", "name")
-    return [
-        f"{name[row['head_id']]} {verb[row['relation_id']]} "
-        f"{name[row['tail_id']] if row['tail_id'] else row['literal']}"
-        for row in triples.to_pylist()
-    ]
+    heads, tails = (
+        entities["name"].take(pc.index_in(triples[end], entities["entity_id"].combine_chunks()))
+        for end in ("head_id", "tail_id")
+    )
+    said = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
+    verbs = relations["name"].take(said)
+    tails = pc.coalesce(tails, triples["literal"])
+    return list(pc.binary_join_element_wise(heads, verbs, tails, " ").to_pylist())
