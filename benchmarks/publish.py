@@ -46,7 +46,7 @@ from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import resolve_ref
 from kpyramid.storage.snapshots import read_manifest
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import write_and_sync
+from kpyramid.storage.writing import sync_folder
 
 FRESH = 3
 SHARE = 100
@@ -78,8 +78,10 @@ def copy_synced(source: Path, target: Path) -> None:
     """A copy whose every file is on the disk."""
     for path in sorted(source.rglob("*")):
         if path.is_file():
-            (target / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
-            write_and_sync(target / path.relative_to(source), path)
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+            sync_folder(copy)
 
 
 def list_files(folder: Path) -> dict[str, bytes | Path]:

@@ -657,8 +657,8 @@ def prepare_index(
 ) -> Iterator[PreparedIndex]:
     """The index of some tables, and their graph; the files are there as long as the `with` lasts.
 
-    Snapshots are their own cache: an index is copied from one whose tables were the same, so that
-    nothing is stored twice, and made when there is none.
+    Snapshots are their own cache: the index of one whose tables were the same gets other names, so
+    that nothing is stored twice; it is made when there is none.
 
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.

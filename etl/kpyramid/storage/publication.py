@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_each
 from kpyramid.storage.copies import open_stored, put_snapshot
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
@@ -33,7 +33,7 @@ from kpyramid.storage.snapshots import (
 )
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import link_and_sync, sync_folder, sync_tree, write_and_sync
+from kpyramid.storage.writing import put_file, sync_folder, sync_tree
 
 
 def write_snapshot(
@@ -41,35 +41,28 @@ def write_snapshot(
 ) -> str:
     """The id of the snapshot that holds these files; a retry of the same content is a no-op.
 
-    `files` maps paths inside the snapshot to bytes or to a file to copy; `facts` are what the
-    manifest says besides the files' hashes, and must not differ from run to run.
+    `files` maps paths inside the snapshot to bytes, or to a stored file that gets another name
+    there; `facts` are what the manifest says besides the files' hashes, and must not differ from
+    run to run.
 
     Raises:
         IntegrityError: a snapshot of that id exists already and is damaged.
     """
-    contents = dict(sorted(files.items()))
-    hashes = {name: _hash_content(content) for name, content in contents.items()}
-    members: dict[str, JsonValue] = {
-        name: {"sha256": hashes[name], "bytes": _count_bytes(content)}
-        for name, content in contents.items()
-    }
-    manifest = canonical_json({**facts, "files": members})
-    identifier = hash_bytes(manifest)[:SNAPSHOT_DIGITS]
-    if _is_whole(warehouse.snapshots / identifier):
-        put_snapshot(warehouse, identifier)
-        return identifier
-    hashes[MANIFEST] = hash_bytes(manifest)
-    contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
-    contents[MANIFEST] = manifest  # last: a folder with a manifest has everything else
     with stage_folder(warehouse) as folder:
-        for name, data in contents.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(data, bytes):
-                write_and_sync(folder / name, data)
-                continue
-            link_and_sync(folder / name, data)
-            if hash_file(folder / name) != hashes[name]:
-                raise IntegrityError(f"{data} changed while it was published; run the build again")
+        for name, content in files.items():
+            put_file(folder / name, content)
+        names = sorted(files)
+        hashes = dict(zip(names, hash_each([folder / name for name in names]), strict=True))
+        members: dict[str, JsonValue] = {
+            name: {"sha256": hashes[name], "bytes": (folder / name).stat().st_size}
+            for name in names
+        }
+        manifest = canonical_json({**facts, "files": members})
+        hashes[MANIFEST] = hash_bytes(manifest)
+        sums = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes))
+        put_file(folder / SUMS, sums.encode())
+        put_file(folder / MANIFEST, manifest)  # last: a folder with one has everything else
+        identifier = hashes[MANIFEST][:SNAPSHOT_DIGITS]
         settle(warehouse, folder, identifier)
     return identifier
 
@@ -77,7 +70,7 @@ def write_snapshot(
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
     """Moves a whole staged folder to its place among the snapshots; False if it is there already.
 
-    Of a warehouse in a bucket it is put there too.
+    The disk has it before its place does. Of a warehouse in a bucket it is put there too.
 
     Raises:
         IntegrityError: what is there is damaged.
@@ -95,14 +88,6 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
         sync_folder(warehouse.snapshots)
     put_snapshot(warehouse, identifier)
     return is_new
-
-
-def _hash_content(content: bytes | Path) -> str:
-    return hash_file(content) if isinstance(content, Path) else hash_bytes(content)
-
-
-def _count_bytes(content: bytes | Path) -> int:
-    return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
 def _is_whole(folder: Path) -> bool:

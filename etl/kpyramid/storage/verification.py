@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from kpyramid.errors import IntegrityError
-from kpyramid.keys import JsonValue, hash_bytes, hash_file
+from kpyramid.keys import JsonValue, hash_bytes, hash_each
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import (
@@ -90,12 +90,13 @@ def check_bytes(folder: Path) -> list[str]:
     problems += odd
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
-    problems += [
+    both = sorted(listed.keys() & present)
+    found = zip(both, hash_each([folder / name for name in both]), strict=True)
+    return problems + [
         f"{name}: its bytes changed, sha256 is not {listed[name]}"
-        for name in sorted(listed.keys() & present)
-        if hash_file(folder / name) != listed[name]
+        for name, digest in found
+        if digest != listed[name]
     ]
-    return problems
 
 
 def _walk(folder: Path) -> tuple[set[str], list[str]]:
