@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -40,20 +39,6 @@ def hash_file(path: Path) -> str:
     """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def hash_each(paths: Sequence[Path]) -> list[str]:
-    """The sha256 of each of some files, in their order; as many at a time as there are processors.
-
-    Raises:
-        OSError: one cannot be read.
-    """
-    from concurrent.futures import ThreadPoolExecutor  # who only reads loads none
-
-    longest = sorted(paths, key=lambda path: -path.stat().st_size)  # first: it ends last
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = dict(zip(longest, pool.map(hash_file, longest), strict=True))
-    return [found[path] for path in paths]
 
 
 def content_id(kind: str, *parts: JsonValue) -> str:

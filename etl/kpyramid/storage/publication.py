@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_each
+from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
+from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
@@ -52,7 +53,9 @@ def write_snapshot(
         for name, content in files.items():
             put_file(folder / name, content)
         names = sorted(files)
-        hashes = dict(zip(names, hash_each([folder / name for name in names]), strict=True))
+        hashes = dict(
+            zip(names, do_at_once(hash_file, [folder / name for name in names]), strict=True)
+        )
         members: dict[str, JsonValue] = {
             name: {"sha256": hashes[name], "bytes": (folder / name).stat().st_size}
             for name in names
