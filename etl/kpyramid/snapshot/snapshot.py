@@ -19,7 +19,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.snapshot.embedding import KeptVectors, open_recorded
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import MOST_SHARED, hash_name
-from kpyramid.snapshot.store import Rows, Store
+from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, Scope, Statement, View
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
@@ -181,7 +181,7 @@ class Snapshot:
             InputError: some is hidden, and the table cannot be divided by documents.
             IntegrityError: the file is not what the manifest says.
         """
-        if self.describe_scope():
+        if self.describe_scope() or name == VECTORS:  # which lie in parts
             return self.table(name)
         return self._store.locate(f"tables/{name}.parquet", most_hashed=None)
 

@@ -1,11 +1,12 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, InputError, IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
@@ -31,6 +32,8 @@ from kpyramid.storage.snapshots import (
     SNAPSHOT_ID,
     SUMS,
     has_snapshot,
+    list_folders,
+    read_manifest,
 )
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
@@ -53,9 +56,9 @@ def write_snapshot(
         for name, content in files.items():
             put_file(folder / name, content)
         names = sorted(files)
-        hashes = dict(
-            zip(names, do_at_once(hash_file, [folder / name for name in names]), strict=True)
-        )
+        digests = do_at_once(hash_file, [folder / name for name in names])
+        hashes = dict(zip(names, digests, strict=True))
+        _share(warehouse, folder, hashes)
         members: dict[str, JsonValue] = {
             name: {"sha256": hashes[name], "bytes": (folder / name).stat().st_size}
             for name in names
@@ -68,6 +71,22 @@ def write_snapshot(
         identifier = hashes[MANIFEST][:SNAPSHOT_DIGITS]
         settle(warehouse, folder, identifier)
     return identifier
+
+
+def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> None:
+    """Has staged files share the bytes of equal ones that another snapshot holds."""
+    held: dict[str, Path] = {}
+    for other in list_folders(warehouse):
+        with suppress(PyramidError):  # damaged: `verify` says so
+            files: Any = read_manifest(other).get("files")
+            held |= {entry["sha256"]: other / name for name, entry in files.items()}
+    link = folder / ".link"
+    for name, digest in hashes.items():
+        source = held.get(digest)
+        with suppress(OSError):  # gc took it, or it cannot have another name
+            if source and not source.samefile(folder / name) and hash_file(source) == digest:
+                link.hardlink_to(source)
+                link.replace(folder / name)
 
 
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:

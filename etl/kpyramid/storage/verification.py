@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.contracts import Contract, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import (
     RefEntry,
@@ -29,6 +30,7 @@ from kpyramid.storage.snapshots import (
     SUMS,
     has_snapshot,
     identify_folder,
+    list_table,
     read_manifest,
     read_manifests,
     require_format,
@@ -137,7 +139,7 @@ def check_tables(folder: Path) -> list[str]:
 
     def read(name: str) -> None:
         try:
-            tables[name] = read_table(folder / f"tables/{name}.parquet", load_contracts()[name])
+            tables[name] = _read_checked(list_table(folder, name), load_contracts()[name])
         except IntegrityError as e:
             problems.append(str(e))
 
@@ -149,6 +151,20 @@ def check_tables(folder: Path) -> list[str]:
         except IntegrityError as e:
             problems.append(str(e))
     return problems if problems else _check_spans(tables)
+
+
+def _read_checked(files: list[Path], contract: Contract) -> pa.Table:
+    """A table that is as its contract says; of one in parts the keys, which refer to nothing.
+
+    Raises:
+        IntegrityError: it is not; names the file.
+    """
+    if len(files) == 1:
+        return read_table(files[0], contract)
+    parts = do_at_once(lambda file: read_table(file, contract).select(contract.key), files)
+    keys = pa.concat_tables(parts)
+    contract.check_key(keys)
+    return keys
 
 
 def _check_versions(folder: Path) -> list[str]:
@@ -167,7 +183,8 @@ def _check_versions(folder: Path) -> list[str]:
 
 def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
     """Every span lies in its document's text, and what claims to be literal is literal."""
-    places, problems = _Places(tables["documents"], tables["chunks"]), []
+    places = _Places(tables["documents"], tables["chunks"])
+    problems: list[str] = []
 
     def add(table: str, odd: Rows, problem: str) -> None:
         keys = tables[table].column(0).combine_chunks()
@@ -194,8 +211,6 @@ def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
 
 
 Rows = npt.NDArray[np.int64]
-_Spans = pa.Table | pa.ChunkedArray | pa.StructArray
-"""What has the columns, or the fields, `start` and `end`."""
 
 
 class _Places:
@@ -211,14 +226,15 @@ class _Places:
     def find_odd(
         self,
         chunk_ids: pa.ChunkedArray | pa.Array,
-        spans: _Spans,
+        spans: Any,
         words: pa.ChunkedArray | None = None,
         *,
         is_exact: bool = False,
     ) -> Rows:
         """The rows whose span is not in the text, or has other words there; null is no span.
 
-        Words are compared but for white space, unless `is_exact`.
+        `spans` has columns, or fields, `start` and `end`. Words are compared but for white space,
+        unless `is_exact`.
         """
         if isinstance(spans, pa.Table):
             rows = np.arange(len(spans))
@@ -230,7 +246,7 @@ class _Places:
             )
         at = self._documents[_find_rows(chunk_ids, self._chunks)][rows]
         inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
-        odd = rows[~inside]
+        odd: Rows = rows[~inside]
         if words is None:
             return odd
         kept = (values[inside].tolist() for values in (rows, at, starts, ends))
