@@ -33,7 +33,7 @@ from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot
 from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
+from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests.corpora import hash_tree, open_told, require_java
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
@@ -132,7 +132,7 @@ def test_parquet_and_duckdb_say_what_columns_mean(folder: Path) -> None:
     database.execute((folder / "views.sql").read_text("utf-8"))
     assert database.sql("FROM facts").fetchall()
     for name, contract in load_contracts().items():
-        schema = pq.read_schema(folder / "tables" / f"{name}.parquet")
+        schema = pq.read_schema(list_table(folder, name)[0])
         said = json.loads(schema.metadata[b"columns"])
         noted = dict(
             database.sql(
