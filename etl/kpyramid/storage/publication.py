@@ -39,6 +39,9 @@ from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import put_file, sync_folder, sync_tree
 
+_MOST_COMPARED = 32
+"""Snapshots whose files a new one may share: their manifests are read in .02 s."""
+
 
 def write_snapshot(
     warehouse: Warehouse, files: Mapping[str, bytes | Path], facts: Mapping[str, JsonValue]
@@ -74,9 +77,9 @@ def write_snapshot(
 
 
 def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> None:
-    """Has staged files share the bytes of equal ones that another snapshot holds."""
+    """Has staged files share the bytes of equal ones that one of the newest snapshots holds."""
     held: dict[str, Path] = {}
-    for other in list_folders(warehouse):
+    for other in _list_newest(warehouse):
         with suppress(PyramidError):  # damaged: `verify` says so
             files: Any = read_manifest(other).get("files")
             held |= {entry["sha256"]: other / name for name, entry in files.items()}
@@ -87,6 +90,14 @@ def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> Non
             if source and not source.samefile(folder / name) and hash_file(source) == digest:
                 link.hardlink_to(source)
                 link.replace(folder / name)
+
+
+def _list_newest(warehouse: Warehouse) -> list[Path]:
+    written: dict[Path, float] = {}
+    for folder in list_folders(warehouse):
+        with suppress(OSError):  # gc took it
+            written[folder] = folder.stat().st_mtime
+    return sorted(written, key=lambda folder: (written[folder], folder))[-_MOST_COMPARED:]
 
 
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
