@@ -70,7 +70,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.stages import publish
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.indexing import READS, build_index
+    from kpyramid.snapshot.indexing import READS, build_index, split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import commit, write_snapshot
@@ -94,8 +94,10 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
         nt = texts["ontology/instances.nt"]
         made = build_index(staged, tables, staged / "vectors.parquet", nt, settings.index)
         seconds = time.perf_counter() - started
+        made |= split_vectors(tables, staged / "vectors.parquet", staged)
         counts = {name: table.num_rows for name, table in tables.items()}
         del tables, read
+        (staged / "vectors.parquet").unlink()
         files: dict[str, bytes | Path] = {
             f"tables/{path.name}": path for path in sorted(staged.glob("*.parquet"))
         }

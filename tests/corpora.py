@@ -24,7 +24,8 @@ from kpyramid.pipeline import gates, wiring
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import Settings, check_settings
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.snapshot.store import Store
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import StageMark
 
@@ -183,8 +184,8 @@ def count_recomputed(outcome: BuildOutcome) -> dict[str, int]:
 
 def read_snapshot(warehouse: Warehouse, snapshot: str) -> dict[str, pa.Table]:
     """All tables of a snapshot."""
-    folder = warehouse.snapshots / snapshot / "tables"
-    return {n: read_table(folder / f"{n}.parquet", c) for n, c in load_contracts().items()}
+    store = Store(warehouse.snapshots / snapshot)
+    return {name: store.table(name) for name in load_contracts()}
 
 
 def hash_tree(folder: Path) -> dict[str, str]:

@@ -77,9 +77,9 @@ def kill_after_rows(function: str, count: int) -> None:
 def kill_in_publishing(step: str) -> None:
     """Dies at one step of the protocol in `snapshots.md`."""
     if step == "writing tables":
-        wrap(publication, "link_and_sync", lambda path, source: path.name == "triples.parquet")
+        wrap(publication, "put_file", lambda path, content: path.name == "triples.parquet")
     elif step == "before the manifest":
-        wrap(publication, "write_and_sync", lambda path, data: path.name == "manifest.json")
+        wrap(publication, "put_file", lambda path, content: path.name == "manifest.json")
     elif step in {"before the rename", "after the rename"}:
         wrap(
             Path,

@@ -59,6 +59,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "reader_weights": ("musique100", "--limit 200", "passages"),
     "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
     "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
+    "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "

@@ -629,9 +629,9 @@ def test_a_full_disk_here_commits_nothing_and_a_larger_one_goes_on(
 ) -> None:
     import errno
 
-    from kpyramid.storage import publication, writing
+    from kpyramid.storage import publication
 
-    there, real = open_warehouse(place), writing.write_and_sync
+    there, real = open_warehouse(place), publication.put_file
 
     def write(path: Path, data: bytes | Path) -> None:
         if path.name == "manifest.json":
@@ -639,7 +639,7 @@ def test_a_full_disk_here_commits_nothing_and_a_larger_one_goes_on(
         real(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(publication, "write_and_sync", write)
+        patch.setattr(publication, "put_file", write)
         with pytest.raises(OSError, match="No space left"):
             publish(there, "a", "1")
     assert not [*there.store.list("refs")] and not [*there.store.list("snapshots")]

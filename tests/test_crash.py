@@ -188,15 +188,15 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
+    ("module", "function", "name"),
     [
-        (results, "triples.parquet"),
-        (results, "result.json"),
-        (publication, "README.md"),
-        (publication, "SHA256SUMS"),
-        (publication, "manifest.json"),
-        (store, ".tmp"),
-        (writing, "publish.json"),
+        (results, "write_and_sync", "triples.parquet"),
+        (results, "write_and_sync", "result.json"),
+        (publication, "put_file", "README.md"),
+        (publication, "put_file", "SHA256SUMS"),
+        (publication, "put_file", "manifest.json"),
+        (store, "write_and_sync", ".tmp"),
+        (writing, "write_and_sync", "publish.json"),
     ],
 )
 def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
@@ -205,12 +205,13 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
     expected: str,
     monkeypatch: pytest.MonkeyPatch,
     module: object,
+    function: str,
     name: str,
 ) -> None:
     source, old = small
     warehouse = tmp_path / "w"
     shutil.copytree(source, warehouse)
-    real = writing.write_and_sync
+    real = getattr(module, function)
 
     def write(path: Path, data: bytes | Path) -> None:
         if name in path.name:
@@ -220,7 +221,7 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
         real(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_and_sync", write)
+        patch.setattr(module, function, write)
         with pytest.raises(OSError, match="No space left"):
             build_corpus(shared_corpus(), Warehouse(warehouse))
 

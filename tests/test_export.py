@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph as ox
@@ -30,13 +31,14 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
 from kpyramid.snapshot.index_files import write_rows
+from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot
 from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.retention import Policy, collect
-from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
+from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests.corpora import hash_tree, open_told, require_java
 from tests.s3 import BUCKET, use_server
 
@@ -136,7 +138,7 @@ def test_parquet_and_duckdb_say_what_columns_mean(folder: Path) -> None:
     database.execute((folder / "views.sql").read_text("utf-8"))
     assert database.sql("FROM facts").fetchall()
     for name, contract in load_contracts().items():
-        schema = pq.read_schema(folder / "tables" / f"{name}.parquet")
+        schema = pq.read_schema(list_table(folder, name)[0])
         said = json.loads(schema.metadata[b"columns"])
         noted = dict(
             database.sql(
@@ -691,34 +693,38 @@ def test_an_import_of_more_than_there_is_room_for_is_refused_before_it_is_writte
 # Formats.
 
 
-def cut_column(path: Path, name: str) -> None:
-    if path.suffix == ".parquet":
-        path.write_bytes(encode_table(pq.read_table(path).drop_columns([name])))
-        return
+def put_vectors(path: Path, part: Part) -> None:
+    matrix = part.matrix[np.arange(len(part))]
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
     with pa.ipc.open_file(path) as reader:
         batch = reader.get_batch(0)
     path.unlink()  # not written over: it may be mapped
-    write_rows(path, {other: batch[other] for other in batch.schema.names if other != name})
+    columns = {name: batch[name] for name in batch.schema.names if name != "place"}
+    write_rows(path, {**columns, "vector": flat})
 
 
 def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Format 7 had neither graph nor README, no views, no `ontology.nt` and no links of details."""
-    files: Any = {**read_manifest(folder)["files"]}  # type: ignore[dict-item]
-    for name in ("README.md", "views.sql", "graph.ttl", "ontology/ontology.nt"):
-        (folder / name).unlink()
-        del files[name]
-    for name, column in {
-        "tables/condensed.parquet": "more_detailed_id",
-        "index/condensed.arrow": "detailed",
-    }.items():
-        cut_column(folder / name, column)
-        data = (folder / name).read_bytes()
+    """Format 8 had vectors whole: in one table, and in a column of each searched one."""
+    store, whole = Store(folder), folder / "tables" / "vectors.parquet"
+    vectors = store.table("vectors")
+    for name in SEARCHED:
+        put_vectors(folder / f"index/{name}.arrow", store.part(name))
+    for path in [*(folder / "tables" / "vectors").iterdir()]:
+        path.unlink()
+    whole.parent.joinpath("vectors").rmdir()
+    whole.write_bytes(encode_table(vectors))
+    shutil.rmtree(folder / "index" / "vectors")
+    meta = json.loads((folder / META).read_bytes())
+    (folder / META).write_text(json.dumps({"tables": meta["tables"]}))
+    files: Any = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        data = path.read_bytes()
         files[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    manifest: Any = {**read_manifest(folder), "format": 7, "files": files}
-    manifest["tables"]["condensed"]["contract"] -= 1
-    del manifest["software"]
+    del files[MANIFEST], files["SHA256SUMS"]
+    manifest: Any = {**read_manifest(folder), "format": 8, "files": files}
     data = json.dumps(manifest, sort_keys=True).encode()
     (folder / MANIFEST).write_bytes(data)
     sums = [f"{entry['sha256']}  {name}" for name, entry in files.items()]

@@ -15,14 +15,14 @@ from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
 from kpyramid.snapshot.index_files import settle, weigh_words, write_rows
-from kpyramid.snapshot.indexing import Links
+from kpyramid.snapshot.indexing import Links, count_parts
 from kpyramid.snapshot.scoped import ScopedView
-from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words
+from kpyramid.snapshot.search import OneThread, PlacedVectors, rank_exactly, rank_words
 from kpyramid.snapshot.store import MappedRows, Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.snapshots import READ_FORMATS
-from kpyramid.storage.verification import check_bytes
+from kpyramid.storage.verification import check_bytes, check_tables
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -217,8 +217,10 @@ def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> N
 
 def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
     before = pa.total_allocated_bytes()
-    part = Store(built).part("condensed")
-    assert part.matrix.shape == (len(part), 48) and not part.matrix.flags.owndata
+    store = Store(built)
+    part = store.part("condensed")
+    assert part.matrix.shape == (len(part), 48)
+    assert not any(matrix.flags.owndata for matrix in store.map_vectors("condensed"))
     assert pa.total_allocated_bytes() <= before
     mapped = Path("/proc/self/maps")
     if mapped.exists():
@@ -338,7 +340,7 @@ def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path)
         Store(one.folder).part("condensed"),
         Store(other.folder).part("condensed"),
     )
-    for vector in part.matrix[:5]:
+    for vector in part.matrix[np.arange(5)]:
         assert part.nearest(vector, 3) == same.nearest(vector, 3)
 
 
@@ -367,10 +369,43 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
     folder = warehouse.snapshots / build_corpus(shared_corpus(), warehouse, settings).snapshot
     monkeypatch.setattr("kpyramid.snapshot.store.load_faiss", refuse)
     part = Store(folder).part("condensed")
-    for vector in part.matrix[:3]:
+    for vector in part.matrix[np.arange(3)]:
         assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)
     assert [record.getMessage() for record in caplog.records if "kpyramid[large]" in record.msg]
     assert len(caplog.records) == 1
+
+
+def test_vectors_in_parts_are_as_in_one_matrix() -> None:
+    chance = np.random.default_rng(0)
+    matrix = chance.standard_normal((9, 4)).astype(np.float32)
+    order = chance.permutation(9)
+    placed = matrix[order]
+    parts = [placed[:2], placed[2:2], placed[2:7], placed[7:]]
+    vectors = PlacedVectors(parts, np.argsort(order))
+    assert vectors.shape == matrix.shape and len(vectors) == 9
+    for rows in (np.arange(9), np.array([[3, 0], [8, 3]]), np.array([], np.int64), 5, [1, 1]):
+        assert np.array_equal(vectors[rows], matrix[rows])
+    assert vectors @ matrix[0] == pytest.approx(matrix @ matrix[0])
+    assert [count_parts(rows) for rows in (0, 1, 64, 300, 10**6)] == [1, 1, 2, 8, 64]
+
+
+def test_a_changed_document_leaves_the_other_parts_and_their_files(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(40):
+        text = f"Ada{number} Holm{number} was born in Oslo{number} in 1900. She wrote Book{number}."
+        (corpus / f"{number}.txt").write_text(text)
+    warehouse = Warehouse(tmp_path / "w")
+    before = warehouse.snapshots / build_corpus(corpus, warehouse).snapshot
+    (corpus / "7.txt").write_text("Ida Vell was born in Bergen in 1901.")
+    after = warehouse.snapshots / build_corpus(corpus, warehouse).snapshot
+    for place in ("index/vectors", "tables/vectors"):
+        names = {path.name for path in (before / place).iterdir()}
+        assert names == {path.name for path in (after / place).iterdir()} and len(names) > 2
+        same = [name for name in names if (before / place / name).samefile(after / place / name)]
+        assert len(names) - 2 <= len(same) < len(names)
+    assert len(Snapshot(after).table("vectors")) > len(Snapshot(after).table("chunks"))
+    assert check_bytes(after) == check_tables(after) == []
 
 
 def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
@@ -422,9 +457,11 @@ def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
     snapshot = Snapshot(folder)
     link_text("Who founded Aster Pictures?", snapshot)
     snapshot.words("founded", 3, "condensed")
-    for path in (folder / "index").iterdir():
+    assert len(snapshot._store.part("condensed").matrix)
+    for path in (folder / "index").rglob("*.arrow"):
         path.write_bytes(b"")
     for act in (
+        lambda text: snapshot._store.part("condensed").matrix,
         lambda text: link_text(text, snapshot),
         lambda text: snapshot.words(text, 3, "condensed"),
     ):

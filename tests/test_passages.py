@@ -48,7 +48,7 @@ class Columns:
 def order_chunks(documents: list[int], starts: list[int], vectors: Any) -> ReadingOrder:
     """The order of chunks of ten characters each."""
     columns = {"document": documents, "start": starts, "end": [at + 10 for at in starts]}
-    return ReadingOrder(Columns({**columns, "vector": vectors}))  # type: ignore[arg-type]
+    return ReadingOrder(Columns(columns), vectors)  # type: ignore[arg-type]
 
 
 def test_a_chunk_alone_in_its_document_keeps_its_vector() -> None:
@@ -66,8 +66,8 @@ def test_a_chunk_takes_a_share_of_its_neighbours_and_of_the_beginning() -> None:
 
 
 def test_surroundings_count_by_their_length() -> None:
-    columns = {"document": [0, 0], "start": [0, 10], "end": [10, 40], "vector": np.eye(2)}
-    order = ReadingOrder(Columns(columns))  # type: ignore[arg-type]
+    columns = {"document": [0, 0], "start": [0, 10], "end": [10, 40]}
+    order = ReadingOrder(Columns(columns), np.eye(2, dtype=np.float32))  # type: ignore[arg-type]
     placed = order.place_vectors(np.array([0]))[0]
     assert placed[1] == pytest.approx(AROUND * 30 / np.hypot(10, 30))
 

@@ -219,3 +219,15 @@ def test_a_snapshot_of_another_contract_is_not_called_damaged(
     for line, contract in zip(problems, newer.values(), strict=True):
         made, here = contract.version - 1, contract.version
         assert f"made by contract version {made}, this release has {here}" in line
+
+
+def test_equal_files_of_two_snapshots_are_one_unless_the_earlier_is_damaged(tmp_path: Path) -> None:
+    warehouse = Warehouse(tmp_path)
+    first = {"tables/a": b"a" * 9000, "tables/b": b"b" * 9000}
+    one = warehouse.snapshots / write_snapshot(warehouse, first, {})
+    (one / "tables/b").write_bytes(b"B" * 9000)
+    other = warehouse.snapshots / write_snapshot(warehouse, {**first, "tables/c": b"c"}, {})
+    assert (one / "tables/a").samefile(other / "tables/a")
+    assert not (one / "tables/b").samefile(other / "tables/b")
+    assert check_bytes(other) == []
+    assert [problem.partition(":")[0] for problem in check_bytes(one)] == ["tables/b"]

@@ -40,6 +40,7 @@ from kpyramid.snapshot.bundle import describe_folder
 from kpyramid.snapshot.diff import compare
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.store import VECTORS
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import locate_snapshot
@@ -213,7 +214,7 @@ _STATED = ("documents", "chunks", "entities", "instances")
 def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mapping[str, str]) -> str:
     """The id of the snapshot with these tables and ontology files, and with their index."""
     files: dict[str, bytes | Path] = {
-        f"tables/{name}.parquet": f.path for name, f in tables.items()
+        f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS
     }
     files |= {name: text.encode() for name, text in texts.items()}
     rows = {name: file.rows for name, file in sorted(tables.items())}

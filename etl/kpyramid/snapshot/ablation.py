@@ -192,5 +192,5 @@ def _write_table(folder: Path, name: str, table: pa.Table) -> None:
 
 def _replace(link: Path, data: bytes) -> None:
     """A file in the place of a link to the snapshot's own."""
-    link.unlink()
+    link.unlink(missing_ok=True)  # of a table in parts there is none
     link.write_bytes(data)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, StrictUndefined
 
 from kpyramid.snapshot.graph import ATTRIBUTION
+from kpyramid.snapshot.store import VECTORS
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 
@@ -25,7 +26,10 @@ def describe_folder(manifest: Mapping[str, Any], documents: Path) -> dict[str, b
     made the snapshot does.
     """
     views = [
-        *(f"CREATE OR REPLACE VIEW {n} AS FROM 'tables/{n}.parquet';" for n in load_contracts()),
+        *(
+            f"CREATE OR REPLACE VIEW {n} AS FROM 'tables/{n}{'/*' * (n == VECTORS)}.parquet';"
+            for n in load_contracts()
+        ),
         *list_views(),
     ]
     first = (

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.numerics.neighbours import load_faiss
-from kpyramid.snapshot.search import Mask, compare_rows, rank_exactly
+from kpyramid.snapshot.search import Mask, Vectors, compare_rows, rank_exactly
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""
@@ -131,7 +131,7 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
 
 
 def rank_nearly(
-    index: Any, probes: int, matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+    index: Any, probes: int, matrix: Vectors, vector: Matrix, k: int, mask: Mask | None = None
 ) -> list[tuple[int, float]]:
     """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
 

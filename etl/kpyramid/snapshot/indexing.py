@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +25,8 @@ from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.index_files import weigh_words, write_rows
 from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
-from kpyramid.snapshot.store import GRAPH, META, STATEMENTS
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.snapshot.store import GRAPH, META, STATEMENTS, VECTORS, name_part
+from kpyramid.storage.contracts import encode_table, load_contracts, read_table
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
@@ -422,6 +423,92 @@ def _list_rows(rows: list[list[int]]) -> pa.Array:
     return list_numbers(flat, sizes, pa.int32())
 
 
+# Vectors lie in parts by documents, so that a night changes few of them, and shares the others'
+# files with the night before.
+
+MOST_PARTS = 64
+"""Of 200 documents two changed ones touch three parts of 64, with one vector in twenty."""
+_LEAST_ROWS = 32
+"""Rows that a part has on average at least."""
+
+
+def group_rows(tables: Tables) -> dict[str, Numbers]:
+    """For each row of a table that is embedded the least hash of the documents it rests on."""
+    of_document = np.array(
+        [crc32(key.encode()) for key in tables["documents"]["document_id"].to_pylist()], np.int64
+    )
+    chunks, raw, triples = (tables[name] for name in ("chunks", "raw_triples", "triples"))
+    facts, instances = tables["condensed"], tables["instances"]
+    of_chunk = of_document[find_places(chunks["document_id"], tables["documents"]["document_id"])]
+    of_raw = of_chunk[find_places(raw["chunk_id"], chunks["chunk_id"])]
+    of_triple = _find_least(
+        Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"]), of_raw, len(triples)
+    )
+    of_fact = _find_least(
+        Links.from_column(facts["derived_from"], triples["triple_id"]), of_triple, len(facts)
+    )
+    entities = tables["entities"]["entity_id"]
+    heads, tails = (
+        Links.from_column(facts[end], entities).turn() for end in ("head_id", "tail_id")
+    )
+    return {
+        "chunks": of_chunk,
+        "condensed": of_fact,
+        "entities": _find_least(heads.unite(tails), of_fact, len(entities)),
+        "triples": of_triple,
+        "instances": of_chunk[find_places(instances["chunk_id"], chunks["chunk_id"])],
+    }
+
+
+def _find_least(links: Links, values: Numbers, rows: int) -> Numbers:
+    """For each row the least value of those it leads to; 0 where there is none."""
+    found = np.full(rows, 2**32)
+    np.minimum.at(found, links.owners, values[links.targets])
+    return found % 2**32
+
+
+def count_parts(rows: int) -> int:
+    """Into how many parts so many rows go: a power of two, so that growth moves few of them."""
+    return int(min(MOST_PARTS, 2 ** (max(rows // _LEAST_ROWS, 1).bit_length() - 1)))
+
+
+def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path]:
+    """Writes the table of vectors in parts below a folder; gives them by their names there.
+
+    Raises:
+        IntegrityError: a row belongs to none of the tables.
+    """
+    whole = pq.ParquetFile(vectors, page_checksum_verification=True).read(use_threads=False)
+    count, owners = count_parts(len(whole)), whole["owner_table"]
+    at = np.empty(len(whole), np.int64)
+    for table, groups in group_rows(tables).items():
+        mine = np.asarray(pc.equal(owners, table).to_numpy(), np.bool_)
+        keys = whole["owner_id"].filter(pa.array(mine))
+        at[mine] = groups[find_places(keys, tables[table].column(0))] % count
+    files = {}
+    for part in range(count):
+        path = folder / "tables" / VECTORS / f"{part:02}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(encode_table(whole.take(pa.array(np.flatnonzero(at == part)))))
+        files[path.relative_to(folder).as_posix()] = path
+    return files
+
+
+def _write_matrices(
+    folder: Path, matrices: Mapping[str, pa.Array], orders: Mapping[str, Numbers], sizes: Numbers
+) -> None:
+    """Writes the vectors of searched tables in parts; `sizes` are rows by table and part."""
+    ends = np.cumsum(sizes, axis=1)
+    for part in range(sizes.shape[1]):
+        held = [
+            matrix.take(pa.array(orders[table][end - size : end]))
+            for (table, matrix), end, size in zip(
+                matrices.items(), ends[:, part], sizes[:, part], strict=True
+            )
+        ]
+        write_rows(folder / name_part(part), {"vector": pa.concat_arrays(held)})
+
+
 # The vectors and texts of searched tables, in the order of their rows.
 
 _COLUMNS = ["owner_table", "owner_id", "text", "vector"]
@@ -492,7 +579,7 @@ def _combine(values: pa.ChunkedArray) -> pa.Array:
 
 log = logging.getLogger(__name__)
 
-VERSION = 9
+VERSION = 10
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -551,13 +638,20 @@ def build_index(
         "entities": list_entities(tables, names),
     }
     embedded = read_vectors(vectors, {t: next(iter(c.values())) for t, c in parts.items()})
+    count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
+    groups = {table: found % count for table, found in group_rows(tables).items()}
+    orders = {table: np.argsort(groups[table], kind="stable") for table in parts}
+    sizes = np.stack([np.bincount(groups[table], minlength=count) for table in parts])
     meta: dict[str, JsonValue] = {}
     for table, columns in parts.items():
-        meta[table] = _write_part(folder, table, columns, *embedded.pop(table), settings)
-    (folder / META).write_bytes(canonical_json({"tables": meta}))
-    return {
-        path.relative_to(folder).as_posix(): path for path in sorted((folder / "index").iterdir())
-    }
+        placed = {**columns, "place": np.argsort(orders[table]).astype(np.int32)}
+        meta[table] = _write_part(folder, table, placed, *embedded[table], settings)
+    matrices = {table: matrix for table, (_, matrix) in embedded.items()}
+    _write_matrices(folder, matrices, orders, sizes)
+    found: dict[str, JsonValue] = dict(zip(parts, sizes.tolist(), strict=True))
+    (folder / META).write_bytes(canonical_json({"parts": found, "tables": meta}))
+    made = sorted(path for path in (folder / "index").rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path for path in made}
 
 
 def strip_provenance(instances_nt: str) -> str:
@@ -581,7 +675,7 @@ def _write_part(
     settings: IndexSettings,
 ) -> dict[str, JsonValue]:
     """Writes what a searched table is searched by; gives what the reader must know of it."""
-    write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts, "vector": matrix})
+    write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
     stems, starts, rows, parts = weigh_words(text.as_py() for text in texts)
     sizes = starts[1:] - starts[:-1]
     write_rows(
@@ -638,7 +732,7 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PreparedIndex:
-    """The files of an index and the graph in RDF, by their names in the snapshot.
+    """The files of an index, the vectors in parts and the graph in RDF, by their names.
 
     `key`: of all that shapes them.
     """
@@ -657,8 +751,8 @@ def prepare_index(
 ) -> Iterator[PreparedIndex]:
     """The index of some tables, and their graph; the files are there as long as the `with` lasts.
 
-    Snapshots are their own cache: an index is copied from one whose tables were the same, so that
-    nothing is stored twice, and made when there is none.
+    Snapshots are their own cache: the index of one whose tables were the same gets other names, so
+    that nothing is stored twice; it is made when there is none.
 
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
@@ -676,9 +770,14 @@ def prepare_index(
     read = {name: read_result(tables[name], contracts[name]) for name in READS}
     with stage_folder(warehouse) as folder:
         files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
+        files |= split_vectors(read, tables["vectors"].path, folder)
         del read
         write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
         yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
+
+
+_SHAPED = ("index/", f"tables/{VECTORS}/", GRAPH)
+"""How the names begin of what is made beside the tables."""
 
 
 def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | None:
@@ -691,9 +790,7 @@ def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | 
         index, files = manifest.get("index"), manifest.get("files")
         if not isinstance(index, dict) or index.get("key") != key or not isinstance(files, dict):
             continue
-        listed: dict[str, Any] = {
-            n: e for n, e in files.items() if n.startswith("index/") or n == GRAPH
-        }
+        listed: dict[str, Any] = {n: e for n, e in files.items() if n.startswith(_SHAPED)}
         damaged = [name for name in listed if not _is_whole(folder / name, listed[name])]
         if not damaged:
             return folder.name, {name: folder / name for name in listed}

@@ -530,8 +530,7 @@ class ScopedView(View):
 
     def find_detailed(self, row: int) -> str:
         """See `View`; where both are seen in all their words."""
-        facts = self.rows("condensed")
-        at = int(facts.numbers("detailed")[row]) if facts.has("detailed") else -1
+        at = int(self.rows("condensed").numbers("detailed")[row])
         whole = not self._divides or (self._tells_whole(row) and at >= 0 and self._tells_whole(at))
         return super().find_detailed(row) if whole else ""
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ContextDecorator
 from functools import cached_property
 from threading import Lock
@@ -135,8 +136,43 @@ def pick_best(
 # Vectors, compared with all rows.
 
 
+class PlacedVectors:
+    """The vectors of a table, a row each, which lie in parts that are mapped.
+
+    `places` says where in all parts together a row's is.
+    """
+
+    def __init__(self, parts: Sequence[Matrix], places: npt.NDArray[Any]) -> None:
+        self._parts = parts
+        self._places = places
+        self._ends = np.cumsum([len(part) for part in parts])
+        self.shape: tuple[int, int] = len(places), parts[0].shape[1]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        """The vectors of some rows, in the form of these: a number, or an array of any shape."""
+        wanted = self._places[rows]
+        at = np.ravel(wanted)
+        part = np.searchsorted(self._ends, at, side="right")
+        found = np.empty((len(at), self.shape[1]), np.float32)
+        for number in np.unique(part).tolist():
+            inside = part == number
+            first = self._ends[number] - len(self._parts[number])
+            found[inside] = self._parts[number][at[inside] - first]
+        return found.reshape(*np.shape(wanted), self.shape[1])
+
+    def __matmul__(self, vector: Matrix) -> Matrix:
+        """The products of all rows with a vector."""
+        return np.asarray(np.concatenate([part @ vector for part in self._parts])[self._places])
+
+
+Vectors = Matrix | PlacedVectors
+
+
 def rank_exactly(
-    matrix: Matrix, vector: Matrix, k: int, mask: Mask | None = None
+    matrix: Vectors, vector: Matrix, k: int, mask: Mask | None = None
 ) -> list[tuple[int, float]]:
     """The k rows with the largest cosine: row, cosine; best first, equal ones by row."""
     if mask is None:
@@ -145,7 +181,7 @@ def rank_exactly(
 
 
 def compare_rows(
-    matrix: Matrix, vector: Matrix, rows: npt.NDArray[np.intp], k: int
+    matrix: Vectors, vector: Matrix, rows: npt.NDArray[np.intp], k: int
 ) -> list[tuple[int, float]]:
     """The k best of some rows, ascending, by their exact cosine."""
     return pick_best(matrix[rows] @ vector, rows, k)

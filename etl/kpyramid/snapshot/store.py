@@ -19,8 +19,8 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.neighbours import load_faiss
-from kpyramid.snapshot.search import Mask, rank_exactly, rank_words
-from kpyramid.storage.snapshots import identify_folder, read_manifest, require_format
+from kpyramid.snapshot.search import Mask, PlacedVectors, Vectors, rank_exactly, rank_words
+from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ SEED = "ontology/seed.ttl"
 """The schema that a snapshot's ontology grew from."""
 GRAPH = "graph.ttl"
 META = "index/meta.json"
+VECTORS = "vectors"
+"""The table that a snapshot has in parts."""
 STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
 SEARCHED = ("chunks", "condensed", "entities")
@@ -41,6 +43,12 @@ ADVICE = (
 MOST_HASHED = 2**24
 """Bytes up to which a file's sha256 is checked when it is opened: 20 ms. Of longer files the
 length and the form are; `kpyramid verify` hashes them all."""
+
+
+def name_part(part: int) -> str:
+    """The file of a part of the index's vectors."""
+    return f"index/vectors/{part:02}.arrow"
+
 
 # Rows in a file that is mapped into memory, not read: opening costs the same at any size.
 
@@ -154,7 +162,7 @@ class MappedRows:
         if name not in self._numbers:
             values = self.column(name)
             width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
-            flat = (values.values if width else values).to_numpy()
+            flat = _view_numbers(values.values if width else values)
             self._numbers[name] = flat.reshape(-1, width) if width else flat
         return self._numbers[name]
 
@@ -162,13 +170,18 @@ class MappedRows:
         """A column of lists of numbers: where each begins (one more than rows), and all values."""
         if name not in self._lists:
             values = self.column(name)
-            self._lists[name] = values.offsets.to_numpy(), values.values.to_numpy()
+            self._lists[name] = _view_numbers(values.offsets), _view_numbers(values.values)
         return self._lists[name]
 
     def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
         """The numbers of one row's list, in place."""
         starts, values = self.lists(name)
         return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
+
+
+def _view_numbers(values: pa.Array) -> npt.NDArray[Any]:
+    """Numbers in place; `to_numpy` does the same and loads pandas where it is installed: .2 s."""
+    return np.from_dlpack(values)
 
 
 _MOST_KEPT = 10_000
@@ -234,11 +247,11 @@ OWN, AROUND, FIRST = 0.4, 0.4, 0.2
 class ReadingOrder:
     """The rows of the table of chunks by document and place."""
 
-    def __init__(self, chunks: MappedRows) -> None:
+    def __init__(self, chunks: MappedRows, matrix: Vectors) -> None:
         starts = chunks.numbers("start")
         self._lengths = (chunks.numbers("end") - starts).astype(np.float32)
         self.documents: Rows = chunks.numbers("document")
-        self._matrix: Matrix = chunks.numbers("vector")
+        self._matrix = matrix
         self._rows = np.lexsort((starts, self.documents))
         self._places = np.empty(len(self._rows), np.int64)
         self._places[self._rows] = np.arange(len(self._rows))
@@ -306,8 +319,9 @@ class Store:
             raise InputError(f"no table {name!r}; there are {', '.join(load_contracts())}")
         if name not in self._tables:
             self._require_folder()
-            path = self.folder / "tables" / f"{name}.parquet"
-            self._tables[name] = read_table(path, load_contracts()[name])
+            contract = load_contracts()[name]
+            parts = [read_table(path, contract) for path in list_table(self.folder, name)]
+            self._tables[name] = parts[0] if len(parts) == 1 else contract.unite(parts)
         return self._tables[name]
 
     def read_text(self, name: str) -> str:
@@ -381,6 +395,37 @@ class Store:
             self._rows[name] = MappedRows(self.locate(f"index/{name}.arrow"))
         return self._rows[name]
 
+    @cached_property
+    def vectors(self) -> list[MappedRows]:
+        """The parts of the searched tables' vectors, each with those of one after the other.
+
+        Raises:
+            IntegrityError: a part is missing or damaged; names it.
+        """
+        names = [name_part(part) for part in range(self._sizes.shape[1])]
+        whole = sum(self._files[name]["bytes"] for name in names if name in self._files)
+        most = MOST_HASHED if whole <= MOST_HASHED else 0
+        parts = [MappedRows(self.locate(name, most_hashed=most)) for name in names]
+        for rows, size in zip(parts, self._sizes.sum(axis=0).tolist(), strict=True):
+            if len(rows) != size:
+                raise IntegrityError(f"index file {rows.path} has not the rows that {META} says")
+        return parts
+
+    @cached_property
+    def _sizes(self) -> npt.NDArray[np.int64]:
+        """How many rows of each searched table each part has, shape (tables, parts)."""
+        try:
+            return np.array([self.meta["parts"][name] for name in SEARCHED], np.int64)
+        except (KeyError, TypeError, ValueError) as e:
+            raise IntegrityError(f"{META} does not say which vectors are in which part") from e
+
+    def map_vectors(self, table: str) -> list[Matrix]:
+        """The vectors of a searched table, part by part."""
+        at = SEARCHED.index(table)
+        ends = np.cumsum(self._sizes, axis=0)[at].tolist()
+        pairs = zip(self.vectors, ends, self._sizes[at].tolist(), strict=True)
+        return [rows.numbers("vector")[end - size : end] for rows, end, size in pairs]
+
     def require_whole(self) -> None:
         """Passes unless a file that is open was cut short; asked before each search, 30 us.
 
@@ -407,7 +452,7 @@ class Store:
     @cached_property
     def reading_order(self) -> ReadingOrder:
         """The chunks in the order in which they are read."""
-        return ReadingOrder(self.rows("chunks"))
+        return ReadingOrder(self.rows("chunks"), self.part("chunks").matrix)
 
 
 _MOST_STEMS = 1_000
@@ -435,9 +480,21 @@ class Part:
         return str(self.rows.value("text", row))
 
     @property
-    def matrix(self) -> Matrix:
-        """All vectors, a row each, of unit length."""
-        return self.rows.numbers("vector")
+    def matrix(self) -> Vectors:
+        """All vectors, a row each, of unit length.
+
+        Raises:
+            IntegrityError: a file that is open was cut short; names it.
+        """
+        if self.rows.has("vector"):  # of format 8
+            return self.rows.numbers("vector")
+        for rows in self._store.vectors:
+            rows.require_whole()
+        return self._placed
+
+    @cached_property
+    def _placed(self) -> PlacedVectors:
+        return PlacedVectors(self._store.map_vectors(self._table), self.rows.numbers("place"))
 
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows with the largest cosine, of those in the mask: row, cosine; best first.

@@ -185,8 +185,6 @@ class View:
     def find_detailed(self, row: int) -> str:
         """The key of a seen fact that says all of a condensed fact and more; empty without one."""
         facts = self.rows("condensed")
-        if not facts.has("detailed"):  # of the last format
-            return ""
         at = self.select("condensed", [int(facts.numbers("detailed")[row])])
         return str(facts.keys[at[0]]) if at and at[0] >= 0 else ""
 

@@ -190,7 +190,7 @@ class Contract:
             )
         for column in self.columns:
             self._check_column(column, table.column(column.name))
-        self._check_key(table)
+        self.check_key(table)
         for group in self.exactly_one:
             is_set = [pc.cast(pc.is_valid(table[name]), pa.int8()) for name in group]
             bad = pc.not_equal(reduce(pc.add, is_set), 1)
@@ -237,7 +237,12 @@ class Contract:
             row = pc.index(pc.is_null(values), True).as_py()
             raise IntegrityError(f"table {self.table}: {column.name} is null in row {row}")
 
-    def _check_key(self, table: pa.Table) -> None:
+    def check_key(self, table: pa.Table) -> None:
+        """Passes when each key stands in one row.
+
+        Raises:
+            IntegrityError: names one that does not.
+        """
         if _ascends(table, self.key):
             return
         counts = (

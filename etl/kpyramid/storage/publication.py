@@ -1,12 +1,20 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from kpyramid.errors import ConflictError, InputError, IntegrityError, OvertakenError
+from kpyramid.errors import (
+    ConflictError,
+    InputError,
+    IntegrityError,
+    OvertakenError,
+    PyramidError,
+)
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
+from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
@@ -30,10 +38,15 @@ from kpyramid.storage.snapshots import (
     SNAPSHOT_ID,
     SUMS,
     has_snapshot,
+    list_folders,
+    read_manifest,
 )
 from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
-from kpyramid.storage.writing import link_and_sync, sync_folder, sync_tree, write_and_sync
+from kpyramid.storage.writing import put_file, sync_folder, sync_tree
+
+_MOST_COMPARED = 32
+"""Snapshots whose files a new one may share: their manifests are read in .02 s."""
 
 
 def write_snapshot(
@@ -41,43 +54,62 @@ def write_snapshot(
 ) -> str:
     """The id of the snapshot that holds these files; a retry of the same content is a no-op.
 
-    `files` maps paths inside the snapshot to bytes or to a file to copy; `facts` are what the
-    manifest says besides the files' hashes, and must not differ from run to run.
+    `files` maps paths inside the snapshot to bytes, or to a stored file that gets another name
+    there; `facts` are what the manifest says besides the files' hashes, and must not differ from
+    run to run.
 
     Raises:
         IntegrityError: a snapshot of that id exists already and is damaged.
     """
-    contents = dict(sorted(files.items()))
-    hashes = {name: _hash_content(content) for name, content in contents.items()}
-    members: dict[str, JsonValue] = {
-        name: {"sha256": hashes[name], "bytes": _count_bytes(content)}
-        for name, content in contents.items()
-    }
-    manifest = canonical_json({**facts, "files": members})
-    identifier = hash_bytes(manifest)[:SNAPSHOT_DIGITS]
-    if _is_whole(warehouse.snapshots / identifier):
-        put_snapshot(warehouse, identifier)
-        return identifier
-    hashes[MANIFEST] = hash_bytes(manifest)
-    contents[SUMS] = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes)).encode()
-    contents[MANIFEST] = manifest  # last: a folder with a manifest has everything else
     with stage_folder(warehouse) as folder:
-        for name, data in contents.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(data, bytes):
-                write_and_sync(folder / name, data)
-                continue
-            link_and_sync(folder / name, data)
-            if hash_file(folder / name) != hashes[name]:
-                raise IntegrityError(f"{data} changed while it was published; run the build again")
+        for name, content in files.items():
+            put_file(folder / name, content)
+        names = sorted(files)
+        digests = do_at_once(hash_file, [folder / name for name in names])
+        hashes = dict(zip(names, digests, strict=True))
+        _share(warehouse, folder, hashes)
+        members: dict[str, JsonValue] = {
+            name: {"sha256": hashes[name], "bytes": (folder / name).stat().st_size}
+            for name in names
+        }
+        manifest = canonical_json({**facts, "files": members})
+        hashes[MANIFEST] = hash_bytes(manifest)
+        sums = "".join(f"{hashes[name]}  {name}\n" for name in sorted(hashes))
+        put_file(folder / SUMS, sums.encode())
+        put_file(folder / MANIFEST, manifest)  # last: a folder with one has everything else
+        identifier = hashes[MANIFEST][:SNAPSHOT_DIGITS]
         settle(warehouse, folder, identifier)
     return identifier
+
+
+def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> None:
+    """Has staged files share the bytes of equal ones that one of the newest snapshots holds."""
+    held: dict[str, Path] = {}
+    for other in _list_newest(warehouse):
+        with suppress(PyramidError):  # damaged: `verify` says so
+            files: Any = read_manifest(other).get("files")
+            held |= {entry["sha256"]: other / name for name, entry in files.items()}
+    link = folder / ".link"
+    for name, digest in hashes.items():
+        source = held.get(digest)
+        with suppress(OSError):  # gc took it, or it cannot have another name
+            if source and not source.samefile(folder / name) and hash_file(source) == digest:
+                link.hardlink_to(source)
+                link.replace(folder / name)
+
+
+def _list_newest(warehouse: Warehouse) -> list[Path]:
+    written: dict[Path, float] = {}
+    for folder in list_folders(warehouse):
+        with suppress(OSError):  # gc took it
+            written[folder] = folder.stat().st_mtime
+    return sorted(written, key=lambda folder: (written[folder], folder))[-_MOST_COMPARED:]
 
 
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
     """Moves a whole staged folder to its place among the snapshots; False if it is there already.
 
-    Of a warehouse in a bucket it is put there too.
+    The disk has it before its place does. Of a warehouse in a bucket it is put there too.
 
     Raises:
         IntegrityError: what is there is damaged.
@@ -95,14 +127,6 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
         sync_folder(warehouse.snapshots)
     put_snapshot(warehouse, identifier)
     return is_new
-
-
-def _hash_content(content: bytes | Path) -> str:
-    return hash_file(content) if isinstance(content, Path) else hash_bytes(content)
-
-
-def _count_bytes(content: bytes | Path) -> int:
-    return content.stat().st_size if isinstance(content, Path) else len(content)
 
 
 def _is_whole(folder: Path) -> bool:

@@ -15,13 +15,13 @@ SUMS = "SHA256SUMS"
 SNAPSHOT_DIGITS = 16
 SNAPSHOT_ID = re.compile(f"[0-9a-f]{{{SNAPSHOT_DIGITS}}}")
 
-FORMAT = 8
+FORMAT = 9
 """Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
 5 standard relations, 6 their ends, 7 statements, 8 a folder that describes itself, facts in more
-detail."""
-READ_FORMATS = (7, 8)
-"""Formats that this release reads. 8 only adds, so 7 is read as it lies, what it lacks as empty;
-the next build publishes it in format 8."""
+detail, 9 vectors in parts."""
+READ_FORMATS = (8, 9)
+"""Formats that this release reads. 8 has vectors whole, and is read as it lies; the next build
+publishes it in format 9."""
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +135,12 @@ def identify_folder(folder: Path) -> str:
             f"{folder} is no snapshot: it has no readable {MANIFEST}. Give a folder of a "
             "warehouse's `snapshots/`, a copy of one, or the name of a ref"
         ) from e
+
+
+def list_table(folder: Path, name: str) -> list[Path]:
+    """The files of a snapshot's table: one, or its parts, whose rows are apart."""
+    whole = folder / "tables" / f"{name}.parquet"
+    return [whole] if whole.exists() else sorted((folder / "tables" / name).glob("*")) or [whole]
 
 
 def list_folders(warehouse: Warehouse) -> list[Path]:

@@ -5,11 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.bucket import do_at_once
+from kpyramid.storage.contracts import Contract, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import (
     RefEntry,
@@ -26,6 +30,7 @@ from kpyramid.storage.snapshots import (
     SUMS,
     has_snapshot,
     identify_folder,
+    list_table,
     read_manifest,
     read_manifests,
     require_format,
@@ -90,12 +95,13 @@ def check_bytes(folder: Path) -> list[str]:
     problems += odd
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
-    problems += [
+    both = sorted(listed.keys() & present)
+    found = zip(both, do_at_once(hash_file, [folder / name for name in both]), strict=True)
+    return problems + [
         f"{name}: its bytes changed, sha256 is not {listed[name]}"
-        for name in sorted(listed.keys() & present)
-        if hash_file(folder / name) != listed[name]
+        for name, digest in found
+        if digest != listed[name]
     ]
-    return problems
 
 
 def _walk(folder: Path) -> tuple[set[str], list[str]]:
@@ -130,17 +136,35 @@ def check_tables(folder: Path) -> list[str]:
     if problems:
         return problems
     tables: dict[str, pa.Table] = {}
-    for name, contract in load_contracts().items():
+
+    def read(name: str) -> None:
         try:
-            tables[name] = read_table(folder / "tables" / f"{name}.parquet", contract)
+            tables[name] = _read_checked(list_table(folder, name), load_contracts()[name])
         except IntegrityError as e:
             problems.append(str(e))
+
+    do_at_once(read, load_contracts())
+    problems.sort()
     for name, table in tables.items():
         try:
             load_contracts()[name].check_references(table, tables)
         except IntegrityError as e:
             problems.append(str(e))
     return problems if problems else _check_spans(tables)
+
+
+def _read_checked(files: list[Path], contract: Contract) -> pa.Table:
+    """A table that is as its contract says; of one in parts the keys, which refer to nothing.
+
+    Raises:
+        IntegrityError: it is not; names the file.
+    """
+    if len(files) == 1:
+        return read_table(files[0], contract)
+    parts = do_at_once(lambda file: read_table(file, contract).select(contract.key), files)
+    keys = pa.concat_tables(parts)
+    contract.check_key(keys)
+    return keys
 
 
 def _check_versions(folder: Path) -> list[str]:
@@ -159,51 +183,105 @@ def _check_versions(folder: Path) -> list[str]:
 
 def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
     """Every span lies in its document's text, and what claims to be literal is literal."""
-    texts = dict(zip(*_columns(tables["documents"], "document_id", "text"), strict=True))
-    chunk_rows = tables["chunks"].select(["chunk_id", "document_id", "start", "end", "text"])
-    document_of = {}
-    problems = []
-    for row in chunk_rows.to_pylist():
-        document_of[row["chunk_id"]] = row["document_id"]
-        if texts[row["document_id"]][row["start"] : row["end"]] != row["text"]:
-            problems.append(f"chunks: {row['chunk_id']} is not document.text[start:end]")
+    places = _Places(tables["documents"], tables["chunks"])
+    problems: list[str] = []
 
-    def stands(chunk_id: str, start: int, end: int, words: str | None) -> bool:
-        text = texts[document_of[chunk_id]]
-        if not 0 <= start < end <= len(text):
-            return False
-        return words is None or " ".join(text[start:end].split()) == words
+    def add(table: str, odd: Rows, problem: str) -> None:
+        keys = tables[table].column(0).combine_chunks()
+        problems.extend(f"{table}: {problem.format(keys[row])}" for row in np.unique(odd).tolist())
 
-    for row in tables["mentions"].to_pylist():
-        if not stands(row["chunk_id"], row["start"], row["end"], row["text"]):
-            problems.append(f"mentions: {row['mention_id']} does not stand at its span")
-    for row in tables["claims"].to_pylist():
-        if not row["spans"] or not all(
-            stands(row["chunk_id"], s["start"], s["end"], None) for s in row["spans"]
-        ):
-            problems.append(f"claims: {row['claim_id']} has a span outside its document")
-    for row in tables["raw_triples"].to_pylist():
-        for part in ("head", "tail", "relation"):
-            span = row[f"{part}_span"]
-            words = None if part == "relation" else row[part]
-            if span and not stands(row["chunk_id"], span["start"], span["end"], words):
-                problems.append(f"raw_triples: {part} of {row['raw_triple_id']} is not at its span")
-    for row in tables["instances"].to_pylist():
-        named = [{"chunk_id": row["chunk_id"], **s} for s in _spans_of(row) if s]
-        if not row["places"] or not all(
-            p["chunk_id"] in document_of and stands(p["chunk_id"], p["start"], p["end"], None)
-            for p in (row, *row["places"], *named)
-        ):
-            problems.append(f"instances: {row['instance_id']} has a span outside its document")
+    chunks, mentions = tables["chunks"], tables["mentions"]
+    odd = places.find_odd(chunks["chunk_id"], chunks, chunks["text"], is_exact=True)
+    add("chunks", odd, "{} is not document.text[start:end]")
+    odd = places.find_odd(mentions["chunk_id"], mentions, mentions["text"])
+    add("mentions", odd, "{} does not stand at its span")
+    claims, raw, instances = (tables[name] for name in ("claims", "raw_triples", "instances"))
+    odd = places.find_odd_lists(claims["spans"], claims["chunk_id"])
+    add("claims", odd, "{} has a span outside its document")
+    for part in ("head", "tail", "relation"):
+        words = None if part == "relation" else raw[part]
+        odd = places.find_odd(raw["chunk_id"], raw[f"{part}_span"], words)
+        add("raw_triples", odd, f"{part} of {{}} is not at its span")
+    at = instances["chunk_id"]
+    own = (instances, instances["subject_span"], instances["object_span"])
+    outside = [*(places.find_odd(at, spans) for spans in own)]
+    odd = np.concatenate([*outside, places.find_odd_lists(instances["places"])])
+    add("instances", odd, "{} has a span outside its document")
     return problems
 
 
-def _spans_of(instance: Mapping[str, Any]) -> tuple[dict[str, int] | None, ...]:
-    return instance["subject_span"], instance["object_span"]
+Rows = npt.NDArray[np.int64]
 
 
-def _columns(table: pa.Table, *names: str) -> list[list[str]]:
-    return [table[name].to_pylist() for name in names]
+class _Places:
+    """The texts of documents, and in which of them each chunk lies."""
+
+    def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
+        self._texts: list[str] = documents["text"].to_pylist()
+        self._lengths = np.array([*map(len, self._texts), 0])  # the last: of no document
+        self._chunks = chunks["chunk_id"].combine_chunks()
+        keys = documents["document_id"].combine_chunks()
+        self._documents = np.append(_find_rows(chunks["document_id"], keys), -1)
+
+    def find_odd(
+        self,
+        chunk_ids: pa.ChunkedArray | pa.Array,
+        spans: Any,
+        words: pa.ChunkedArray | None = None,
+        *,
+        is_exact: bool = False,
+    ) -> Rows:
+        """The rows whose span is not in the text, or has other words there; null is no span.
+
+        `spans` has columns, or fields, `start` and `end`. Words are compared but for white space,
+        unless `is_exact`.
+        """
+        if isinstance(spans, pa.Table):
+            rows = np.arange(len(spans))
+            starts, ends = (_list_numbers(spans[name]) for name in ("start", "end"))
+        else:
+            rows = np.flatnonzero(spans.is_valid())
+            starts, ends = (
+                _list_numbers(pc.struct_field(spans, name))[rows] for name in ("start", "end")
+            )
+        at = self._documents[_find_rows(chunk_ids, self._chunks)][rows]
+        inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
+        odd: Rows = rows[~inside]
+        if words is None:
+            return odd
+        kept = (values[inside].tolist() for values in (rows, at, starts, ends))
+        said = words.take(pa.array(rows[inside])).to_pylist()
+        differing = [
+            row
+            for row, document, start, end, text in zip(*kept, said, strict=True)
+            if (found := self._texts[document][start:end]) != text
+            and (is_exact or " ".join(found.split()) != text)
+        ]
+        return np.concatenate([odd, np.array(differing, np.int64)])
+
+    def find_odd_lists(
+        self, lists: pa.ChunkedArray, chunk_ids: pa.ChunkedArray | None = None
+    ) -> Rows:
+        """The rows without a span, and those with one outside; each names its chunk, or the row."""
+        held = lists.combine_chunks()
+        owners = _list_numbers(pc.list_parent_indices(held))
+        spans = pc.list_flatten(held)
+        if chunk_ids is None:
+            chunk_ids = pc.struct_field(spans, "chunk_id")
+        else:
+            chunk_ids = chunk_ids.take(pa.array(owners))
+        empty = np.flatnonzero(np.bincount(owners, minlength=len(held)) == 0)
+        return np.concatenate([empty, owners[self.find_odd(chunk_ids, spans)]])
+
+
+def _find_rows(keys: pa.ChunkedArray | pa.Array, known: pa.Array) -> Rows:
+    """The row of each key; -1 for one that is unknown."""
+    return _list_numbers(pc.index_in(keys, value_set=known))
+
+
+def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Rows:
+    """Whole numbers, -1 for null."""
+    return np.asarray(pc.fill_null(values.cast(pa.int64()), -1).to_numpy())
 
 
 def check_refs(warehouse: Warehouse) -> list[str]:

@@ -18,28 +18,29 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def write_and_sync(path: Path, data: bytes | Path) -> None:
-    """Writes a file, of some bytes or as another file is, and waits until the disk has it."""
-    if isinstance(data, Path):
-        shutil.copyfile(data, path)
-    else:
-        path.write_bytes(data)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+def write_and_sync(path: Path, data: bytes) -> None:
+    """Writes a file and waits until the disk has it."""
+    path.write_bytes(data)
+    sync_folder(path)
 
 
-def link_and_sync(path: Path, source: Path) -> None:
-    """Gives a stored file, which nobody writes to again, another name; else copies it."""
+def put_file(path: Path, content: bytes | Path) -> None:
+    """Writes some bytes, or gives a stored file, which nobody writes to again, another name.
+
+    Where it can have none it is copied. The disk has it after `sync_tree`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+        return
     try:
-        os.link(source, path)
+        path.hardlink_to(content)
     except OSError:  # another file system, or one without links
-        shutil.copyfile(source, path)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+        shutil.copyfile(content, path)
 
 
 def sync_folder(path: Path) -> None:
-    """Waits until the disk has the folder's entries."""
+    """Waits until the disk has the folder's entries, or a file's bytes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
