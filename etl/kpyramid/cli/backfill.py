@@ -92,7 +92,19 @@ def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
 
     source = corpus.place(fill_source(corpus.declared.source, day))
     ref = name_ref_of_day(corpus.ref, day)
-    return {"day": str(day), "source": source, "there": Path(source).exists(), "ref": ref}
+    return {"day": str(day), "source": source, "there": _is_there(source), "ref": ref}
+
+
+def _is_there(source: str) -> bool:
+    from kpyramid.storage.copies import find_corpus
+    from kpyramid.storage.layout import is_address
+
+    if not is_address(source):
+        return Path(source).exists()
+    try:
+        return bool(find_corpus(source))
+    except InputError:
+        return False
 
 
 def _read_day(option: str, text: str) -> date:

@@ -35,7 +35,7 @@ class BuildOutcome:
 
 
 def build(
-    corpus: Path,
+    corpus: str | Path,
     warehouse: Warehouse,
     settings: Settings,
     *,
@@ -91,7 +91,7 @@ def call_stage(
         _require_all(settings)
         current = start_run(
             place,
-            Path(corpus),
+            corpus,
             settings,
             ref=ref,
             name=run,

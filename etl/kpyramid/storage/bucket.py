@@ -136,6 +136,15 @@ class BucketStore:
             ]
         yield from sorted(found, key=lambda blob: blob.name)
 
+    def find(self, name: str) -> Blob | None:
+        """A blob by its name, without its bytes."""
+        with self._name_faults("read"):
+            try:
+                meta = self._store.head(name)
+            except FileNotFoundError:
+                return None
+        return Blob(name, meta["size"], meta["last_modified"].timestamp())
+
     def upload(self, folder: Path, name: str, *, last: str) -> None:
         """Copies a folder's files below a name, `last` when all others are there.
 

@@ -34,7 +34,7 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.layout import open_warehouse
+from kpyramid.storage.layout import is_address, open_warehouse
 from kpyramid.storage.refs import find_entry, read_head
 from kpyramid.storage.runs import Run, StageMark, open_run
 from kpyramid.storage.writing import write_durably
@@ -109,7 +109,7 @@ def plan(
 
 
 def _require_source(source: str, day: str, corpus: Corpus) -> None:
-    if not Path(source).exists():
+    if not is_address(source) and not Path(source).exists():  # ingest looks into a bucket
         raise InputError(
             f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
             f"task, or correct `source` in {corpus.file}"
