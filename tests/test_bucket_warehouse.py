@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import ConflictError, InputError, IntegrityError
+from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
 from kpyramid.llm.ledger import LEDGER, read_totals
 from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.models import fetch_books, open_replies, put_run
@@ -458,6 +458,18 @@ def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
         reader = open_warehouse(location)
         assert check_bytes(locate_snapshot(reader, resolve_ref(reader, "live"))) == []
         assert check_refs(reader) == [] and faults.puts == 0, "a reader writes nothing"
+
+
+@pytest.mark.slow
+def test_a_machine_whose_clock_is_wrong_is_told_so(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
+        with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
+            start_run(open_warehouse(name_place()), tmp_path, Settings(), ref="main")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ while: the snapshot is the one that the command line makes of the same texts.
 import contextlib
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.s3 import BUCKET, S3Server, serve_s3
 from tests.test_dag import (
@@ -28,6 +30,7 @@ from tests.test_dag import (
     TEXTS,
     TODAY,
     Scheduler,
+    add_entry,
     check_airflow,
     find_ports,
     log_in,
@@ -147,7 +150,9 @@ def start_airflow(
         )
 
 
-def list_variables(database: str, redis: str, server: S3Server, corpora: Path) -> dict[str, str]:
+def list_variables(
+    database: str, redis: str, server: S3Server, corpora: Path = Path()
+) -> dict[str, str]:
     """What all machines have to say alike; `docker/compose.celery.yaml` has the same."""
     kept = {
         name: value
@@ -159,7 +164,7 @@ def list_variables(database: str, redis: str, server: S3Server, corpora: Path) -
         **kept,
         **server.environment,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),
-        "PYTHONPATH": str(CHECKOUT / "etl"),
+        "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "etl"), str(corpora.parent / "entries")]),
         "KPYRAMID_CORPORA": str(corpora),
         "KPYRAMID_WAREHOUSE": WAREHOUSE,
         "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
@@ -210,6 +215,33 @@ class Airflow(Scheduler):
             machine.kill()
 
 
+OF_ONE_MACHINE = re.compile(
+    "PATH|PYTHONPATH|AIRFLOW__(CORE__(DAGS_FOLDER|LOAD_EXAMPLES|DEFAULT_TASK_RETRY_DELAY|SIMPLE_AUTH"
+    "_MANAGER_ALL_ADMINS)|API__(HOST|PORT|WORKERS)|SCHEDULER__.*)"
+)
+"""What several workers on one machine need, what makes a test short, or what the image has."""
+
+
+def test_images_are_given_the_variables_that_this_test_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name != "PATH"]:
+        monkeypatch.delenv(name)
+    given = list_variables("airflow@database/airflow", "redis://:p@q:1/0", S3Server("http://s3"))
+    ours = {name for name in given if not OF_ONE_MACHINE.fullmatch(name)}
+    docker = CHECKOUT / "docker"
+    base, celery = (
+        yaml.safe_load((docker / name).read_text("utf-8"))
+        for name in ("compose.yaml", "compose.celery.yaml")
+    )
+    compose = {**base["x-airflow"]["environment"], **celery["x-celery"]}
+    assert ours <= compose.keys()
+    for name in ("EXECUTOR", "BROKER_URL", "SQL_ALCHEMY_CONN", "WAREHOUSE"):
+        (key,) = [key for key in ours if key.endswith(f"_{name}")]
+        assert compose[key].split("://")[0] == given[key].split("://")[0], name
+    values = yaml.safe_load((docker / "values.yaml").read_text("utf-8"))
+    chart = {one["name"] for one in values["env"]} | {one["envName"] for one in values["secret"]}
+    assert {name for name in ours if not name.startswith("AIRFLOW")} <= chart
+
+
 # A process of Celery's pool, which is no process of `multiprocessing`.
 BELOW = """
 import os, sys, billiard
@@ -248,6 +280,7 @@ def test_a_task_of_celery_can_start_processes() -> None:
 def home(tmp_path: Path) -> Path:
     """A folder with the declaration of a corpus in a bucket, and its texts."""
     check_airflow()
+    add_entry(tmp_path)
     (tmp_path / "corpora").mkdir()
     declared = f'source = "s3://{BUCKET}/letters/{{{{ date }}}}"\nshards = 2\n'
     (tmp_path / "corpora" / "letters.toml").write_text(declared, "utf-8")
@@ -333,7 +366,9 @@ def test_a_night_survives_a_lost_machine_and_a_bucket_that_is_away(
     said = json.loads(built.communicate(timeout=120)[0])
     found = airflow.read_result(DAG, run, "publish")
     assert found["snapshot"] == said["snapshot"], "the same as by the command line"
-    print({name: t["try_number"] for name, t in tasks.items()})
+    place = f"/api/v2/dags/{DAG}/dagRuns/{run}/taskInstances/publish/links"
+    report = airflow.read_page(airflow.call("GET", place)["extra_links"]["Report"])
+    assert said["snapshot"] in str(report), "the server reads it from the bucket"
 
 
 def put_corpus(server: S3Server, folder: Path, prefix: str) -> None:

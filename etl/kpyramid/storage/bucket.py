@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import re
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +42,8 @@ _VARIABLES = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 
+_SKEWED = "RequestTimeTooSkewed"
+"""S3 refuses a request that was signed a quarter of an hour ago, or will be."""
 _S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
 
 T = TypeVar("T")
@@ -258,9 +261,12 @@ class BucketStore:
         except (FileNotFoundError, ValueError, self._obstore.exceptions.BaseError) as e:
             if isinstance(e, FileNotFoundError) and not missing:
                 raise
+            said = _summarise(str(e))
+            check = f"Check that the bucket exists and {_VARIABLES[self.place[:2]]}"
+            if said.startswith(_SKEWED):
+                check = f"Set the clock of {socket.gethostname()}: it is not the bucket's"
             raise EndpointError(
-                f"store {self.place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
-                f"exists and {_VARIABLES[self.place[:2]]}; what was kept is not lost"
+                f"store {self.place}: cannot {act}: {said}. {check}; what was kept is not lost"
             ) from e
 
 

@@ -123,8 +123,9 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
     data = warehouse.store.read(f"runs/{name}/run.json")
     if data is None:
         raise InputError(
-            f"run {name!r} does not exist in {warehouse.locate('runs')}; "
-            "start it with `kpyramid stage ingest --run NAME --corpus FOLDER`"
+            f"run {name!r} does not exist in {warehouse.locate('runs')}; start it with `kpyramid "
+            "stage ingest --run NAME --corpus FOLDER`. If another machine did, give this one the "
+            "same warehouse and the same endpoint"
         )
     try:
         record = json.loads(data)

@@ -1,7 +1,6 @@
 """Airflow's server shows the reports of nights, to who is logged in."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 from airflow.api_fastapi.core_api.security import get_user
@@ -9,6 +8,9 @@ from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi import Path as Part
 from fastapi.responses import HTMLResponse
+
+from kpyramid.errors import PyramidError
+from kpyramid.storage.layout import open_warehouse
 
 _PREFIX = "/kpyramid"
 _HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
@@ -20,12 +22,16 @@ app = FastAPI(title="kpyramid", docs_url=None, redoc_url=None, openapi_url=None)
 @app.get("/runs/{run}/report.html", dependencies=[Depends(get_user)])
 def show_report(run: Annotated[str, Part(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]) -> HTMLResponse:
     """The report of a run in the warehouse that this server sees."""
-    path = Path(os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")) / "runs" / run / "report.html"
+    name = f"runs/{run}/report.html"
     try:
-        return HTMLResponse(path.read_text("utf-8"), headers=_HEADERS)
-    except OSError as e:
-        said = f"{path} cannot be read here: mount the warehouse where Airflow's server runs, too"
-        raise HTTPException(404, said) from e
+        warehouse = open_warehouse(os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse"))
+        page = warehouse.store.read(name)
+    except (OSError, PyramidError) as e:
+        raise HTTPException(502, str(e)) from e
+    if page is None:
+        said = "is not here: let Airflow's server have the warehouse of the workers, too"
+        raise HTTPException(404, f"{warehouse.locate(name)} {said}")
+    return HTMLResponse(page, headers=_HEADERS)
 
 
 class KpyramidPlugin(AirflowPlugin):
