@@ -6,6 +6,7 @@ while: the snapshot is the one that the command line makes of the same texts.
 """
 
 import contextlib
+import importlib.util
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import yaml
@@ -31,7 +32,6 @@ from tests.test_dag import (
     TODAY,
     Scheduler,
     add_entry,
-    check_airflow,
     find_ports,
     log_in,
 )
@@ -44,16 +44,25 @@ HEARTBEAT_SECONDS = 10
 """After which a silent task counts as lost; 300 where nobody says otherwise."""
 
 
+def miss(what: str) -> NoReturn:
+    """Skips for want of something; in CI that is a failure."""
+    missing = f"{what} is not installed; as root `make install-ci` installs it"
+    if os.environ.get("CI"):
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+def check_installed() -> None:
+    for name in ("airflow", "celery", "psycopg2", "asyncpg"):
+        if importlib.util.find_spec(name) is None:
+            miss(name)
+
+
 def find_server(name: str) -> str:
-    """A program of the system's packages; skips where it is missing, which fails in CI."""
+    """A program of the system's packages."""
     places = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))), os.environ["PATH"]]
     found = shutil.which(name, path=os.pathsep.join(places))
-    if found is None:
-        missing = f"{name} is not installed; as root `make install-ci` installs it"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return found
+    return found or miss(name)
 
 
 @contextlib.contextmanager
@@ -108,11 +117,13 @@ class Machine:
         self.folder = folder
         self.variables = variables
         self.process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
 
     def start(self) -> None:
         name = self.folder.name
         command = ["celery", "worker", "-H", name, "--concurrency", "1", "--skip-serve-logs"]
         self.process = start_airflow(self.folder, self.variables, *command)
+        self.starts += 1
 
     def kill(self) -> None:
         """All of its processes at once, as when the power goes."""
@@ -125,12 +136,13 @@ class Machine:
             self.process.wait()
 
     def is_ready(self) -> bool:
-        return " ready." in (self.folder / "output.log").read_text("utf-8", "replace")
+        said = (self.folder / "output.log").read_text("utf-8", "replace")
+        return said.count(" ready.") == self.starts
 
-    def list_done(self, task: str) -> list[str]:
-        """The shards and tries of a task that it had, by its logs."""
-        logs = (self.folder / "logs").glob(f"dag_id={DAG}/*/task_id={task}/**/attempt=*.log")
-        return sorted("/".join(path.parts[-2:]) for path in logs)
+    def list_shards(self, task: str) -> set[int]:
+        """The shards of a task that it had, by its logs."""
+        logs = (self.folder / "logs").glob(f"dag_id={DAG}/*/task_id={task}/map_index=*/*.log")
+        return {int(path.parent.name.partition("=")[2]) for path in logs}
 
 
 def start_airflow(
@@ -270,7 +282,7 @@ def name_processes(texts: Sequence[str]) -> Iterator[bytes]:
 
 
 def test_a_task_of_celery_can_start_processes() -> None:
-    pytest.importorskip("billiard", reason="the extra celery is not installed")
+    check_installed()
     command = [sys.executable, "-c", BELOW]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -279,7 +291,7 @@ def test_a_task_of_celery_can_start_processes() -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A folder with the declaration of a corpus in a bucket, and its texts."""
-    check_airflow()
+    check_installed()
     add_entry(tmp_path)
     (tmp_path / "corpora").mkdir()
     declared = f'source = "s3://{BUCKET}/letters/{{{{ date }}}}"\nshards = 2\n'
@@ -340,13 +352,14 @@ def test_a_night_survives_a_lost_machine_and_a_bucket_that_is_away(
     run = airflow.wait("the night", lambda: airflow.list_runs(DAG))[0]["dag_run_id"]
 
     # Both machines have a shard; one of them is lost with it, and another comes in its place.
-    airflow.wait("two shards", lambda: len(list_running(airflow, run, "read")) == 2)
-    shards = {task: machine for machine in airflow.machines for task in machine.list_done("read")}
-    assert set(shards) == {"map_index=0/attempt=1.log", "map_index=1/attempt=1.log"}
-    assert len({*shards.values()}) == 2, "each has one"
     lost, other = airflow.machines
+    airflow.wait("two shards", lambda: len(list_running(airflow, run, "read")) == 2)
+    airflow.wait("a shard each", lambda: lost.list_shards("read") and other.list_shards("read"))
+    (shard,) = lost.list_shards("read")
+    assert other.list_shards("read") == {1 - shard}
     lost.kill()
     lost.start()
+    airflow.wait("a machine in its place", lost.is_ready)
 
     # The bucket goes away in the middle of a later task.
     airflow.wait("resolve", lambda: list_running(airflow, run, "resolve"))
@@ -358,11 +371,11 @@ def test_a_night_survives_a_lost_machine_and_a_bucket_that_is_away(
     tasks = airflow.list_tasks(DAG, run)
     assert done["state"] == "success", {name: task["state"] for name, task in tasks.items()}
     tries = {name: task["try_number"] for name, task in tasks.items()}
-    assert sorted([tries["read[0]"], tries["read[1]"]]) == [1, 2], "the lost shard, once more"
+    assert tries[f"read[{shard}]"] > 1, "the lost shard, once more"
     assert tries["resolve"] > 1, "while the bucket was away"
     counts = airflow.read_result(DAG, run, "resolve")["extract"]
     assert counts["recomputed"] == 0, "the shards had read all of it, and kept it"
-    assert lost.list_done("embed") and other.list_done("embed"), "both machines did shards"
+    assert lost.list_shards("embed") and other.list_shards("embed"), "both machines did shards"
     said = json.loads(built.communicate(timeout=120)[0])
     found = airflow.read_result(DAG, run, "publish")
     assert found["snapshot"] == said["snapshot"], "the same as by the command line"
