@@ -99,10 +99,8 @@ def _is_there(source: str) -> bool:
     from kpyramid.storage.copies import find_corpus
     from kpyramid.storage.layout import is_address
 
-    if not is_address(source):
-        return Path(source).exists()
     try:
-        return bool(find_corpus(source))
+        return bool(find_corpus(source)) if is_address(source) else Path(source).exists()
     except InputError:
         return False
 

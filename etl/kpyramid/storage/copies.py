@@ -123,11 +123,11 @@ def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
     ]
     folders = {str(above) for blob in blobs for above in PurePosixPath(blob.name).parents}
     blobs = [blob for blob in blobs if blob.size or blob.name not in folders]  # marks of folders
-    for blob in blobs:
-        if blob.name in folders or any(len(p.encode()) > _MOST_NAME for p in blob.name.split("/")):
+    for name in (blob.name for blob in blobs):
+        if name in folders or any(len(part.encode()) > _MOST_NAME for part in name.split("/")):
             raise InputError(
-                f"corpus {bucket.place}: {blob.name[:200]!r} cannot be a file's name: it is too "
-                "long, or a folder's too; rename the object"
+                f"corpus {bucket.place}: {name[:200]!r} cannot be a file's name: it is too long, "
+                "or a folder's too; rename the object"
             )
     if not blobs:
         above, _, name = bucket.place.rpartition("/")
