@@ -40,7 +40,7 @@ MOST_START_SECONDS = 60
 AWAY_SECONDS = 15
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
 DAG = "build_pyramid_letters"
-HEARTBEAT_SECONDS = 10
+HEARTBEAT_SECONDS = 15
 """After which a silent task counts as lost; 300 where nobody says otherwise."""
 
 
@@ -183,7 +183,7 @@ def list_variables(
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "5",
+        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "8",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "AIRFLOW__API__SECRET_KEY": secrets.token_hex(32),
