@@ -34,9 +34,12 @@ _SERVICES = ("s3", "master", "volume", "filer")
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """Where a server listens, with one bucket, `BUCKET`."""
+    """Where a server listens, with one bucket, `BUCKET`; `command` starts it in `folder`."""
 
     url: str
+    command: tuple[str, ...] = ()
+    folder: Path = Path()
+    processes: list["subprocess.Popen[bytes]"] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -47,6 +50,18 @@ class S3Server:
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
         }
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.folder)
+        self.processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        """At once, as a machine that fails; what it has is kept for the next start."""
+        process = self.processes.pop()
+        process.kill()
+        process.wait()
 
 
 def use_server(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,15 +98,14 @@ def serve_s3(folder: Path) -> Iterator[S3Server]:
         *(f"-{name}.port={port}" for name, port in place.items()),
         *(f"-{name}.port.grpc={port}" for name, port in grpc.items()),
     ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    server = S3Server(f"http://127.0.0.1:{place['s3']}", tuple(command), folder)
+    process = server.start()
     try:
         _make_bucket(process, place["filer"], folder / "log")
-        _wait_for(process, f"http://127.0.0.1:{place['s3']}/status", folder / "log")
-        yield S3Server(f"http://127.0.0.1:{place['s3']}")
+        _wait_for(process, f"{server.url}/status", folder / "log")
+        yield server
     finally:
-        process.kill()  # nothing in it is needed any more, and its orderly end takes long
-        process.wait()
+        server.stop()  # nothing in it is needed any more, and its orderly end takes long
 
 
 @dataclass(slots=True)

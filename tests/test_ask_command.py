@@ -293,7 +293,9 @@ def test_how_questions_are_answered_is_no_part_of_a_snapshot(tmp_path: Path) -> 
         assert fingerprint_stage(stage, plain) == fingerprint_stage(stage, asking), stage.name
     told = [
         _describe(
-            Run(Warehouse(tmp_path), "r", tmp_path, settings, "main", "1"), "c", defaultdict(int)
+            Run(Warehouse(tmp_path), "r", str(tmp_path), settings, "main", "1"),
+            "c",
+            defaultdict(int),
         )
         for settings in (plain, asking)
     ]

@@ -492,6 +492,18 @@ def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
 
 
 @pytest.mark.slow
+def test_a_machine_whose_clock_is_wrong_is_told_so(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
+        with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
+            start_run(open_warehouse(name_place()), tmp_path, Settings(), ref="main")
+
+
+@pytest.mark.slow
 def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
     s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import socket
+import sys
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -66,10 +68,10 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
         ('source = "d"\nref = "../etc"', "ref: String should match pattern"),
         ('source = "d"\nshards = 201', "shards: Input should be less than or equal to 200"),
         ('source = "d"\ntimezone = "Mars/Base"', "timezone: 'Mars/Base' is none"),
-        ('source = "s3://bucket/docs"', "is a URL; only local paths are read"),
+        ('source = "https://host/docs"', "no address such as s3://bucket/prefix"),
         ('source = "{{ ds }}"', "'ds' is undefined; {{ date }} and {{ yesterday }} are days"),
         ('source = "{{ date"', "unexpected end of template"),
-        ('source = "{{ date }}"\n[learn]\nfeedback = "f.jsonl"', "must not change from day"),
+        ('source = "{{ date }}"\n[learn]\nfeedback = "f.jsonl"', "one folder for all days"),
         ('source = "d"\nbatch = 10', "batch: needs settings that name a model"),
         ('source = "d"\n[deadline]\nminutes = 60', "deadline.notify: Field required"),
         ('source = "d"\nexports = [{to = "x", form = "zip"}]', "exports.0.form: Input should be"),
@@ -112,6 +114,18 @@ def test_dated_source_is_that_of_the_day_in_the_declared_zone(tmp_path: Path) ->
     found = plan_night(corpus, start(logical_date=evening), {})
     assert found.source == str(tmp_path / "2026/04/2026-03-31")
     assert found.order == "2026-03-31T20:00:00.000000+00:00"
+
+
+def test_source_may_lie_in_a_bucket(tmp_path: Path) -> None:
+    corpus = declare(tmp_path, "source = \"s3://news/{{ date.strftime('%Y/%m') }}/{{ date }}/\"\n")
+    assert corpus.problem == ""
+    assert plan_night(corpus, start(), {}).source == "s3://news/2026/02/2026-02-03/"
+    wrong = ("s3://key:secret@news/a", "s3://news/../a", "s3://", "s3://news/a?b")
+    for source in wrong:
+        problem = declare(tmp_path, f'source = "{source}"\n').problem
+        assert "is no folder, and no address such as s3://bucket/prefix" in problem, source
+    learning = 'source = "s3://news/a"\n[learn]\nfeedback = "f.jsonl"\n'
+    assert "learn: writes into the source" in declare(tmp_path, learning).problem
 
 
 def test_template_reaches_no_code() -> None:
@@ -193,10 +207,29 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     done = night.run_stages(["condense"], found.run, warehouse, str(tmp_path / "here.toml"), 1)
     assert done["condense"]["recomputed"] == 0
     assert f"here.toml is not what run {found.run} began with; the run goes on" in caplog.text
+    assert f"not with chunk.max_tokens of {socket.gethostname()}" in caplog.text
     for number in range(60):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Ada wrote letter {number} to Charles.")
     more = night.plan(corpus, start(run_id="next"), {}, warehouse, 1)
     assert (more.stored, more.shards) == ((), ("0/2", "1/2"))
+
+
+def test_a_worker_that_differs_from_the_others_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("airflow-1", str(tmp_path / "other"), None, 1)
+    with pytest.raises(
+        InputError, match=r"not exist in .*other/runs.* give this one the same ware"
+    ):
+        night.run_stages(["extract"], *given)
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(SettingsError, match=r"needs the extra s3: pip install 'kpyramid\[s3\]'"):
+        night.run_stages(["extract"], "airflow-1", "s3://kept/warehouse", None, 1)
+    settings = str(tmp_path / "only-elsewhere.toml")
+    place = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    (run,) = [path.name for path in (tmp_path / "warehouse" / "runs").iterdir()]
+    with pytest.raises(SettingsError, match=r"only-elsewhere\.toml"):
+        night.run_stages(["condense"], run, place, settings, 1)
 
 
 def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:

@@ -315,12 +315,15 @@ def test_parameters_that_reach_outside_are_refused(environment: Mapping[str, str
         ["source", "/data/../etc"],
         ["source", "/.."],
         ["source", "/a\nb"],
+        ["source", "s3://news/../other"],
+        ["source", "https://news/a"],
         ["allow_shrink", "yes"],
     ]
     good = [
         ["ref", "trial-2026.02"],
         ["source", "/data/my corpus/..hidden"],
         ["source", "/data/{{ date.strftime('%Y/%m/%d') }}"],
+        ["source", "s3://news/{{ date }}/"],
         ["allow_shrink", True],
     ]
     output = run_python(environment, "-c", REFUSE, str(DAGS), json.dumps([*bad, *good]))

@@ -1,5 +1,6 @@
 """What can be known of the images without Docker: lint, schema, variables, paths, pins."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
@@ -95,9 +97,41 @@ def test_what_the_images_copy_is_there_and_sent_to_the_builder() -> None:
         assert f" AS {source}\n" in DOCKERFILE
 
 
-def test_what_airflow_needs_besides_is_pinned_once() -> None:
-    pins = [
-        {line.split("==")[0].lower() for line in path.read_text().splitlines() if "==" in line}
-        for path in (DOCKER / "requirements.txt", CHECKOUT / "constraints.txt")
-    ]
-    assert not pins[0] & pins[1]
+TEXT = (DOCKER / "values.yaml").read_text("utf-8")
+VALUES = yaml.safe_load(TEXT)
+PARTS = ("scheduler", "apiServer", "dagProcessor", "triggerer")
+
+
+def test_values_of_the_chart_have_its_names_and_types() -> None:
+    schema = json.loads((CHECKOUT / "tests" / "chart.json").read_text("utf-8"))
+    checker = jsonschema.Draft7Validator(schema)
+    assert list(checker.iter_errors(VALUES)) == []
+    wrong = [{"executor": "Celery"}, {"workers": {"replicas": 2}}, {"uid": "10001"}]
+    for one in wrong:
+        assert list(checker.iter_errors({**VALUES, **one})), one
+
+
+def test_pods_run_without_root_and_share_no_disk() -> None:
+    (user,) = re.findall(r"useradd --uid (\d+)", DOCKERFILE)
+    assert {VALUES["uid"], VALUES["securityContexts"]["pod"]["runAsUser"]} == {int(user)}
+    assert VALUES["securityContexts"]["pod"]["runAsNonRoot"]
+    assert VALUES["securityContexts"]["containers"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not any("persistentVolumeClaim" in volume for volume in VALUES["volumes"])
+    places = {mount["mountPath"]: mount["name"] for mount in VALUES["volumeMounts"]}
+    (cache,) = re.findall(r"XDG_CACHE_HOME=(\S+)", DOCKERFILE)
+    assert {cache, "/tmp"} < places.keys()
+    assert {*places.values()} == {volume["name"] for volume in VALUES["volumes"]}
+    parts = [VALUES["workers"]["celery"], *(VALUES[name] for name in PARTS)]
+    assert all({"requests", "limits"} == part["resources"].keys() for part in parts)
+
+
+def test_secrets_are_named_and_not_said() -> None:
+    said = re.findall(
+        r"(?i)(?:password|secret|key|token)\w*: *(?!kpyramid-|key\b|secret\b)\S+", TEXT
+    )
+    assert said == []
+    assert "@" not in TEXT, "no address with a password"

@@ -92,7 +92,17 @@ def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
 
     source = corpus.place(fill_source(corpus.declared.source, day))
     ref = name_ref_of_day(corpus.ref, day)
-    return {"day": str(day), "source": source, "there": Path(source).exists(), "ref": ref}
+    return {"day": str(day), "source": source, "there": _is_there(source), "ref": ref}
+
+
+def _is_there(source: str) -> bool:
+    from kpyramid.storage.copies import find_corpus
+    from kpyramid.storage.layout import is_address
+
+    try:
+        return bool(find_corpus(source)) if is_address(source) else Path(source).exists()
+    except InputError:
+        return False
 
 
 def _read_day(option: str, text: str) -> date:

@@ -34,10 +34,10 @@ class EngineName(StrEnum):
 
 
 CorpusArgument = Annotated[
-    Path,
+    str,
     typer.Argument(
-        help="A folder, or one file: .txt .md .html .jsonl .csv .parquet, and with the extra "
-        "`files` .pdf .docx .pptx .epub .rst. Hidden files are left."
+        help="A folder, here or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
+        ".parquet, and with the extra `files` .pdf .docx .pptx .epub .rst. Hidden files are left."
     ),
 ]
 WarehouseOption = Annotated[

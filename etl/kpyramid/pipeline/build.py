@@ -2,7 +2,8 @@
 
 import json
 import logging
-from dataclasses import dataclass, replace
+import socket
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
@@ -35,7 +36,7 @@ class BuildOutcome:
 
 
 def build(
-    corpus: Path,
+    corpus: str | Path,
     warehouse: Warehouse,
     settings: Settings,
     *,
@@ -91,7 +92,7 @@ def call_stage(
         _require_all(settings)
         current = start_run(
             place,
-            Path(corpus),
+            corpus,
             settings,
             ref=ref,
             name=run,
@@ -106,14 +107,25 @@ def call_stage(
             current = replace(current, settings=current.settings.with_operations(now))
             if current.settings != now:
                 log.warning(
-                    "%s is not what run %s began with; the run goes on with what it began with",
+                    "%s is not what run %s began with; the run goes on with what it began with, "
+                    "not with %s of %s",
                     settings_file,
                     run,
+                    ", ".join(_list_changed(current.settings, now)),
+                    socket.gethostname(),
                 )
     mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
     if name == PIPELINE[-1].name:
         _finish(current, None)
     return mark
+
+
+def _list_changed(began: Settings, now: Settings) -> list[str]:
+    """The keys whose values differ, such as `chunk.max_tokens`."""
+    old, new = asdict(began), asdict(now)
+    return [
+        f"{part}.{key}" for part in old for key in old[part] if old[part][key] != new[part][key]
+    ]
 
 
 def _require_all(settings: Settings) -> None:

@@ -21,7 +21,7 @@ from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport, 
 from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.storage.bucket import open_blobs
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, name_place
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, start_run
 from kpyramid.storage.store import BlobStore, FolderStore
@@ -294,7 +294,7 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
 # Where batches are prepared and booked: a run of their own.
 
 
-def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
+def open_batch_run(corpus: str | Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
     """The run that batches of a ref are prepared in, the same until the ref moves on.
 
     The endpoint, its limits, prices and the budget may change meanwhile.
@@ -302,6 +302,6 @@ def open_batch_run(corpus: Path, warehouse: Warehouse, settings: Settings, ref: 
     head = read_head(warehouse, ref)
     llm = {**describe_source(settings.llm), "max_tokens": settings.llm.max_tokens}
     shape: JsonValue = {**asdict(settings), "llm": llm}
-    parts: list[JsonValue] = [str(corpus.absolute()), shape, head.order if head else ""]
+    parts: list[JsonValue] = [name_place(corpus), shape, head.order if head else ""]
     name = f"batch-{ref[:60]}-{hash_value(parts)[:12]}"
     return start_run(warehouse, corpus, settings, ref=ref, name=name)

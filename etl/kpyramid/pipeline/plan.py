@@ -11,7 +11,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
-from kpyramid.documents.corpus import Corpus, list_corpus
+from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.formats import Unread
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
@@ -38,6 +38,7 @@ from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
     RUNS,
     Ports,
+    open_corpus,
     open_extractor,
     open_inducer,
     open_splitter,
@@ -46,7 +47,7 @@ from kpyramid.pipeline.wiring import (
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, name_place
 from kpyramid.storage.results import TableFile, find_result, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
@@ -352,7 +353,7 @@ _UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
 
 
 def plan_build(
-    corpus: Path,
+    corpus: str | Path,
     warehouse: Warehouse,
     settings: Settings,
     *,
@@ -373,7 +374,13 @@ def plan_build(
     """
     require_ontology(settings)
     fetch_books(warehouse)
-    listing = list_corpus(corpus, leave_out=warehouse.folders)
+    with open_corpus(name_place(corpus), warehouse) as listing:
+        return _plan_stages(listing, warehouse, settings, keep=keep, workers=workers)
+
+
+def _plan_stages(
+    listing: Corpus, warehouse: Warehouse, settings: Settings, *, keep: bool, workers: int
+) -> list[Row]:
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, list[TableFile]] = {}
     rows: dict[str, tuple[int, int]] = {}

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from threadpoolctl import threadpool_limits
 
 from kpyramid.documents.conversion import CONVERTER
-from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.formats import require_readable
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
@@ -26,7 +25,7 @@ from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.wiring import RUNS, Ports
+from kpyramid.pipeline.wiring import RUNS, Ports, open_corpus
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
@@ -106,9 +105,9 @@ def _tell_cost(run: Run, stage: str) -> str:
 def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) -> StageMark:
     inputs = _list_inputs(run, stage)
     details = {}
-    with _open_ports(run, stage, workers, progress) as ports:
+    with ExitStack() as held, _open_ports(run, stage, workers, progress) as ports:
         if "corpus" in stage.ports:
-            corpus = list_corpus(run.corpus, leave_out=run.warehouse.folders)
+            corpus = held.enter_context(open_corpus(run.corpus, run.warehouse))
             if not run.allow_shrink:
                 require_readable(corpus, converts=is_installed(CONVERTER))
             inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)

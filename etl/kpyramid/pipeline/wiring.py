@@ -1,6 +1,7 @@
 """How stages are wired: the ports that each is given, and the table of what runs each stage."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
 from kpyramid.condensation.statements import Summariser
 from kpyramid.documents.conversion import Convert
-from kpyramid.documents.corpus import SourceFile
+from kpyramid.documents.corpus import Corpus, SourceFile, list_corpus
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError
@@ -39,9 +40,10 @@ from kpyramid.pipeline.stage import Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all
 from kpyramid.settings import Settings
+from kpyramid.storage.copies import bring_corpus
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.storage.erasure import Erased, load_erased
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, is_address
 
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
@@ -413,6 +415,21 @@ def open_inducer(
         progress=progress,
         examples=read_examples(examples) if examples else (),
     )
+
+
+@contextmanager
+def open_corpus(place: str, warehouse: Warehouse) -> Iterator[Corpus]:
+    """The files of a corpus in a folder or in a bucket; to be read before the end.
+
+    Raises:
+        InputError: there is no such corpus.
+        EndpointError: its bucket cannot be read, or changed meanwhile.
+    """
+    if not is_address(place):
+        yield list_corpus(Path(place), leave_out=warehouse.folders)
+        return
+    with bring_corpus(warehouse, place) as copy:
+        yield list_corpus(copy)
 
 
 def require_ontology(settings: Settings) -> None:

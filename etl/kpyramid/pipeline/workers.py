@@ -91,16 +91,19 @@ def share_out(
 
 @contextmanager
 def _hide_program() -> Iterator[None]:
-    """While it lasts, processes that are started do not import the program that runs.
+    """While it lasts, processes can be started, and do not import the program that runs.
 
-    They need nothing of it, and Airflow's own cannot be imported below a task.
+    They need nothing of it, and Airflow's own cannot be imported below a task. Celery describes
+    this process by a library of its own, which forbids children, and which they could not read.
     """
-    program = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
+    place, stand_in = vars(multiprocessing.process), multiprocessing.Process()
+    stand_in.daemon, stand_in.authkey = False, os.urandom(32)
+    program, process = sys.modules["__main__"], place["_current_process"]
+    sys.modules["__main__"], place["_current_process"] = ModuleType("__main__"), stand_in
     try:
         yield
     finally:
-        sys.modules["__main__"] = program
+        sys.modules["__main__"], place["_current_process"] = program, process
 
 
 def _start_worker(load: Load, chosen: tuple[object, ...]) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import importlib
 import os
 import re
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +42,8 @@ _VARIABLES = {
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
 
+_SKEWED = "RequestTimeTooSkewed"
+"""S3 refuses a request that was signed a quarter of an hour ago, or will be."""
 _S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
 
 T = TypeVar("T")
@@ -128,6 +131,15 @@ class BucketStore(BlobStore):
                 for meta in page
             ]
         yield from sorted(found, key=lambda blob: blob.name)
+
+    def find(self, name: str) -> Blob | None:
+        """A blob by its name, without its bytes."""
+        with self._name_faults("read"):
+            try:
+                meta = self._store.head(name)
+            except FileNotFoundError:
+                return None
+        return Blob(name, meta["size"], meta["last_modified"].timestamp())
 
     def upload(self, folder: Path, name: str, *, last: str) -> None:
         """Copies a folder's files below a name, `last` when all others are there.
@@ -244,9 +256,12 @@ class BucketStore(BlobStore):
                 raise
             known = self._obstore.exceptions
             denied = isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError))
+            said = _summarise(str(e))
+            check = f"Check that the bucket exists and {_VARIABLES[self.place[:2]]}"
+            if said.startswith(_SKEWED):
+                check = f"Set the clock of {socket.gethostname()}: it is not the bucket's"
             raise (RefusedError if denied else EndpointError)(
-                f"store {self.place}: cannot {act}: {_summarise(str(e))}. Check that the bucket "
-                f"exists and {_VARIABLES[self.place[:2]]}; what was kept is not lost"
+                f"store {self.place}: cannot {act}: {said}. {check}; what was kept is not lost"
             ) from e
 
 

@@ -166,7 +166,7 @@ class Contract:
         part = np.repeat(np.arange(len(keys)), [len(one) for one in keys])
         known = pa.concat_tables(keys)
         order = pc.sort_indices(known, sort_keys=[(name, "ascending") for name in self.key])
-        self._check_key(known.take(order))
+        self.check_key(known.take(order))
         part = part[order.to_numpy()]
         del keys, known, order
         rows = [_Rows(file) for file in files]

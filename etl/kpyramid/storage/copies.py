@@ -1,17 +1,25 @@
-"""Snapshots of a warehouse in a bucket: brought to this machine, and put there."""
+"""What lies in a bucket brought to this machine: snapshots, which go there too, and corpora."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from kpyramid.errors import ConflictError, IntegrityError
+from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.staging import stage_folder
+from kpyramid.storage.store import Blob
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import sync_folder
+
+if TYPE_CHECKING:
+    from kpyramid.storage.bucket import BucketStore
+
+_MOST_NAME = 255
+"""Bytes of a file's name."""
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +75,69 @@ def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
                 raise
         sync_folder(warehouse.snapshots)
     return target
+
+
+@contextmanager
+def bring_corpus(warehouse: Warehouse, place: str) -> Iterator[Path]:
+    """A local folder, or file, with all that lies below an address; it is gone at the end.
+
+    Raises:
+        InputError: as `find_corpus`, or it is part of the warehouse.
+        EndpointError: the bucket cannot be read, or changed meanwhile.
+    """
+    own = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
+    bucket, blobs = find_corpus(place, own)
+    is_file = bucket.place != place.rstrip("/")
+    with stage_folder(warehouse) as folder:
+        log.info("copying %d bytes of corpus %s", sum(blob.size for blob in blobs), place)
+        changed = f"corpus {place} changed while it was read; run the command again"
+        try:
+            bucket.download(blobs, "", folder)
+        except FileNotFoundError as e:
+            raise EndpointError(changed) from e
+        if find_corpus(place, own)[1] != blobs:
+            raise EndpointError(changed)
+        yield folder / blobs[0].name if is_file else folder
+
+
+def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
+    """What there is to read at an address: the objects below it, or the one that it names.
+
+    Hidden objects are left out, and `own`, what lies below the address of the warehouse.
+
+    Raises:
+        InputError: there is nothing, it is part of the warehouse, or a name cannot be a file's.
+    """
+    from kpyramid.storage.bucket import BucketStore
+
+    bucket = BucketStore(place)
+    if own and f"{bucket.place}/".startswith(own):
+        raise InputError(
+            f"corpus {place} lies among what the warehouse keeps; move it out of there"
+        )
+    blobs = [
+        blob
+        for blob in bucket.list()
+        if not any(part.startswith(".") for part in blob.name.split("/"))
+        and not (own and f"{bucket.place}/{blob.name}".startswith(own))
+    ]
+    folders = {str(above) for blob in blobs for above in PurePosixPath(blob.name).parents}
+    blobs = [blob for blob in blobs if blob.size or blob.name not in folders]  # marks of folders
+    for name in (blob.name for blob in blobs):
+        if name in folders or any(len(part.encode()) > _MOST_NAME for part in name.split("/")):
+            raise InputError(
+                f"corpus {bucket.place}: {name[:200]!r} cannot be a file's name: it is too long, "
+                "or a folder's too; rename the object"
+            )
+    if not blobs:
+        above, _, name = bucket.place.rpartition("/")
+        if not above.endswith("/"):  # else it is the bucket itself
+            bucket = BucketStore(above)
+            found = bucket.find(name)
+            blobs = [found] if found else []
+    if not blobs:
+        raise InputError(f"corpus {place} does not exist: put it there, or correct the address")
+    return bucket, blobs
 
 
 def put_snapshot(warehouse: Warehouse, identifier: str) -> None:

@@ -79,6 +79,16 @@ class Warehouse:
         return f"{place}/{name}" if name else place
 
 
+def is_address(location: str | Path) -> bool:
+    """Whether it is in a bucket, say `s3://bucket/prefix`, and not on this machine."""
+    return "://" in str(location)
+
+
+def name_place(location: str | Path) -> str:
+    """The same place for every process: an absolute path, or an address as it is."""
+    return str(location if is_address(location) else Path(location).absolute())
+
+
 def open_warehouse(location: str | Path) -> Warehouse:
     """The warehouse in a local folder, which need not exist yet, or at `s3://bucket/prefix`.
 
@@ -89,7 +99,7 @@ def open_warehouse(location: str | Path) -> Warehouse:
         InputError: the location is a file.
         SettingsError: it is no address of a bucket, or the extra for buckets is not installed.
     """
-    if "://" in str(location):
+    if is_address(location):
         from kpyramid.storage.bucket import BucketStore, name_area
 
         bucket = BucketStore(str(location))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
-from kpyramid.storage.contracts import Contract, decode_table, encode_table, read_table, write_table
+from kpyramid.storage.contracts import Contract, decode_table, read_table, write_table
 from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.staging import stage_folder

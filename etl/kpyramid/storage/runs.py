@@ -14,7 +14,7 @@ from pathlib import Path
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, name_place
 from kpyramid.storage.refs import check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
@@ -29,7 +29,7 @@ class Run:
 
     warehouse: Warehouse
     name: str
-    corpus: Path
+    corpus: str
     settings: Settings
     ref: str
     order: str
@@ -63,7 +63,7 @@ class StageMark:
 
 def start_run(
     warehouse: Warehouse,
-    corpus: Path,
+    corpus: str | Path,
     settings: Settings,
     *,
     ref: str,
@@ -90,17 +90,17 @@ def start_run(
     if warehouse.store.read(record_name) is not None:
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
-        asked = Run(warehouse, name, corpus.absolute(), shaping, ref, order, allow_shrink)
+        asked = Run(warehouse, name, name_place(corpus), shaping, ref, order, allow_shrink)
         if replace(asked, order=known.order) != known or (given and order != known.order):
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
-    run = Run(warehouse, name, corpus.absolute(), settings, ref, order, allow_shrink)
+    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink)
     record = {
         "run": name,
-        "corpus": str(run.corpus),
+        "corpus": run.corpus,
         "settings": asdict(settings),
         "ref": ref,
         "order": order,
@@ -123,13 +123,14 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
     data = warehouse.store.read(f"runs/{name}/run.json")
     if data is None:
         raise InputError(
-            f"run {name!r} does not exist in {warehouse.locate('runs')}; "
-            "start it with `kpyramid stage ingest --run NAME --corpus FOLDER`"
+            f"run {name!r} does not exist in {warehouse.locate('runs')}; start it with `kpyramid "
+            "stage ingest --run NAME --corpus FOLDER`. If another machine did, give this one the "
+            "same warehouse and the same endpoint"
         )
     try:
         record = json.loads(data)
         settings = check_settings(record["settings"], {"file": path})
-        corpus = Path(record["corpus"])
+        corpus = str(record["corpus"])
         order, shrink = record["order"], record["allow_shrink"]
         return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
     except (OSError, ValueError, KeyError, TypeError) as e:

@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError, SettingsError
+from kpyramid.storage.layout import is_address
 
 WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
 """One warehouse for all corpora, the same place for all workers and Airflow's server."""
@@ -27,6 +28,8 @@ _MOST_CHARACTERS = 60
 _SOONEST = 0.2
 """Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
+_ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
+"""Of a corpus in a bucket, without a credential and `..`."""
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
 
@@ -80,13 +83,14 @@ class Learning:
 class Declaration:
     """A corpus, as its file declares it; paths are beside that file unless they are absolute.
 
-    `source`: a folder, or one file of records; `{{ date }}` in it is the day that a run is for,
-    `{{ yesterday }}` the day before, both with `strftime`. `ref`: what a night moves; by default
-    the corpus's name. `schedule`: cron, in `timezone`. `settings`: of the build. `owner`: shown by
-    Airflow. `access`: roles of Airflow that may see the DAGs and run them. `shards`: most parts
-    that reading and embedding are cut into. `workers`: processes of a task. `pool`: of Airflow, for
-    tasks that may ask a model. `batch`: the model is asked through its Batch API, and looked after
-    every so many minutes. `approve`: a person is asked before the ref moves.
+    `source`: a folder, here or at `s3://bucket/prefix`, or one file of records; `{{ date }}` in it
+    is the day that a run is for, `{{ yesterday }}` the day before, both with `strftime`. `ref`:
+    what a night moves; by default the corpus's name. `schedule`: cron, in `timezone`. `settings`:
+    of the build. `owner`: shown by Airflow. `access`: roles of Airflow that may see the DAGs and
+    run them. `shards`: most parts that reading and embedding are cut into. `workers`: processes of
+    a task. `pool`: of Airflow, for tasks that may ask a model. `batch`: the model is asked through
+    its Batch API, and looked after every so many minutes. `approve`: a person is asked before the
+    ref moves.
     """
 
     source: _TEXT
@@ -127,8 +131,8 @@ class Corpus:
         return f"{self.ref}-candidate" if self.declared.approve else self.ref
 
     def place(self, path: str) -> str:
-        """A declared path as an absolute one."""
-        return os.path.normpath((self.file.parent / path).absolute())
+        """A declared path as an absolute one, an address as it is."""
+        return path if is_address(path) else os.path.normpath((self.file.parent / path).absolute())
 
 
 class DagRun(Protocol):
@@ -294,14 +298,17 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         ZoneInfo(declared.timezone)
     except (ZoneInfoNotFoundError, ValueError):
         problems.append(f"timezone: {declared.timezone!r} is none, say Europe/Berlin or UTC")
-    if "://" in declared.source:
-        problems.append(f"source: {declared.source!r} is a URL; only local paths are read")
     try:
-        fill_source(declared.source, date(2026, 1, 1))
+        source = fill_source(declared.source, date(2026, 1, 1))
+        if is_address(source) and not re.match(_ADDRESS, source):
+            problems.append(
+                f"source: {source!r} is no folder, and no address such as s3://bucket/prefix; "
+                "credentials and endpoint come from the workers' variables"
+            )
     except SettingsError as e:
         problems.append(str(e))
-    if declared.learn and is_dated(declared.source):
-        problems.append("learn: writes into the source, which must not change from day to day")
+    if declared.learn and (is_dated(declared.source) or is_address(declared.source)):
+        problems.append("learn: writes into the source, so that is to be one folder for all days")
     if declared.batch and not declared.settings:
         problems.append("batch: needs settings that name a model")
     places = [os.path.normpath(export.to) for export in declared.exports]

@@ -43,8 +43,8 @@ from kpyramid.errors import (
 )
 from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, Declaration, list_corpora
 
-# Absolute, without `..` and control characters.
-_PATH = r"^/(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
+# Absolute or in a bucket, without `..` and control characters.
+_PATH = r"^(/|(s3|gs|az)://)(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
 _REF = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 """Before any day that a backfill is for; no DAG catches up."""

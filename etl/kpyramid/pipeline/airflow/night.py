@@ -34,7 +34,7 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit
 from kpyramid.storage.publication import promote as promote_ref
@@ -121,7 +121,7 @@ def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
 
 
 def _require_source(source: str, day: str, corpus: Corpus) -> None:
-    if not Path(source).exists():
+    if not is_address(source) and not Path(source).exists():  # ingest looks into a bucket
         raise InputError(
             f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
             f"task, or correct `source` in {corpus.file}"

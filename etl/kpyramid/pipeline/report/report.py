@@ -106,7 +106,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "ref": run.ref,
         "committed": publish.details["committed"],
         "head": head.snapshot if head else None,
-        "corpus": str(run.corpus),
+        "corpus": run.corpus,
         "rows": dict(publish.rows),
         "unread": [asdict(kind) for kind in list_unread(rejects)],
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
