@@ -68,6 +68,13 @@ def write_parquet(rows: list[dict[str, object]]) -> bytes:
         ("a.TXT", b"Upper case ending.", "a.TXT", {"text": "Upper case ending."}),
         ("a.md", b"# Head\n\nA *word* & [link](x).\n", "a.md", {"text": "Head\nA word & link."}),
         ("a.md", b"# Head\n\nText.", "a.md", {"title": "Head"}),
+        (
+            "a.md",
+            b"---\ntitle: N\nlang: de\naccess: [b, a]\ntags: [x]\n---\n# Head\n\nText.",
+            "a.md",
+            {"text": "Head\nText.", "title": "N", "language": "de", "access": ["a", "b"]},
+        ),
+        ("a.md", b"---\n\nText.\n\n---\n", "a.md", {"text": "Text.", "access": []}),
         ("a.html", PAGE.encode(), "a.html", {"title": "Le titre", "language": "fr"}),
         (
             "a.htm",
@@ -685,6 +692,24 @@ def test_a_table_of_cells_never_loses_a_label(
     lost = {r.source.removeprefix("a.csv#"): r.reason for r in records if isinstance(r, Refusal)}
     assert kept == read
     assert lost == dict.fromkeys(refused, "bad_access")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Access: a", "access: *a", "access: {a: b}", 'access: "[a]"', "access: [a", "- x\naccess: a"],
+)
+def test_front_matter_never_loses_a_label(text: str) -> None:
+    (record,) = read_records("a.md", f"---\n{text}\n---\nText.".encode(), IngestSettings())
+    assert isinstance(record, Refusal)
+    assert (record.source, record.reason) == ("a.md", "bad_access")
+
+
+def test_aliases_in_front_matter_are_not_followed() -> None:
+    lines = [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]" for at in range(1, 30)]
+    text = "\n".join(["---", "a0: &a0 [x]", *lines, "---", "Text."])
+    (record,) = read_records("a.md", text.encode(), IngestSettings())
+    assert isinstance(record, Record)
+    assert (record.metadata, record.text.endswith("Text.")) == ({}, True)
 
 
 def test_parquet_has_labels_in_lists_or_texts_of_texts() -> None:

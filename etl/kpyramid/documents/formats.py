@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from markdown_it import MarkdownIt
 
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
@@ -312,6 +313,10 @@ _DEEPEST = 100
 """Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
 _ACCESS = "access"
+_LANGUAGE, _LICENCE = ("language", "lang"), ("licence", "license")
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
 _MOST_SHOWN = 100
 _ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
 """Formats whose file is one document, so that its size is known before it is parsed."""
@@ -494,8 +499,37 @@ def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    page = read_page(_render_markdown(decode_bytes(data, settings.fallback_encoding)))
-    yield Record(path, page.text, page.heading)
+    text, row = _cut_front_matter(decode_bytes(data, settings.fallback_encoding))
+    page = read_page(_render_markdown(text))
+    fields = {n: value for n, value in row.items() if value and n != _ACCESS}
+    title = _take(fields, settings.title_fields) or page.heading
+    language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
+    metadata = {name: _as_text(fields[name]) for name in sorted(fields)}
+    yield Record(path, page.text, title, language, licence, read_labels(row), metadata)
+
+
+def _cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
+    """A Markdown text without the YAML between `---` and `---` at its head, and that, by name.
+
+    What is no mapping there is text.
+
+    Raises:
+        RefusedError: `bad_access`; what says `access` cannot be read.
+    """
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        return text, {}
+    try:
+        aliased = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(match[1]))
+        # All values as texts, lists and mappings: no dates; of aliases a few lines make gigabytes.
+        found = None if aliased else yaml.load(match[1], yaml.BaseLoader)  # noqa: S506
+    except (yaml.YAMLError, RecursionError):
+        found = None
+    if isinstance(found, dict) and all(isinstance(name, str) for name in found):
+        return text[match.end() :], found
+    if re.search(rf"^\s*{_ACCESS}\s*:", match[1], re.MULTILINE | re.IGNORECASE):
+        raise RefusedError("bad_access", "its front matter says access, and is no plain YAML")
+    return text, {}
 
 
 def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
@@ -679,8 +713,7 @@ def _make_record(
         return Refusal(source, "no_text_field", f"{detail}. Set ingest.text_fields")
     text = _as_text(fields.pop(names[0]))
     title = _take(fields, settings.title_fields)
-    language = _take(fields, ("language", "lang"))
-    licence = _take(fields, ("licence", "license"))
+    language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     return Record(
         source,
         text,

@@ -74,8 +74,8 @@ _FINAL_POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
-_OVERRIDES = {"born": "bear"}
-"""Participles that the dictionary takes for adjectives."""
+_OVERRIDES = {"born": "bear", "opera": "opera", "operas": "opera"}
+"""Words of which the dictionary has another form: an adjective, the plural of opus."""
 
 
 def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:

@@ -70,11 +70,11 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=2,
+        version=3,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
-        libraries=("kreuzberg", "markdown-it-py"),
+        libraries=("kreuzberg", "markdown-it-py", "PyYAML"),
     ),
     Stage(
         "chunk",
