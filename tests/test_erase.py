@@ -94,6 +94,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     assert head is not None
     tag(warehouse, "release", head.snapshot, at="2026-01-02T00:00:00")
     promote(warehouse, "live", head.snapshot, at="2026-01-02T00:00:00")
+    copied = shutil.copytree(locate_snapshot(warehouse, head.snapshot), corpus.parent / "handed")
     (corpus / "zorn.txt").rename(corpus / "kept.txt")
     before = find_planted(warehouse)
     kinds = {path.split("/")[0] for path in before}
@@ -107,6 +108,10 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     done = run_erase(warehouse, document, "--yes", "--json")
 
     assert done.exit_code == 0, done.output
+    assert find_planted(warehouse) == []
+    back = CliRunner().invoke(app, ["import", str(copied), "--warehouse", warehouse.locate()])
+    assert back.exit_code == 3, back.output
+    assert "has a document that was erased" in " ".join(back.stderr.split())
     assert find_planted(warehouse) == []
     said = json.loads(done.stdout)
     after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}

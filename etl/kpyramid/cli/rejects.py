@@ -105,9 +105,9 @@ def list_(
         if len(found) > len(shown):
             say(f"and {len(found) - len(shown):,} more; --limit 0 shows all")
         if not found:
-            say(f"Snapshot {snapshot.id}: no such rejects.")
+            say(f"Snapshot {snapshot.id}: no such rejects{' that you may see' if hidden else ''}.")
         if hidden:
-            say(f"{hidden:,} more are hidden: see --access.")
+            say(f"{hidden:,} of all its rejects are hidden, as some documents are: see --access.")
 
     said = {"snapshot": snapshot.id, "total": len(found), "hidden": hidden, "counts": counted}
     print_found({**said, "rejects": shown}, tell)

@@ -9,8 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import settle
 from kpyramid.storage.snapshots import (
@@ -18,6 +20,7 @@ from kpyramid.storage.snapshots import (
     SNAPSHOT_ID,
     SUMS,
     identify_folder,
+    list_table,
     read_manifest,
     require_format,
 )
@@ -25,7 +28,7 @@ from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes, check_tables
 
 _MOST_MEMBERS = 1_000
-"""Files and folders; a snapshot has some seventy."""
+"""Files and folders; a snapshot has some two hundred."""
 _MOST_LISTED = 2**24
 """Bytes of a manifest or of a list of sums; those of a snapshot have some 10,000."""
 _MEMBER = re.compile(r"\w[\w.-]*(/\w[\w.-]*){0,3}", re.ASCII)
@@ -121,7 +124,8 @@ def import_snapshot(warehouse: Warehouse, path: Path, tell: Tell = hush) -> tupl
     that it is as it was made, not who made it: for that compare the id.
 
     Raises:
-        InputError: there is no snapshot at the path, no room for it, or it is of a newer format.
+        InputError: there is no snapshot at the path, no room for it, it is of a newer format, or it
+            has a document that was erased from the warehouse.
         IntegrityError: something in it is altered, missing, too much, or no plain file.
     """
     with stage_folder(warehouse) as folder:
@@ -137,8 +141,20 @@ def import_snapshot(warehouse: Warehouse, path: Path, tell: Tell = hush) -> tupl
                 raise IntegrityError(f"altered or damaged: {'; '.join(problems[:5])}")
         except IntegrityError as e:
             raise IntegrityError(f"{path}: {e}. Nothing was imported") from e
+        _refuse_erased(warehouse, folder, path)
         tell(f"moving it to {warehouse.locate('snapshots')}", 0, None)
         return identifier, settle(warehouse, folder, identifier)
+
+
+def _refuse_erased(warehouse: Warehouse, folder: Path, path: Path) -> None:
+    erased = load_erased(warehouse)
+    for file in list_table(folder, "documents"):
+        documents = pq.read_table(file, columns=["source", "sha256"]).to_pylist()
+        if any(erased.holds(row["source"], row["sha256"]) for row in documents):
+            raise InputError(
+                f"{path} has a document that was erased from {warehouse.locate()}, and would bring "
+                "it back. Nothing was imported; import a snapshot that was built without it"
+            )
 
 
 def _copy(source: Path, folder: Path, tell: Tell) -> str:
