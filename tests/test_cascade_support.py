@@ -103,13 +103,13 @@ def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
         {"evidence": "He visited London", "claim": "Ole Krag visited London."},
     ]
 
-    def read_by_rules(texts: list[Titled]) -> list[Extraction]:
+    def read_by_rules(texts: list[Titled]) -> list[tuple[Titled, Extraction]]:
         facts = [
             Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, _ in texts
         ]
         return [
-            Extraction((Claim(text, (Span(0, len(text)),)),), facts=(fact,))
-            for (text, _), fact in zip(texts, facts, strict=True)
+            (titled, Extraction((Claim(titled.text, (Span(0, len(titled.text)),)),), facts=(fact,)))
+            for titled, fact in zip(texts, facts, strict=True)
         ]
 
     choice = CascadeSettings(mode="paper", paraphrase="llm")

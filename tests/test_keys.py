@@ -341,6 +341,7 @@ DISTRIBUTIONS = {
     "faiss": "faiss-cpu",
     "markdown_it": "markdown-it-py",
     "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
 }
 
 

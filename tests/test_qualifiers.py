@@ -174,7 +174,7 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
 
 def test_a_fact_is_not_rated_by_the_title_of_its_document(whole: Snapshot) -> None:
     asked = QuestionAnalysis(Question("Who met whom in the Oslo Trial?"), whole)
-    plain = make_rated("key", 0.5, 0.9).fact
+    plain = make_rated(find_deal(whole), 0.5, 0.9).fact
     rated = [
         measure(replace(plain, qualifiers=held), "A", "ORG", "B", asked)
         for held in ((), ("document: The Oslo Trial",), ("time: Oslo Trial",))

@@ -127,7 +127,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=12,
+        version=13,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -142,7 +142,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=8,
+        version=9,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

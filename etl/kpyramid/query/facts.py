@@ -431,7 +431,11 @@ def answers_form(
     """
     if asked.is_yes_no or _OPEN.match(asked.text) or measures["echo"] == 1.0:
         return False
-    if _WHAT_IS.match(asked.text) and not asked.wanted and not fact.relation.startswith(_BEING):
+    if (
+        _WHAT_IS.match(asked.text)
+        and asked.lemmas <= _EMPTY
+        and not fact.relation.startswith(_BEING)
+    ):
         return False
     ends = find_end(fact.relation, asked.text, asked.linked.names)
     return ends is None or ends is (value == fact.head)
