@@ -145,8 +145,7 @@ def _add_tables(folder: Path) -> None:
         "how": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), kept),
     }
     write_table(folder, "condensed", pa.table(columns))
-    for name in ("mentions", "statements"):
-        write_table(folder, name, _make_empty(name))
+    write_table(folder, "statements", _make_empty("statements"))
 
 
 def _add_vectors(folder: Path, seed: int) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -190,7 +191,7 @@ def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str
 @pytest.mark.parametrize(
     ("module", "function", "name"),
     [
-        (results, "write_and_sync", "triples.parquet"),
+        (results, "write_table", "triples.parquet"),
         (results, "write_and_sync", "result.json"),
         (publication, "put_file", "README.md"),
         (publication, "put_file", "SHA256SUMS"),
@@ -213,12 +214,14 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
     shutil.copytree(source, warehouse)
     real = getattr(module, function)
 
-    def write(path: Path, data: bytes | Path) -> None:
+    def write(*given: Any) -> object:
+        path, data = given if isinstance(given[0], Path) else given[::-1]
         if name in path.name:
             whole = data.read_bytes() if isinstance(data, Path) else data
+            whole = whole if isinstance(whole, bytes) else b"PAR1"
             path.write_bytes(whole[: len(whole) // 2])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        real(path, data)
+        return real(*given)
 
     with monkeypatch.context() as patch:
         patch.setattr(module, function, write)

@@ -135,7 +135,7 @@ def test_script_prints_its_figures() -> None:
     )
     figures = json.loads(done.stdout)
     assert {"worst_exponent", "worst_peak_mb", "stages"} <= figures.keys()
-    assert figures["stages"].keys() == {"complete", "condense"}
+    assert figures["stages"].keys() == {"resolve", "embed", "induce", "complete", "condense"}
     for row in figures["sizes"]:
         assert row["seconds"] > 0
         assert row["peak_mb"] > 50

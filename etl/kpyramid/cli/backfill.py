@@ -125,6 +125,7 @@ def _ask(airflow: str, arguments: list[str], is_dry: bool) -> str:
         check=False,
     )
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        said = [line for line in lines if not line.startswith(("(Background on", "[SQL:"))]
         raise PyramidError(f"airflow backfill: {said[-1] if said else 'failed without a word'}")
     return done.stdout
