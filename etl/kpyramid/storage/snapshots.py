@@ -54,9 +54,9 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
     try:
         data = (folder / MANIFEST).read_bytes()
     except OSError as e:
-        raise InputError(
-            f"snapshot {folder.name} has no readable manifest in {folder.parent}: {e.strerror}"
-        ) from e
+        gone = "is not there; `gc` or `erase` may have removed it"
+        said = f"has no readable manifest: {e.strerror}" if folder.exists() else gone
+        raise InputError(f"snapshot {folder.name} in {folder.parent} {said}") from e
     return _parse_manifest(data, str(folder / MANIFEST))
 
 
