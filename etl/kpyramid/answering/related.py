@@ -64,7 +64,7 @@ the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structur
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
 about what is named, and of the only date of such a sentence."""
-UNSAID = 0.3
+_UNWORDED = 0.3
 """What is left of a chance where neither a fact nor a sentence has a word of the verb asked."""
 _RUN = re.compile(
     r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
@@ -264,12 +264,13 @@ class _Gathered:
         """
         for entity in self._entities:
             for iri, label in self._relation.properties.items():
-                ahead = compare_way(f"has {label}", True, self._condition)
-                if self._condition.verb and ahead is None:
+                verb = self._condition.verb
+                ahead = compare_way(f"has {label}", True, self._condition) if verb else None
+                if verb and ahead is None:
                     continue
                 places = f"?x <{iri}> <{n.ENTITY}{entity}>", f"<{n.ENTITY}{entity}> <{iri}> ?x"
                 subjects, objects = (self._select(place) for place in places)
-                if self._condition.verb and subjects and objects:
+                if verb and subjects and objects:
                     subjects, objects = (subjects, []) if ahead else ([], objects)
                 self._is_known = 1.0 if subjects or objects else self._is_known
                 facts = [(x, iri, entity) for x in subjects] + [(entity, iri, x) for x in objects]
@@ -495,7 +496,7 @@ class _Gathered:
                 chance = max(chance, value, measures.get("states", 0.0))
             listed = key not in unlikely
             if not (listed or measures.get("word") or measures.get("says")):
-                chance *= UNSAID
+                chance *= _UNWORDED
             chance = round(chance, 4)
             item = replace(found.item, score=chance, confidence=chance)
             if item.evidence:

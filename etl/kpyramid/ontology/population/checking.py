@@ -229,9 +229,9 @@ TYPED = 0.9
 UNTYPED = "NOUN"
 """The type of what the recogniser took for no name of a kind that it knows."""
 _LONGEST_NAME = 150
+"""Characters; a longer name of an individual is a sentence."""
 _DOCUMENTS = 4096
 """Documents whose names are held at a time."""
-"""Characters; a longer name of an individual is a sentence."""
 _QUANTITY = re.compile(
     r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
     re.IGNORECASE,
