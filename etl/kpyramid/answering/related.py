@@ -452,7 +452,7 @@ class _Gathered:
         if not self._condition.verb:
             return frozenset()
         stated = [one for one in self._found.values() if _is_stated(one.measures)]
-        named = all(self._is_named(one.name) for one in stated)
+        named = all(has_noun(one.name, self._kind) for one in stated)
         alone = bool(self._kind) and not stated  # then a sentence has a word of the relation
         return frozenset(
             key
@@ -468,13 +468,9 @@ class _Gathered:
         """Whether something is known to be of the kind; its type says so where it has a type."""
         if self._asked is None:
             return False
-        if self._is_named(found.name) or self._compare(found.name)["typed"]:
+        if has_noun(found.name, self._kind) or self._compare(found.name)["typed"]:
             return True
         return not named and len(self._asked.types) == 1 and bool(found.measures.get("fits"))
-
-    def _is_named(self, name: str) -> bool:
-        """Whether a name has the noun of the kind: the River Tasse is a river."""
-        return self._kind[-1:] != () and self._kind[-1] in map(lemmatise, list_plain_words(name))
 
     def weigh(self) -> dict[str, Member]:
         """The members by their keys, surest first; none where nothing says the relation."""
@@ -576,6 +572,11 @@ def names_property(kind: tuple[str, ...], snapshot: Snapshot) -> bool:
     lemmas = ([lemmatise(word) for word in list_plain_words(head)] for head in heads)
     last = [words[-1] for words in lemmas if words]
     return any(kind[-1:] == (noun,) or (kind and share_stem(kind[-1], noun)) for noun in last)
+
+
+def has_noun(name: str, kind: tuple[str, ...]) -> bool:
+    """Whether a name has the noun of a kind: the River Tasse is a river."""
+    return kind[-1:] != () and kind[-1] in map(lemmatise, list_plain_words(name))
 
 
 def find_classes(kind: Iterable[str], snapshot: Snapshot) -> list[str]:

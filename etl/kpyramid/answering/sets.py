@@ -26,6 +26,7 @@ from kpyramid.answering.related import (
     find_classes,
     find_related,
     find_value,
+    has_noun,
     is_counted,
     list_individuals,
     state_sound,
@@ -753,9 +754,8 @@ def _keep_kind(
 
 
 def _is_called(name: str, kind: tuple[str, ...]) -> bool:
-    """Whether a name has the noun of a kind: Amsterdam Airport Schiphol is an airport."""
-    words = [lemmatise(word) for word in list_plain_words(name)]
-    return len(words) > 1 and name[0].isupper() and {*kind[-1:]} <= {*words}
+    """Whether a name says a kind beside what is its own: Amsterdam Airport Schiphol."""
+    return len(list_plain_words(name)) > 1 and name[0].isupper() and has_noun(name, kind)
 
 
 def _pick(table: pa.Table, column: str, values: Sequence[str]) -> list[dict[str, Any]]:
