@@ -21,9 +21,8 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_matrix
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.pipeline.cache import allocate_matrix
 from kpyramid.storage import contracts
-from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, load_contracts
+from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, allocate_matrix, load_contracts
 
 Numbers = npt.NDArray[np.int64]
 

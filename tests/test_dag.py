@@ -8,10 +8,12 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 import urllib.error
@@ -85,6 +87,10 @@ print(json.dumps({"errors": {str(k): v for k, v in bag.import_errors.items()}, "
         "pools": sorted(task.task_id for task in dag.tasks if task.pool == "model"),
         "owner": dag.owner,
         "access": {role: str(given) for role, given in (dag.access_control or {}).items()},
+        "assets": {
+            task.task_id: [[one.name for one in task.inlets], [one.name for one in task.outlets]]
+            for task in dag.tasks if task.inlets or task.outlets
+        },
         "once": (dag.catchup, dag.max_active_runs),
         "doc": dag.doc_md,
     } for dag in bag.dags.values()
@@ -182,7 +188,7 @@ def environment(home: Path) -> Mapping[str, str]:
     """An Airflow's environment, apart from any other's on this machine."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KPYRAMID_"))}
     (home / "told_late.py").write_text(TELLER, "utf-8")
-    port, logs, triggers = find_ports(3)
+    port, logs, triggers, metrics = find_ports(4)
     code = os.pathsep.join(
         [str(CHECKOUT / "etl"), str(add_entry(home)), str(home), kept.get("PYTHONPATH", "")]
     )
@@ -193,15 +199,13 @@ def environment(home: Path) -> Mapping[str, str]:
         "KPYRAMID_CORPORA": str(home / "corpora"),
         "KPYRAMID_WAREHOUSE": str(home / "warehouse"),
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(port),
-        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__METRICS__STATSD_ON": "True",
+        "AIRFLOW__METRICS__STATSD_PORT": str(metrics),
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
     }
@@ -274,6 +278,12 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
     assert days["timetable"] == "CronTriggerTimetable", "backfills need a timetable"
     assert (days["owner"], list(days["access"])) == ("night desk", ["Viewer"])
     assert "source: `../days/{{ date }}`" in days["doc"]
+    assert days["assets"] == {
+        "plan": [["corpora/days"], []],
+        "publish": [[], ["kpyramid/days/built"]],
+    }
+    assert dags["build_pyramid_asked"]["assets"]["promote"] == [[], ["kpyramid/asked/built"]]
+    assert dags["export_pyramid_days"]["assets"] == {"export": [["kpyramid/days"], []]}
     assert all(dag["doc"] and dag["once"] == [False, 1] for dag in dags.values())
     kinds = ["ConflictError", "EndpointError", "PyramidError"]
     assert all(dag["retried"] == kinds for dag in dags.values()), "what may pass by itself"
@@ -342,6 +352,7 @@ class Scheduler:
         self.environment = environment
         self.url = f"http://127.0.0.1:{environment['AIRFLOW__API__PORT']}"
         self.token = ""
+        self.gauges: dict[str, int] = {}
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         request = urllib.request.Request(
@@ -365,6 +376,27 @@ class Scheduler:
             time.sleep(0.3)
         log = (self.home / "standalone.log").read_text("utf-8", "replace")
         raise AssertionError(f"{what}: not within {seconds} s\n{log[-6000:]}")
+
+    def count(self, listener: socket.socket) -> None:
+        """Keeps the gauges that Airflow sends as StatsD has them, until nobody listens."""
+        while True:
+            try:
+                lines = listener.recv(65_536).decode().splitlines()
+            except OSError:
+                return
+            found = [re.fullmatch(r"([^:]+):(\d+)\|g", line) for line in lines]
+            self.gauges |= {one[1]: int(one[2]) for one in found if one}
+
+    def log_in(self) -> bool:
+        """Whether an address, a login and the pools of corpora are told, and the login is right."""
+        said = (self.home / "said").read_text("utf-8")
+        found = re.search(r"at (\S+)\nlogin +(\S+), password (\S+)[^$]*\npools +model\n", said)
+        if found is None:
+            return False
+        assert found[1].endswith(self.environment["AIRFLOW__API__PORT"])
+        login = {"username": found[2], "password": found[3]}
+        self.token = self.call("POST", "/auth/token", login)["access_token"]
+        return True
 
     def list_runs(self, dag: str) -> list[dict[str, Any]]:
         runs = self.call("GET", f"/api/v2/dags/{dag}/dagRuns?order_by=run_after")["dag_runs"]
@@ -432,31 +464,25 @@ class Scheduler:
 
 @pytest.fixture(scope="module")
 def scheduler(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]:
-    """`airflow standalone`, with all DAGs off."""
+    """What `make airflow` starts, with all DAGs off."""
     airflow = Scheduler(home, environment)
-    with (home / "standalone.log").open("wb") as log:
+    command = [sys.executable, str(CHECKOUT / "examples/demo/demo_airflow.py")]
+    command += ["--home", str(home), "--port", environment["AIRFLOW__API__PORT"]]
+    listener = socket.socket(type=socket.SOCK_DGRAM)
+    listener.bind(("127.0.0.1", int(environment["AIRFLOW__METRICS__STATSD_PORT"])))
+    threading.Thread(target=airflow.count, args=[listener], daemon=True).start()
+    with (home / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "airflow", "standalone"],
-            env=dict(environment),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            command, env=dict(environment), stdout=said, stderr=subprocess.STDOUT
         )
-        try:
-            airflow.wait("a login", lambda: log_in(airflow))
-            airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 8)
-            yield airflow
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def log_in(airflow: Scheduler) -> bool:
-    airflow.token = airflow.call("GET", "/auth/token")["access_token"]
-    return True
+    try:
+        airflow.wait("an address and a login", airflow.log_in)
+        airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 8)
+        yield airflow
+    finally:
+        process.terminate()
+        process.wait(30)
+        listener.close()
 
 
 @pytest.mark.slow
@@ -482,6 +508,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     one = scheduler.read_result(build, first, "publish")
     assert one["headline"] == f"days is now at {one['snapshot']}: the first snapshot of its ref"
     counts = scheduler.read_result(build, first, "resolve")["extract"]
+    assert scheduler.gauges["airflow.kpyramid.rows.days.extract.raw_triples"] > 0, scheduler.gauges
     assert counts["recomputed"] == 0, "the shards had read all of it"
     scheduler.wait("the export", lambda: scheduler.read_export() == one["snapshot"])
     place = f"/api/v2/dags/{build}/dagRuns/{first}/taskInstances/publish/links"
@@ -579,7 +606,6 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
         settings += '[cascade]\nmode = "paper"\nparaphrase = "llm"\n'
         (scheduler.home / "asked.toml").write_text(settings, "utf-8")
-        scheduler.call("POST", "/api/v2/pools", {"name": "model", "slots": 1})
         scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
         scheduler.wait("the night", lambda: scheduler.list_runs(dag))
         run = scheduler.list_runs(dag)[0]["dag_run_id"]
@@ -599,7 +625,10 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
     place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
     asked = scheduler.call("GET", place)
     assert asked["subject"] == f"Move asked to {heads['asked-candidate']}?"
-    time.sleep(5)  # Airflow takes a task that goes on before it noticed its pause for a killed one
+    # Airflow takes a task that goes on before it noticed its pause for a killed one.
+    paused = re.compile(r"Received executor event with state success .*task_id='approve'")
+    log = scheduler.home / "standalone.log"
+    scheduler.wait("its pause", lambda: paused.search(log.read_text("utf-8", "replace")))
     scheduler.call("PATCH", place, {"chosen_options": ["Approve"], "params_input": {}})
     assert scheduler.finish(dag, run)["state"] == "success"
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]

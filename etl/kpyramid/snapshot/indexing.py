@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
 from kpyramid.ontology import names as n
@@ -26,7 +27,12 @@ from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.index_files import weigh_words, write_rows
 from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
 from kpyramid.snapshot.store import GRAPH, META, STATEMENTS, VECTORS, name_part
-from kpyramid.storage.contracts import encode_table, load_contracts, read_table
+from kpyramid.storage.contracts import (
+    allocate_matrix,
+    encode_table,
+    load_contracts,
+    read_table,
+)
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold
@@ -423,7 +429,7 @@ def _list_rows(rows: list[list[int]]) -> pa.Array:
     return list_numbers(flat, sizes, pa.int32())
 
 
-# Vectors lie in parts by documents, so that a night changes few of them, and shares the others'
+# Matrix lie in parts by documents, so that a night changes few of them, and shares the others'
 # files with the night before.
 
 MOST_PARTS = 64
@@ -478,101 +484,116 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
     Raises:
         IntegrityError: a row belongs to none of the tables.
     """
-    whole = pq.ParquetFile(vectors, page_checksum_verification=True).read(use_threads=False)
+    whole, matrix = open_vectors(vectors, folder)
     count, owners = count_parts(len(whole)), whole["owner_table"]
     at = np.empty(len(whole), np.int64)
     for table, groups in group_rows(tables).items():
         mine = np.asarray(pc.equal(owners, table).to_numpy(), np.bool_)
         keys = whole["owner_id"].filter(pa.array(mine))
         at[mine] = groups[find_places(keys, tables[table].column(0))] % count
+    schema = pq.read_schema(vectors)
     files = {}
     for part in range(count):
+        rows = np.flatnonzero(at == part)
+        held = whole.take(pa.array(rows)).append_column("vector", _list_vectors(matrix[rows]))
         path = folder / "tables" / VECTORS / f"{part:02}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode_table(whole.take(pa.array(np.flatnonzero(at == part)))))
+        path.write_bytes(encode_table(held.select(schema.names).cast(schema)))
         files[path.relative_to(folder).as_posix()] = path
     return files
 
 
 def _write_matrices(
-    folder: Path, matrices: Mapping[str, pa.Array], orders: Mapping[str, Numbers], sizes: Numbers
+    folder: Path, matrices: Mapping[str, Matrix], orders: Mapping[str, Numbers], sizes: Numbers
 ) -> None:
     """Writes the vectors of searched tables in parts; `sizes` are rows by table and part."""
     ends = np.cumsum(sizes, axis=1)
     for part in range(sizes.shape[1]):
         held = [
-            matrix.take(pa.array(orders[table][end - size : end]))
+            matrix[orders[table][end - size : end]]
             for (table, matrix), end, size in zip(
                 matrices.items(), ends[:, part], sizes[:, part], strict=True
             )
         ]
-        write_rows(folder / name_part(part), {"vector": pa.concat_arrays(held)})
+        write_rows(folder / name_part(part), {"vector": _list_vectors(np.concatenate(held))})
 
 
 # The vectors and texts of searched tables, in the order of their rows.
 
-_COLUMNS = ["owner_table", "owner_id", "text", "vector"]
+
+def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
+    """The table of vectors without its vectors, and these, in a file of a folder if they are many.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    file = pq.ParquetFile(path, page_checksum_verification=True)
+    size = file.schema_arrow.field("vector").type.list_size
+    others = [name for name in file.schema_arrow.names if name != "vector"]
+    matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
+    at = 0
+    for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
+        matrix[at : at + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
+        at += len(batch)
+    return file.read(columns=others, use_threads=False), matrix
 
 
-def read_vectors(path: Path, keys: Mapping[str, pa.Array]) -> dict[str, tuple[pa.Array, pa.Array]]:
+_BATCH = 8192
+"""Matrix that are read at a time."""
+
+
+def read_vectors(
+    path: Path, keys: Mapping[str, pa.Array], scratch: Path
+) -> dict[str, tuple[pa.Array, Matrix]]:
     """Texts and vectors of some tables, whose `keys` are given; what else there is is passed over.
 
     Raises:
         IntegrityError: rows and vectors are not one to one.
+        OSError: the disk is full.
     """
-    file = pq.ParquetFile(path, page_checksum_verification=True)
-    parts: defaultdict[str, list[pa.Table]] = defaultdict(list)
-    for group in range(file.num_row_groups):
-        about = file.metadata.row_group(group).column(0).statistics
-        known = about is not None and about.has_min_max
-        held = [t for t in keys if not known or about.min <= t <= about.max]
-        if not held:
-            continue
-        part = file.read_row_group(group, columns=_COLUMNS, use_threads=False)
-        for table in held:
-            rows = part.filter(pc.equal(part["owner_table"], table))
-            parts[table].append(rows.set_column(2, "text", rows["text"].cast(pa.large_string())))
-    kind = file.schema_arrow.field("vector").type
+    whole, matrix = open_vectors(path, scratch)
     found = {}
     for table, wanted in keys.items():
-        joined = pa.concat_tables(parts.pop(table)) if parts[table] else None
-        owners = pa.array([], pa.string()) if joined is None else _combine(joined["owner_id"])
+        rows = np.flatnonzero(pc.equal(whole["owner_table"], table).to_numpy())
+        owners, texts = (combine(whole[name].take(pa.array(rows))) for name in ("owner_id", "text"))
+        texts = texts.cast(pa.large_string())
         if table == "entities":
-            found[table] = _spread_vectors(wanted, owners, joined, kind)
+            found[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
             continue
-        if not owners.equals(wanted):
+        if not owners.equals(wanted) or (np.diff(rows) != 1).any():
             raise IntegrityError(
                 f"{path}: table {table} has {len(wanted)} rows and {len(owners)} vectors, or "
-                "others; build again"
+                "others, or in another order; build again"
             )
-        if joined is None:
-            found[table] = (pa.array([], pa.large_string()), pa.array([], kind))
-        else:
-            found[table] = (_combine(joined["text"]), _combine(joined["vector"]))
+        start = int(rows[0]) if len(rows) else 0
+        found[table] = (texts, matrix[start : start + len(rows)])
     return found
 
 
 def _spread_vectors(
-    wanted: pa.Array, owners: pa.Array, joined: pa.Table | None, kind: pa.DataType
-) -> tuple[pa.Array, pa.Array]:
+    wanted: pa.Array,
+    owners: pa.Array,
+    texts: pa.Array,
+    matrix: Matrix,
+    rows: Numbers,
+    scratch: Path,
+) -> tuple[pa.Array, Matrix]:
     """Texts and vectors of all entities: one that no fact is about has neither, and zeros."""
     places = pc.index_in(wanted, value_set=owners)
-    matrix = np.zeros((len(wanted), kind.list_size), np.float32)
-    texts = pa.nulls(len(wanted), pa.large_string())
-    if joined is not None:
-        known = pc.is_valid(places).to_numpy(zero_copy_only=False)
-        rows = pc.drop_null(places).to_numpy()
-        matrix[known] = (
-            _combine(joined["vector"]).values.to_numpy().reshape(-1, kind.list_size)[rows]
-        )
-        texts = _combine(joined["text"]).take(places)
-    values = pa.array(matrix.ravel(), pa.float32())
-    return pc.fill_null(texts, ""), pa.FixedSizeListArray.from_arrays(values, kind.list_size)
+    known = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
+    of_known = rows[pc.drop_null(places).to_numpy()]
+    spread = allocate_matrix(len(wanted), matrix.shape[1], scratch)
+    spread[:] = 0
+    for start in range(0, len(known), _BATCH):
+        block = slice(start, start + _BATCH)
+        spread[known[block]] = matrix[of_known[block]]
+    return pc.fill_null(texts.take(places), ""), spread
 
 
-def _combine(values: pa.ChunkedArray) -> pa.Array:
-    joined = values.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+def _list_vectors(matrix: Matrix) -> pa.FixedSizeListArray:
+    flat = pa.array(np.ascontiguousarray(matrix).ravel(), pa.float32())
+    kind = pa.list_(pa.field("element", pa.float32()), matrix.shape[1])
+    return pa.FixedSizeListArray.from_arrays(flat, type=kind)
 
 
 # Building the index of a snapshot from its tables and its ontology.
@@ -637,7 +658,8 @@ def build_index(
         "condensed": list_facts(tables),
         "entities": list_entities(tables, names),
     }
-    embedded = read_vectors(vectors, {t: next(iter(c.values())) for t, c in parts.items()})
+    keys = {table: next(iter(columns.values())) for table, columns in parts.items()}
+    embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
     groups = {table: found % count for table, found in group_rows(tables).items()}
     orders = {table: np.argsort(groups[table], kind="stable") for table in parts}
@@ -671,7 +693,7 @@ def _write_part(
     table: str,
     columns: Mapping[str, Any],
     texts: pa.Array,
-    matrix: pa.Array,
+    matrix: Matrix,
     settings: IndexSettings,
 ) -> dict[str, JsonValue]:
     """Writes what a searched table is searched by; gives what the reader must know of it."""
@@ -686,12 +708,13 @@ def _write_part(
             "parts": list_numbers(parts, sizes, pa.float32()),
         },
     )
-    count, width = len(matrix), matrix.type.list_size
+    count, width = matrix.shape
     if count <= settings.exact_up_to:
         return {"rows": count, "dimensions": width, "search": "exact", "recall_at_10": 1.0}
     log.info("index of %s: finding lists for %d vectors", table, count)
-    held = matrix.values.to_numpy().reshape(-1, width)
-    plan = write_clusters(folder / f"index/{table}.faiss", held, settings.min_recall, settings.seed)
+    plan = write_clusters(
+        folder / f"index/{table}.faiss", matrix, settings.min_recall, settings.seed
+    )
     log.info("index of %s: %s", table, plan)
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
 
