@@ -45,11 +45,11 @@ def promote(
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import promote as move
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.refs import name_now, resolve_ref
 
     place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot)
-    entry = move(place, ref, identifier, at=_name_now())
+    entry = move(place, ref, identifier, at=name_now())
     found = {"ref": ref, "snapshot": identifier, "moved": entry is not None}
     before = entry.parent if entry else identifier
     moved = f"is at snapshot {identifier} now, before at {before or 'none'}"
@@ -69,8 +69,9 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import rollback as move
+    from kpyramid.storage.refs import name_now
 
-    entry = move(open_warehouse(warehouse), ref, at=_name_now())
+    entry = move(open_warehouse(warehouse), ref, at=name_now())
     print_found(
         {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
         [
@@ -96,7 +97,7 @@ def tag(
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import remove_tag
     from kpyramid.storage.publication import tag as make
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.refs import name_now, resolve_ref
 
     place = open_warehouse(warehouse)
     if remove:
@@ -105,7 +106,7 @@ def tag(
         print_found({"tag": name, "snapshot": was, "removed": True}, [words])
         return
     identifier = resolve_ref(place, snapshot)
-    made = make(place, name, identifier, at=_name_now())
+    made = make(place, name, identifier, at=name_now())
     words = f"Tag {name} {'is' if made else 'was already'} at snapshot {identifier}, and stays."
     print_found({"tag": name, "snapshot": identifier, "removed": False}, [words])
 
@@ -125,8 +126,9 @@ def retire(
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import retire as end
+    from kpyramid.storage.refs import name_now
 
-    gone = end(open_warehouse(warehouse), refs, at=_name_now())
+    gone = end(open_warehouse(warehouse), refs, at=name_now())
     lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
     print_found({"retired": gone}, lines)
 
@@ -274,7 +276,3 @@ def _read_age(text: str) -> timedelta:
     if unit is None or not text[:-1].isdecimal() or len(text) > _LONGEST_AGE:
         raise SettingsError(f"--older-than {text!r}: say days or hours, such as 30d or 12h")
     return timedelta(**{unit: int(text[:-1])})
-
-
-def _name_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
