@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus
@@ -36,7 +35,6 @@ from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
-    RUNS,
     Ports,
     open_corpus,
     open_extractor,
@@ -248,8 +246,7 @@ class Forecast:
             ports.embedder = _StoredVectors(self._warehouse, self._settings)
         tables = {table: self._read(table) for table in stage.reads}
         try:
-            with threadpool_limits(1):
-                self._foreseen |= RUNS[name](tables, ports)
+            self._foreseen |= ports.run(tables)
         except UnknownError:
             return False
         return True
