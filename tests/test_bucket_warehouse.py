@@ -304,7 +304,7 @@ def die_at(
 ) -> bool:
     """Does something on a machine that dies at that request; whether it did."""
     # On another computer, which nobody here can ask whether its processes live.
-    monkeypatch.setattr("kpyramid.storage.staging._name_host", lambda: "elsewhere")
+    monkeypatch.setattr("kpyramid.storage.layout._name_host", lambda: "elsewhere")
     DyingBucket.left = request
     warehouse = open_warehouse(location)
     place = Warehouse(warehouse.root, DyingBucket(location))

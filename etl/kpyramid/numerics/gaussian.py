@@ -1,11 +1,105 @@
 """Gaussians of layers, in log space throughout, and the space that the layers share."""
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from kpyramid.numerics.moments import Array, Moments, Points, read_blocks
+# Sums of points from which means and covariances follow; those of shards add up.
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Points: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+"""Points by row, shape (n, d)."""
+
+LARGEST = 1e100
+"""Numbers beyond it are refused: sums of their squares come near the end of float64."""
+GRID = 2.0**16
+"""Steps in one: sums over 2 million points of unit length on this grid are exact in float64."""
+_BLOCK = 1_000_000
+"""Numbers of a block: 8 MB in float64, however many dimensions."""
+
+
+def read_blocks(points: Points) -> Iterator[tuple[slice, Array]]:
+    """Blocks of rows in float64 with their place, so that no whole copy is made.
+
+    Raises ValueError on a number that is not finite or beyond `LARGEST`, with its row.
+    """
+    rows = max(1, _BLOCK // max(1, points.shape[1]))
+    for start in range(0, len(points), rows):
+        block = points[start : start + rows].astype(np.float64)
+        if block.size and not (block.max() <= LARGEST and block.min() >= -LARGEST):
+            row = start + int(np.argmin((np.abs(block) <= LARGEST).all(axis=1)))
+            raise ValueError(f"point {row} of {len(points)} holds nan or a number over {LARGEST:g}")
+        yield slice(start, start + len(block)), block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Count, sum (d,) and sum of outer products (d, d) of n points; those of shards add up."""
+
+    count: int
+    total: Array
+    outer: Array
+
+    @classmethod
+    def of(cls, points: Points, *, on_grid: bool = False) -> "Moments":
+        """The moments of points, shape (n, d).
+
+        `on_grid` rounds them to multiples of 1 / `GRID`: the sums are then exact, so the same in
+        any order, in any shards and on any processor. Raises ValueError as `read_blocks` does.
+        """
+        size = points.shape[1]
+        total, outer = np.zeros(size), np.zeros((size, size))
+        for _, block in read_blocks(points):
+            if on_grid:
+                np.rint(block * GRID, out=block)
+                block /= GRID
+            outer += block.T @ block
+            total += block.sum(axis=0)
+        return cls(len(points), total, outer)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """The moments of both sets of points together."""
+        return Moments(self.count + other.count, self.total + other.total, self.outer + other.outer)
+
+    def shift(self, origin: Array) -> "Moments":
+        """The moments of the same points with `origin` (d,) subtracted from each."""
+        cross = np.outer(self.total, origin)
+        outer = self.outer - cross - cross.T + self.count * np.outer(origin, origin)
+        return Moments(self.count, self.total - self.count * origin, outer)
+
+    def rotate(self, axes: Array) -> "Moments":
+        """The moments of the same points multiplied by `axes` (k, d), in k dimensions."""
+        return Moments(self.count, axes @ self.total, axes @ self.outer @ axes.T)
+
+    def covariance(self) -> tuple[Array, Array]:
+        """Mean (d,) and covariance (d, d) with divisor n; raises ValueError without points."""
+        if self.count < 1:
+            raise ValueError("no points: they have neither mean nor covariance")
+        mean = self.total / self.count
+        covariance = self.shift(mean).outer / self.count
+        return mean, (covariance + covariance.T) / 2.0
+
+
+DIGITS = 6
+"""Significant digits, and decimals, that are kept at most."""
+
+
+def round_digits(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """The values to six significant digits and six decimals, whichever is coarser; never -0."""
+    wide = np.asarray(values, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        exponent = np.floor(np.log10(np.abs(wide)))
+    decimals = np.clip(DIGITS - 1 - exponent, None, DIGITS)
+    # Powers of ten to 22 are exact; dividing by one rounds correctly, multiplying by 1e-6 does not.
+    power = 10.0 ** np.abs(decimals)
+    fine = np.rint(wide * power) / power
+    coarse = np.rint(wide / power) * power
+    kept: npt.NDArray[np.float64] = np.where(decimals >= 0, fine, coarse) + 0.0
+    return kept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,3 +224,117 @@ def fit_space(moments: Moments, dimensions: int) -> Space:
     signs = np.sign(axes[np.arange(size), heads])
     share = values[:size] / max(float(np.trace(covariance)), noise) if size else values[:0]
     return Space(mean, axes * signs[:, None], values[:size].copy(), share)
+
+
+# Priorities: how much a point is dense in the graph and thin in the ontology.
+
+Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"]
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signed:
+    """Numbers as sign (-1, 0, 1) and log of their absolute value in nats, 0.0 where the sign is 0.
+
+    As plain numbers they would underflow, and be equal exactly where their order matters.
+    """
+
+    sign: npt.NDArray[np.int8]
+    log_magnitude: Array
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+    @classmethod
+    def of(cls, values: Array) -> "Signed":
+        """Plain numbers, shape (n,)."""
+        with np.errstate(divide="ignore"):
+            return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
+
+    def order(self) -> npt.NDArray[np.int64]:
+        """Indexes from the highest number to the lowest; equal ones in the order they came."""
+        return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
+
+
+def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Signed:
+    """The priority at points of these log densities, shape (n,): higher is more missing from O.
+
+    With the densities F_K of the graph and F_O of the ontology:
+
+    - `cross_entropy`: F_K·log F_O - F_O·log F_K, which is PolyRAG's Eq. 7 to the letter and with
+      its sign. Whether it is higher where more is missing depends on the unit (docs/priority.md).
+    - `kl_difference`: (F_K + F_O)·(log F_K - log F_O), Eq. 7 of true KL integrands, sign turned.
+    - `pointwise_kl`: F_K·(log F_K - log F_O), the integrand of KL(K‖O).
+    - `log_ratio`: log F_K - log F_O.
+
+    Rounded, so that ranks are the same on every processor. Raises ValueError on log densities that
+    are not finite.
+    """
+    if not (np.isfinite(log_graph).all() and np.isfinite(log_ontology).all()):
+        raise ValueError("a log density is not finite")
+    return _round(_SCORES[kind](log_graph, log_ontology))
+
+
+def measure_novelty(points: Points, known: Points) -> Array:
+    """1 minus the largest cosine of each unit vector (n, d) to one of `known` (m, d).
+
+    0 of what is known; higher is more missing. Raises ValueError where nothing is known.
+    """
+    columns = known.astype(np.float64).T
+    nearest = np.concatenate(
+        [np.zeros(0), *((block @ columns).max(axis=1) for _, block in read_blocks(points))]
+    )
+    return round_digits(np.maximum(1.0 - nearest, 0.0))
+
+
+def _score_cross_entropy(log_graph: Array, log_ontology: Array) -> Signed:
+    first = _times_log(log_ontology, log_graph)
+    second = _times_log(log_graph, log_ontology)
+    return _add(first, Signed(-second.sign, second.log_magnitude))
+
+
+def _score_kl_difference(log_graph: Array, log_ontology: Array) -> Signed:
+    return _times_log(log_graph - log_ontology, np.logaddexp(log_graph, log_ontology))
+
+
+def _score_pointwise_kl(log_graph: Array, log_ontology: Array) -> Signed:
+    return _times_log(log_graph - log_ontology, log_graph)
+
+
+def _score_log_ratio(log_graph: Array, log_ontology: Array) -> Signed:
+    return _times_log(log_graph - log_ontology, np.zeros(len(log_graph)))
+
+
+_SCORES: Mapping[Priority, Callable[[Array, Array], Signed]] = {
+    "cross_entropy": _score_cross_entropy,
+    "kl_difference": _score_kl_difference,
+    "pointwise_kl": _score_pointwise_kl,
+    "log_ratio": _score_log_ratio,
+}
+
+
+def _times_log(factor: Array, log_other: Array) -> Signed:
+    """Each factor times the number whose log is given; a product of zero has magnitude -inf."""
+    with np.errstate(divide="ignore"):
+        magnitude = np.log(np.abs(factor)) + log_other
+    return Signed(np.sign(factor).astype(np.int8), magnitude)
+
+
+def _add(one: Signed, other: Signed) -> Signed:
+    """The sums, by a signed log-sum-exp: exp(larger) · (1 ± exp(smaller - larger))."""
+    first = one.log_magnitude >= other.log_magnitude
+    larger = np.where(first, one.log_magnitude, other.log_magnitude)
+    smaller = np.where(first, other.log_magnitude, one.log_magnitude)
+    sign = np.where(first, one.sign, other.sign).astype(np.int8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.where(np.isneginf(smaller), -np.inf, smaller - larger)
+        same = one.sign == other.sign
+        part = np.where(same, np.log1p(np.exp(gap)), np.log(-np.expm1(gap)))
+    magnitude = larger + part
+    sign[np.isneginf(magnitude)] = 0
+    return Signed(sign, magnitude)
+
+
+def _round(scores: Signed) -> Signed:
+    magnitude = np.where(scores.sign == 0, 0.0, scores.log_magnitude)
+    return Signed(scores.sign, round_digits(magnitude))

@@ -19,8 +19,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
-from kpyramid.pipeline.conversion import open_converter
+from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import (
     Looker,
@@ -275,7 +274,7 @@ class Forecast:
             estimate += self._foresee_task(task, most)
         return estimate
 
-    def _foresee_task(self, task: Task[..., object], most: float) -> Estimate:
+    def _foresee_task(self, task: Task, most: float) -> Estimate:
         base = [each.name for each in list_tasks("extract", self._settings)[:1]]
         learned = self.estimator.compare_tasks(task.name, base)
         share, seen = learned or (task.expected.per_chunk, 0)

@@ -35,8 +35,8 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
-from kpyramid.snapshot.bundle import describe_folder
 from kpyramid.snapshot.diff import compare
+from kpyramid.snapshot.export import describe_folder
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import VECTORS

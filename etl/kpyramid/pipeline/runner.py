@@ -27,9 +27,9 @@ from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
+from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
-from kpyramid.storage.staging import clean_staging
 
 log = logging.getLogger(__name__)
 

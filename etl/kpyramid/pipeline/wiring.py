@@ -34,8 +34,13 @@ from kpyramid.ontology.population.task import group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress, share_work
-from kpyramid.pipeline.conversion import open_converter
+from kpyramid.pipeline.cache import (
+    CachedEmbedder,
+    CachedFunction,
+    Progress,
+    open_converter,
+    share_work,
+)
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
