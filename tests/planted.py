@@ -18,7 +18,7 @@ from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.keys import content_id
-from kpyramid.numerics.gaussian import Moments
+from kpyramid.numerics.moments import Moments
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages import complete, condense, induce, resolve

@@ -8,7 +8,8 @@ import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.numerics.gaussian import Moments, fit_gaussian, fit_space
+from kpyramid.numerics.gaussian import fit_gaussian, fit_space
+from kpyramid.numerics.moments import Moments
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
 from tests.planted import (

@@ -11,15 +11,9 @@ from scipy.stats import multivariate_normal
 from sklearn.covariance import oas
 from sklearn.decomposition import PCA
 
-from kpyramid.numerics import gaussian as moments_module
-from kpyramid.numerics.gaussian import (
-    FLOOR,
-    Moments,
-    find_shrinkage,
-    fit_gaussian,
-    fit_space,
-    round_digits,
-)
+from kpyramid.numerics import moments as moments_module
+from kpyramid.numerics.gaussian import FLOOR, find_shrinkage, fit_gaussian, fit_space
+from kpyramid.numerics.moments import Moments, round_digits
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 

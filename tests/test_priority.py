@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kpyramid.numerics.gaussian import (
     PRIORITIES,
-    Moments,
     Priority,
     Signed,
     fit_gaussian,
@@ -18,6 +17,7 @@ from kpyramid.numerics.gaussian import (
     measure_novelty,
     score_priority,
 )
+from kpyramid.numerics.moments import Moments
 
 LOGS = st.floats(-3000, 3000).map(lambda value: round(value, 6))
 

@@ -23,16 +23,14 @@ from kpyramid.completion.types import (
 )
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.gaussian import (
-    Array,
-    Moments,
     Signed,
     Space,
     fit_gaussian,
     fit_space,
     measure_novelty,
-    round_digits,
     score_priority,
 )
+from kpyramid.numerics.moments import Array, Moments, round_digits
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds

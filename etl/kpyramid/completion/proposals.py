@@ -44,7 +44,7 @@ from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
-from kpyramid.numerics.gaussian import Array
+from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds, Named, fit_class

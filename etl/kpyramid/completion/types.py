@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.numerics.gaussian import Array, Moments
+from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
 
 LITERAL = "LITERAL"

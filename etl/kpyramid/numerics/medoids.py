@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.numerics.gaussian import Array, Points, read_blocks
+from kpyramid.numerics.moments import Array, Points, read_blocks
 
 Indexes = npt.NDArray[np.int64]
 

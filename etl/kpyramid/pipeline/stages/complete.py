@@ -16,7 +16,7 @@ from kpyramid.completion.proposals import propose
 from kpyramid.completion.types import Completion, Phrases
 from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import content_id
-from kpyramid.numerics.gaussian import round_digits
+from kpyramid.numerics.moments import round_digits
 from kpyramid.ontology.constraints import Constraint
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.graph import Graph
