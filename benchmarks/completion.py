@@ -48,8 +48,8 @@ from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLaye
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
+from kpyramid.numerics.gaussian import Priority, Signed, measure_novelty
 from kpyramid.numerics.moments import Array
-from kpyramid.numerics.priority import Priority, Signed, measure_novelty
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import Schema, parse_schema

@@ -27,11 +27,10 @@ from pathquestion import Held, hits, list_arms
 from sets.pathquestion import read, read_paths, read_triples, say_name, say_triple
 
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.evaluation.statistics import bootstrap
+from kpyramid.evaluation.results import bootstrap
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.learning.learn import EXPERIENCE, Rules, learn
-from kpyramid.pipeline.learning.redundancy import Graph
+from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, Rules, learn
 from kpyramid.pipeline.learning.statements import Reader, Stater, Triple
 from kpyramid.query import EVERYTHING, Snapshot, open_snapshot
 from kpyramid.settings import check_settings

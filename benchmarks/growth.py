@@ -64,7 +64,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     from kpyramid.pipeline.cache import Silence
     from kpyramid.pipeline.models import Looker, open_collector
     from kpyramid.pipeline.stage import find_stage
-    from kpyramid.pipeline.wiring import RUNS, Ports
+    from kpyramid.pipeline.wiring import Ports
     from kpyramid.settings import Settings
     from kpyramid.storage import contracts
     from kpyramid.storage.contracts import load_contracts, read_table
@@ -80,7 +80,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     own: list[float] = []
     threading.Thread(target=_sample_own, args=(own,), daemon=True).start()
     started, worked = time.perf_counter(), time.process_time()
-    made = RUNS[name](tables, ports)
+    made = ports.run(tables)
     for table, rows in made.items():
         path = folder / f"{table}.parquet"
         contracts.write_table(rows, folder / "written.parquet" if path.exists() else path)

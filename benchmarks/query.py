@@ -72,10 +72,9 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.settings import Settings
     from kpyramid.snapshot.indexing import READS, build_index, split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
-    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.layout import open_warehouse, stage_folder
     from kpyramid.storage.publication import commit, write_snapshot
     from kpyramid.storage.snapshots import FORMAT
-    from kpyramid.storage.staging import stage_folder
 
     warehouse, settings, contracts = open_warehouse(folder), Settings(), load_contracts()
     with stage_folder(warehouse) as staged:

@@ -103,7 +103,7 @@ def _load_models_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Parser, "parse_parts", parse_parts)
         patch.setattr(OnnxEmbedder, "__init__", init)
-        for module in ("pipeline.cache", "snapshot.embedding"):
+        for module in ("pipeline.cache", "snapshot.snapshot"):
             patch.setattr(f"kpyramid.{module}.open_embedder", _open_remembering)
         yield
 

@@ -19,7 +19,7 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import STRATEGIES
 from kpyramid.query.types import Answer, Item
 from kpyramid.settings import Settings
-from kpyramid.snapshot import embedding
+from kpyramid.snapshot import snapshot as opening
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
@@ -42,7 +42,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in that the shared build was embedded with."""
     monkeypatch.setattr(
-        embedding, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
+        opening, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
     )
 
 

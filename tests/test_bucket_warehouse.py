@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import multiprocessing.pool
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -43,7 +43,7 @@ from tests.corpora import (
     write_corpus,
 )
 from tests.publishers import KEY, START, name_day, publish, publish_for_ever, work_at
-from tests.s3 import BUCKET, S3Server, serve_faults, use_server
+from tests.s3 import BUCKET, Faults, S3Server, serve_faults, use_server
 
 _NUMBERS = count()
 
@@ -65,6 +65,17 @@ def place(s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     use_server(s3_server, monkeypatch)
     move_to_a_new_machine(tmp_path, monkeypatch)
     return name_place()
+
+
+@pytest.fixture
+def faulty(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, Faults]]:
+    """The address of a fresh warehouse in a bucket behind a proxy, and what the proxy does."""
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    with serve_faults(s3_server) as (proxied, faults):
+        use_server(proxied, monkeypatch)
+        yield name_place(), faults
 
 
 @pytest.fixture(params=["folder", pytest.param("bucket", marks=pytest.mark.slow)])
@@ -293,7 +304,7 @@ def die_at(
 ) -> bool:
     """Does something on a machine that dies at that request; whether it did."""
     # On another computer, which nobody here can ask whether its processes live.
-    monkeypatch.setattr("kpyramid.storage.staging._name_host", lambda: "elsewhere")
+    monkeypatch.setattr("kpyramid.storage.layout._name_host", lambda: "elsewhere")
     DyingBucket.left = request
     warehouse = open_warehouse(location)
     place = Warehouse(warehouse.root, DyingBucket(location))
@@ -467,55 +478,48 @@ def test_replies_and_books_of_one_machine_are_those_of_the_next(
     ("status", "code"), [(409, "ConditionalRequestConflict"), (503, "SlowDown")]
 )
 def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
-    s3_server: S3Server,
+    faulty: tuple[str, Faults],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     status: int,
     code: str,
 ) -> None:
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        location = name_place()
-        there = open_warehouse(location)
-        a = publish(there, "a", "1")
-        faults.answers.extend([(status, code)] * 3)
-        entry = commit(there, "live", snapshot=a, order="1", run="r", at="t")
-        assert entry and not faults.answers
-        assert len(list_entries(there, "live")) == 1
+    location, faults = faulty
+    there = open_warehouse(location)
+    a = publish(there, "a", "1")
+    faults.answers.extend([(status, code)] * 3)
+    entry = commit(there, "live", snapshot=a, order="1", run="r", at="t")
+    assert entry and not faults.answers
+    assert len(list_entries(there, "live")) == 1
 
-        faults.puts = 0
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        reader = open_warehouse(location)
-        assert check_bytes(locate_snapshot(reader, resolve_ref(reader, "live"))) == []
-        assert check_refs(reader) == [] and faults.puts == 0, "a reader writes nothing"
+    faults.puts = 0
+    move_to_a_new_machine(tmp_path, monkeypatch)
+    reader = open_warehouse(location)
+    assert check_bytes(locate_snapshot(reader, resolve_ref(reader, "live"))) == []
+    assert check_refs(reader) == [] and faults.puts == 0, "a reader writes nothing"
 
 
 @pytest.mark.slow
 def test_a_machine_whose_clock_is_wrong_is_told_so(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    faulty: tuple[str, Faults], tmp_path: Path
 ) -> None:
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
-        with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
-            start_run(open_warehouse(name_place()), tmp_path, Settings(), ref="main")
+    location, faults = faulty
+    faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
+    with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
+        start_run(open_warehouse(location), tmp_path, Settings(), ref="main")
 
 
 @pytest.mark.slow
 def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    faulty: tuple[str, Faults],
 ) -> None:
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        there = open_warehouse(name_place())
-        a = publish(there, "a", "1")
-        faults.lost_answers = 1  # the PUT is done, its answer is a 500; the client asks again: 412
-        assert commit(there, "live", snapshot=a, order="1", run="r", at="t")
-        assert faults.lost_answers == 0
-        assert len(list_entries(there, "live")) == 1
+    location, faults = faulty
+    there = open_warehouse(location)
+    a = publish(there, "a", "1")
+    faults.lost_answers = 1  # the PUT is done, its answer is a 500; the client asks again: 412
+    assert commit(there, "live", snapshot=a, order="1", run="r", at="t")
+    assert faults.lost_answers == 0
+    assert len(list_entries(there, "live")) == 1
 
 
 @pytest.mark.slow
@@ -528,61 +532,52 @@ def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
     ids=["lies", "gives less"],
 )
 def test_what_a_bucket_gives_that_is_not_what_was_put_there_is_not_taken(
-    s3_server: S3Server,
+    faulty: tuple[str, Faults],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[bytes], bytes],
     error: str,
 ) -> None:
+    location, faults = faulty
+    a = publish(open_warehouse(location), "a", "1")
     move_to_a_new_machine(tmp_path, monkeypatch)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        location = name_place()
-        a = publish(open_warehouse(location), "a", "1")
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        reader = open_warehouse(location)
-        faults.change = change
-        with pytest.raises(IntegrityError, match=error):
-            locate_snapshot(reader, a)
-        assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
-        faults.change = bytes
-        assert check_bytes(locate_snapshot(reader, a)) == []
+    reader = open_warehouse(location)
+    faults.change = change
+    with pytest.raises(IntegrityError, match=error):
+        locate_snapshot(reader, a)
+    assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
+    faults.change = bytes
+    assert check_bytes(locate_snapshot(reader, a)) == []
 
 
 @pytest.mark.slow
 def test_a_bucket_that_is_too_slow_is_given_up_and_read_when_it_is_not(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    faulty: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    location, faults = faulty
+    a = publish(open_warehouse(location), "a", "1")
     move_to_a_new_machine(tmp_path, monkeypatch)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        location = name_place()
-        a = publish(open_warehouse(location), "a", "1")
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        faults.seconds = 4.0
-        monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
-        with pytest.raises(EndpointError, match="cannot read"):
-            locate_snapshot(open_warehouse(location), a)
-        faults.seconds = 0.1
-        assert check_bytes(locate_snapshot(open_warehouse(location), a)) == []
+    faults.seconds = 4.0
+    monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
+    with pytest.raises(EndpointError, match="cannot read"):
+        locate_snapshot(open_warehouse(location), a)
+    faults.seconds = 0.1
+    assert check_bytes(locate_snapshot(open_warehouse(location), a)) == []
 
 
 @pytest.mark.slow
 def test_a_bucket_that_knows_no_conditions_is_refused_before_any_work(
-    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    faulty: tuple[str, Faults], tmp_path: Path
 ) -> None:
-    move_to_a_new_machine(tmp_path, monkeypatch)
     corpus = write_corpus(tmp_path / "corpus", TEXTS)
-    with serve_faults(s3_server) as (proxied, faults):
-        use_server(proxied, monkeypatch)
-        faults.unconditional = True
-        location = name_place()
-        done = CliRunner().invoke(app, ["build", str(corpus), "--warehouse", location])
-        assert done.exit_code == 8
-        assert "does not hold to conditional writes" in done.stderr
-        done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
-        assert done.exit_code == 0, "reading needs no conditions"
-        assert not [*BucketStore(location).list()]
+    location, faults = faulty
+    faults.unconditional = True
+    done = CliRunner().invoke(app, ["build", str(corpus), "--warehouse", location])
+    assert done.exit_code == 8
+    assert "does not hold to conditional writes" in done.stderr
+    done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+    assert done.exit_code == 0, "reading needs no conditions"
+    assert not [*BucketStore(location).list()]
 
 
 @pytest.mark.slow

@@ -27,8 +27,8 @@ from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.options import Number, read_number
 from kpyramid.query.polyrag import _unite
 from kpyramid.query.types import Outcome, Question, Reading
-from kpyramid.snapshot.embedding import KeptVectors
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.snapshot import KeptVectors
 from tests.told import open_told
 
 

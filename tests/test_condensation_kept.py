@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.condensation import merging
-from kpyramid.condensation.keeping import list_lost
+from kpyramid.condensation.detail import list_lost
 from kpyramid.condensation.merging import guard_comparer
 from kpyramid.errors import GateError
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict

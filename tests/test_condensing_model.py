@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from kpyramid.condensation.condenser import Condensed, Condenser
+from kpyramid.condensation.condenser import (
+    Condensed,
+    Condenser,
+    Question,
+    ask_what_is_same,
+    parse_what_is_same,
+)
 from kpyramid.condensation.graph import Neighbourhood, Statement
-from kpyramid.condensation.task import Question, ask_what_is_same, parse_what_is_same
 from kpyramid.llm.types import Failure, FailureKind, ReplyError
 from tests.pyramid_model import write_groups
 from tests.test_naming import Answers

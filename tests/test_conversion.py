@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.formats import read_page
-from kpyramid.pipeline import conversion, runner
-from kpyramid.pipeline.cache import Silence
-from kpyramid.pipeline.conversion import Converter, open_converter
+from kpyramid.pipeline import cache, runner
+from kpyramid.pipeline.cache import Converter, Silence, open_converter
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
@@ -89,7 +88,7 @@ def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
 
 def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest_files(tmp_path, WRITTEN)
-    monkeypatch.setattr(conversion, "Converter", None)
+    monkeypatch.setattr(cache, "Converter", None)
 
     again = ingest_files(tmp_path, {"copy/of.pdf": WRITTEN["a.pdf"]})
 
@@ -121,7 +120,7 @@ def test_a_conversion_that_hangs_or_dies_is_stopped(monkeypatch: pytest.MonkeyPa
     file = (".pdf", WRITTEN["a.pdf"])
 
     (slow,) = Converter(1, seconds=0.001).convert_all([file])
-    monkeypatch.setattr(conversion, "_MOST_MEMORY", 2**26)
+    monkeypatch.setattr(cache, "_MOST_MEMORY", 2**26)
     died = [*Converter(1).convert_all([file, file])]
 
     assert slow.reason == "too_slow"
@@ -156,7 +155,7 @@ def invoke(*words: object) -> Any:
 
 @pytest.fixture
 def _without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (conversion, runner):
+    for module in (cache, runner):
         monkeypatch.setattr(module, "is_installed", lambda name: False)
 
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -25,9 +25,8 @@ from kpyramid.errors import (
     SettingsError,
 )
 from kpyramid.pipeline.airflow import night
-from kpyramid.pipeline.airflow.corpora import Corpus, Form, fill_source, list_corpora, plan_night
+from kpyramid.pipeline.airflow.corpora import Corpus, fill_source, list_corpora, plan_night
 from kpyramid.settings import Settings
-from kpyramid.snapshot.export import FORMS
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.publication import commit
 from kpyramid.storage.refs import list_entries, read_head
@@ -247,10 +246,6 @@ def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     newest = json.loads((tmp_path / "rdf/newest.json").read_bytes())
     assert newest["path"] == f"{snapshot.id}.ttl"
     assert (tmp_path / "rdf" / newest["path"]).is_file()
-
-
-def test_every_form_of_an_export_can_be_declared() -> None:
-    assert {*get_args(Form)} == {*FORMS}
 
 
 def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(

@@ -137,6 +137,24 @@ print(json.dumps(refused))
 """
 
 
+LACKING = """
+import json, logging, sys
+from types import SimpleNamespace
+from airflow.dag_processing.dagbag import DagBag
+dag = DagBag(sys.argv[1]).dags["build_pyramid_days"]
+sys.modules["duckdb"] = None  # as where it is not installed
+logging.basicConfig(stream=sys.stdout, format="%(message)s", force=True)
+plan = dag.get_task("plan")
+try:
+    plan.python_callable()
+except ImportError as e:
+    print(plan.retry_policy.evaluate(e, 1, 2).action.value)
+    ti = SimpleNamespace(task_id="plan", run_id="night", state="failed")
+    (tell,) = plan.on_failure_callback
+    tell({"exception": e, "ti": ti})
+"""
+
+
 def check_airflow() -> None:
     """Skips where Airflow is not installed; in CI that is a failure."""
     if importlib.util.find_spec("airflow") is None:
@@ -290,6 +308,19 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
     wrong = dags["build_pyramid_wrong"]["doc"]
     assert wrong.startswith("**corpus wrong: "), "it keeps its DAG, which says what to mend"
     assert "wrong.toml" in wrong
+
+
+@pytest.mark.slow
+def test_a_worker_without_the_extra_build_says_what_to_install(
+    environment: Mapping[str, str],
+) -> None:
+    """In the last line of the log; Airflow does not try again in vain."""
+    lines = run_python(environment, "-c", LACKING, str(DAGS)).splitlines()
+    assert lines[-3] == "fail"
+    assert lines[-1] == (
+        "plan of night: ModuleNotFoundError: this needs duckdb, which is not installed: "
+        "pip install 'kpyramid[build]'; mend it, then clear this task"
+    )
 
 
 @pytest.mark.slow

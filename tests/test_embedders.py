@@ -19,7 +19,7 @@ from kpyramid.embeddings.served import open_served
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import LEDGER, Ledger
 from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
-from kpyramid.snapshot.embedding import open_recorded
+from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding
 from tests.loopback import serve
 from tests.tiny_instructor import INSTRUCTION, require_instructor, write_instructor
@@ -218,7 +218,7 @@ def test_a_prefix_shapes_the_vector() -> None:
 
 def test_no_model_is_loaded_before_a_text_is_new() -> None:
     program = (
-        "import sys, kpyramid.pipeline.cache, kpyramid.snapshot.embedding\n"
+        "import sys, kpyramid.pipeline.cache, kpyramid.snapshot.snapshot\n"
         "heavy = {'torch', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'openai'}\n"
         "print(*(heavy & sys.modules.keys()))"
     )

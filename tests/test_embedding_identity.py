@@ -10,7 +10,7 @@ import pytest
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
-from kpyramid.snapshot.embedding import open_recorded
+from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding, identify_model
 from tests.tiny_instructor import require_instructor
 

@@ -10,8 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import InputError
-from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import write_schema
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.query import Snapshot, open_snapshot
@@ -275,17 +273,3 @@ def test_without_condensation_every_triple_stands_for_itself(snapshot: Snapshot)
 def test_nothing_taken_away_is_the_snapshot_itself(snapshot: Snapshot) -> None:
     with take_away(snapshot, ()) as same:
         assert same is snapshot
-
-
-def test_a_snapshot_of_an_older_version_says_that_it_cannot_tell(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tables = snapshot.manifest["tables"]
-    assert isinstance(tables, dict)
-    older: dict[str, JsonValue] = {k: v for k, v in tables.items() if k != "additions"}
-    monkeypatch.setitem(snapshot.manifest, "tables", older)
-    with (
-        pytest.raises(InputError, match=r"does not say what completion added.*Build"),
-        take_away(snapshot, ["completion"]),
-    ):
-        pass

@@ -10,7 +10,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.snapshot import embedding
+from kpyramid.snapshot import snapshot as opening
 from kpyramid.storage.layout import Warehouse
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build
@@ -33,7 +33,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in that the shared build was embedded with."""
     monkeypatch.setattr(
-        embedding, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
+        opening, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
     )
 
 

@@ -30,7 +30,7 @@ from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
-from kpyramid.snapshot.index_files import write_rows
+from kpyramid.snapshot.indexing import write_rows
 from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot

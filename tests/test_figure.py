@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kpyramid.pipeline.report.figures import MOST_POINTS, Figure, draw_figure, read_figure
+from kpyramid.pipeline.report.report import MOST_POINTS, Figure, draw_figure, read_figure
 from kpyramid.pipeline.report.tables import SnapshotTables
 from tests.accounts import make_account
 

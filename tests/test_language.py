@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.documents.language import (
+from kpyramid.documents.screening import (
     LANGUAGES,
     classify_text,
     detect_language,

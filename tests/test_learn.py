@@ -21,10 +21,8 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.llm.caller import hold_file
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.learning.feedback import Feedback, Unread, read_feedback
-from kpyramid.pipeline.learning.learn import ASIDE, EXPERIENCE, Learnt, Rules, learn
-from kpyramid.pipeline.learning.redundancy import Graph
-from kpyramid.pipeline.learning.statements import Reader, Stater, Triple
-from kpyramid.pipeline.learning.task import Generator, Row, find_fault
+from kpyramid.pipeline.learning.learn import ASIDE, EXPERIENCE, Graph, Learnt, Rules, learn
+from kpyramid.pipeline.learning.statements import Generator, Reader, Row, Stater, Triple, find_fault
 from kpyramid.query import EVERYTHING, Scope, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
@@ -458,7 +456,7 @@ def test_another_value_of_a_relation_that_is_seen_to_have_one_contradicts(
     other = Triple("Sweden", "has capital", "Leeds")
 
     assert not Graph(base).find_against(other)  # of one thing nothing is concluded
-    monkeypatch.setattr("kpyramid.pipeline.learning.redundancy.SINGLE_THINGS", 1)
+    monkeypatch.setattr("kpyramid.pipeline.learning.learn.SINGLE_THINGS", 1)
     assert Graph(base).find_against(other).endswith("1 of 1 things have one value")
     assert not Graph(base).find_against(Triple("Sweden", "has capital", "Stockholm"))
     assert not Graph(base).find_against(Triple("Sweden", "has capital", "1901"))

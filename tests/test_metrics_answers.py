@@ -244,7 +244,7 @@ def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() ->
 
 def test_nothing_heavy_is_loaded_before_a_measure_needs_it() -> None:
     code = (
-        "import sys, kpyramid.evaluation.metrics, kpyramid.evaluation.ratings\n"
+        "import sys, kpyramid.evaluation.metrics, kpyramid.evaluation.harness\n"
         "heavy = {'sacrebleu', 'rouge_score', 'nltk', 'sklearn', 'scipy', 'onnxruntime', 'spacy'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or None)"
     )

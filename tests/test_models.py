@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import ConflictError, SettingsError
-from kpyramid.llm.replay import describe_source
+from kpyramid.llm.cache import describe_source
 from kpyramid.pipeline.models import Opener, hold_asking, locate_locks
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse

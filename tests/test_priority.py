@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.numerics.gaussian import fit_gaussian, fit_space
+from kpyramid.numerics.gaussian import (
+    PRIORITIES,
+    Priority,
+    Signed,
+    fit_gaussian,
+    fit_space,
+    measure_novelty,
+    score_priority,
+)
 from kpyramid.numerics.moments import Moments
-from kpyramid.numerics.priority import PRIORITIES, Priority, Signed, measure_novelty, score_priority
 
 LOGS = st.floats(-3000, 3000).map(lambda value: round(value, 6))
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from kpyramid.numerics.gaussian import Gaussian
-from kpyramid.numerics.priority import PRIORITIES, Priority, score_priority
+from kpyramid.numerics.gaussian import PRIORITIES, Gaussian, Priority, score_priority
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "priority.md").read_text("utf-8")

@@ -19,11 +19,13 @@ from kpyramid.query.model.reading import (
     UNREAD,
     UNWORDED,
     UNWORDED_OPTION,
+    find_value_logprobs,
+    holds_answer,
+    is_checkable,
     read_by_model,
     render,
 )
 from kpyramid.query.model.sufficiency import Verdict, judge_by_model
-from kpyramid.query.model.verbatim import find_value_logprobs, holds_answer, is_checkable
 from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller, script

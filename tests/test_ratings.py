@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.ratings import read_ratings
+from kpyramid.evaluation.harness import read_ratings
 
 QUESTIONS, ARMS = ("q1", "q2"), ("naive", "polyrag")
 

@@ -18,9 +18,8 @@ from kpyramid.extraction.cascade.recorded import (
 from kpyramid.extraction.cascade.tasks import Form, ask_claims, ask_facts, read_facts
 from kpyramid.extraction.types import Chunk, Extraction
 from kpyramid.keys import JsonValue
-from kpyramid.llm.cache import ReplyCache, write_recording
+from kpyramid.llm.cache import ReplayTransport, ReplyCache, write_recording
 from kpyramid.llm.caller import Caller, KeyLocks
-from kpyramid.llm.replay import ReplayTransport
 from kpyramid.llm.responses import read_response
 from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
 from kpyramid.settings import CascadeSettings

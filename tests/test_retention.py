@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from kpyramid import hold_snapshot
 from kpyramid.cli.app import app
 from kpyramid.errors import ConflictError, InputError, IntegrityError, PyramidError
-from kpyramid.storage import retention, trash
+from kpyramid.storage import retention
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag, write_snapshot
@@ -163,14 +163,14 @@ def test_what_somebody_came_to_need_while_it_moved_is_put_back(
 ) -> None:
     warehouse = Warehouse(tmp_path)
     a, b, c = publish_days(warehouse, "abc")
-    real = trash._rename
+    real = retention._rename
 
     def rename(source: Path, target: Path) -> None:
         if source == warehouse.snapshots / a:
             promote(warehouse, "live", a, at=name_day(9))
         real(source, target)
 
-    monkeypatch.setattr(trash, "_rename", rename)
+    monkeypatch.setattr(retention, "_rename", rename)
 
     done = sweep(warehouse, 9)
 
@@ -187,7 +187,7 @@ def test_a_result_that_is_found_while_it_moves_is_put_back(
     shutil.rmtree(warehouse.refs)
     (marker,) = warehouse.cache.glob("results/chunk/*/result.json")
     key = json.loads(marker.read_bytes())["key"]
-    real = trash._rename
+    real = retention._rename
 
     def rename(source: Path, target: Path) -> None:
         if source == marker.parent:
@@ -196,7 +196,7 @@ def test_a_result_that_is_found_while_it_moves_is_put_back(
             os.utime(marker, (later, later))  # a build of that day found it
         real(source, target)
 
-    monkeypatch.setattr(trash, "_rename", rename)
+    monkeypatch.setattr(retention, "_rename", rename)
     sweep(warehouse, 9)
 
     assert find_result(warehouse, "chunk", key)

@@ -19,10 +19,9 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.results import RowCache
 from kpyramid.storage.runs import Run, StageMark, start_run
-from kpyramid.storage.staging import stage_folder
 from tests.corpora import (
     SETTINGS,
     build_corpus,

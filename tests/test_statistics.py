@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.statistics import (
+from kpyramid.evaluation.results import (
     bootstrap,
     bootstrap_statistic,
     compare_paired,

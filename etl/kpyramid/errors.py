@@ -65,3 +65,9 @@ class RefusedError(EndpointError):
 
     report: ClassVar[Mapping[str, object]] = {"refused": True}
     """Goes into what --json says, as exit code 8 is that of every endpoint."""
+
+
+def name_extra(missing: ModuleNotFoundError) -> str:
+    """What to install for a module that is not there: the base install only reads snapshots."""
+    extra = "export" if missing.name == "lancedb" else "build"
+    return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'"

@@ -257,7 +257,7 @@ class ExtractSettings:
     """How facts are read.
 
     `parser`: the spaCy package that parses; `en_core_web_sm` is the official name of the default.
-    `language`: the one that is read, a key of `documents/language.py`; text in another is
+    `language`: the one that is read, a key of `documents/screening.py`; text in another is
     rejected with that reason and stays in the text layer.
     """
 

@@ -9,9 +9,7 @@ import typer
 from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, refs, rejects
 from kpyramid.cli.ask import ask
 from kpyramid.cli.backfill import backfill
-from kpyramid.cli.diff import diff
 from kpyramid.cli.doctor import doctor
-from kpyramid.cli.erase import erase
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -32,6 +30,7 @@ from kpyramid.cli.options import (
     print_found,
     say,
 )
+from kpyramid.cli.refs import diff, erase
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 

@@ -88,21 +88,15 @@ def backfill(
 
 
 def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
-    from kpyramid.pipeline.airflow.corpora import fill_source, name_ref_of_day
+    from kpyramid.pipeline.airflow.corpora import fill_source, name_ref_of_day, require_source
 
     source = corpus.place(fill_source(corpus.declared.source, day))
     ref = name_ref_of_day(corpus.ref, day)
-    return {"day": str(day), "source": source, "there": _is_there(source), "ref": ref}
-
-
-def _is_there(source: str) -> bool:
-    from kpyramid.storage.copies import find_corpus
-    from kpyramid.storage.layout import is_address
-
     try:
-        return bool(find_corpus(source)) if is_address(source) else Path(source).exists()
+        require_source(corpus, source, day)
     except InputError:
-        return False
+        return {"day": str(day), "source": source, "there": False, "ref": ref}
+    return {"day": str(day), "source": source, "there": True, "ref": ref}
 
 
 def _read_day(option: str, text: str) -> date:

@@ -148,9 +148,9 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_leftovers(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
+    from kpyramid.storage.layout import is_dead
     from kpyramid.storage.leases import list_held
-    from kpyramid.storage.staging import is_dead
-    from kpyramid.storage.trash import Folders, Objects
+    from kpyramid.storage.retention import Folders, Objects
 
     left = [path for path in place.staging.glob("*") if is_dead(path.name)]
     detail = f"{len(left)} folders in {place.staging} of processes that died"

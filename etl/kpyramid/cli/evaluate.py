@@ -123,9 +123,9 @@ def evaluate(
         answer_all,
         open_measures,
         parse_arm,
+        read_ratings,
     )
     from kpyramid.evaluation.questions import read_questions, read_set
-    from kpyramid.evaluation.ratings import read_ratings
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import Backends, open_snapshot

@@ -21,22 +21,9 @@ from kpyramid.cli.options import (
     read_scope,
 )
 from kpyramid.cli.refs import SNAPSHOT_HELP
+from kpyramid.snapshot import Form
 
 app = typer.Typer()
-
-
-class FormName(StrEnum):
-    """What a snapshot is exported to."""
-
-    folder = "folder"
-    tar = "tar"
-    turtle = "turtle"
-    nquads = "nquads"
-    graphml = "graphml"
-    neo4j = "neo4j"
-    jsonl = "jsonl"
-    duckdb = "duckdb"
-    lance = "lance"
 
 
 class PromptName(StrEnum):
@@ -53,7 +40,7 @@ def export(
     ],
     path: Annotated[Path, typer.Argument(help="File or folder to write; it must not be there.")],
     to: Annotated[
-        FormName,
+        Form,
         typer.Option(
             "--to",
             help="folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. "
@@ -87,16 +74,16 @@ def export(
         else:
             opened = open_snapshot(snapshot, warehouse, scope=scope)
         tell = stack.enter_context(show_steps(quiet=quiet))
-        made = forms.export(opened, to.value, path, tell)
+        made = forms.export(opened, to, path, tell)
     found = {
         "snapshot": opened.id,
-        "to": to.value,
+        "to": to,
         "path": str(path),
         "bytes": made.bytes,
         "files": made.files,
         "left_out": made.left_out,
     }
-    said = [f"Snapshot {opened.id}: {made.bytes:,} bytes in {path} ({to.value})."]
+    said = [f"Snapshot {opened.id}: {made.bytes:,} bytes in {path} ({to})."]
     if seen := opened.describe_scope():
         said.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:

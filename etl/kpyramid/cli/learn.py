@@ -79,8 +79,7 @@ def learn(
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import Rules
     from kpyramid.pipeline.learning.learn import learn as run_learn
-    from kpyramid.pipeline.learning.statements import Reader, Stater
-    from kpyramid.pipeline.learning.task import Generator
+    from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
     from kpyramid.pipeline.models import Opener
     from kpyramid.query import EVERYTHING, open_snapshot
     from kpyramid.settings import load_settings

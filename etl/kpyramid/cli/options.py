@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from kpyramid.errors import InputError, PyramidError
+from kpyramid.errors import InputError, PyramidError, name_extra
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
@@ -270,7 +270,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         raise typer.Exit(code) from None
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):
-            _report_error(_name_extra(e), 2)
+            _report_error(name_extra(e) + _LESS.get(e.name or "", ""), 2)
             raise typer.Exit(2) from e
         say(traceback.format_exc(), err=True)
         message = (
@@ -281,16 +281,13 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         raise typer.Exit(1) from e
 
 
-def _name_extra(missing: ModuleNotFoundError) -> str:
-    """What to install: the base install only reads snapshots, without a model."""
-    asks = missing.name in ("openai", "httpx2")
-    less = "; 'kpyramid[llm]' is enough to ask a model about questions" if asks else ""
-    if missing.name == "duckdb":
-        less = "; 'kpyramid[export]' is enough to export and to compare snapshots"
-    extra = "export" if missing.name == "lancedb" else "build"
-    return (
-        f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'{less}"
-    )
+_LESS = {
+    "duckdb": "; 'kpyramid[export]' is enough to export and to compare snapshots",
+    **dict.fromkeys(
+        ("openai", "httpx2"), "; 'kpyramid[llm]' is enough to ask a model about questions"
+    ),
+}
+"""What is enough where not all of the extra `build` is needed."""
 
 
 def _start_logging(*, verbose: bool) -> None:

@@ -1,22 +1,35 @@
 """Commands of who operates a warehouse: move refs, list their logs and the runs, clear up."""
 
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
+    WORKERS,
+    AccessOption,
+    EverythingOption,
+    QuietOption,
+    SettingsOption,
     WarehouseOption,
+    WorkersOption,
     command,
     count_things,
     name_first,
     print_found,
+    read_scope,
+    say,
 )
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
+    from kpyramid.snapshot.diff import Row
     from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer()
@@ -45,11 +58,11 @@ def promote(
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import promote as move
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.refs import name_now, resolve_ref
 
     place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot)
-    entry = move(place, ref, identifier, at=_name_now())
+    entry = move(place, ref, identifier, at=name_now())
     found = {"ref": ref, "snapshot": identifier, "moved": entry is not None}
     before = entry.parent if entry else identifier
     moved = f"is at snapshot {identifier} now, before at {before or 'none'}"
@@ -69,8 +82,9 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import rollback as move
+    from kpyramid.storage.refs import name_now
 
-    entry = move(open_warehouse(warehouse), ref, at=_name_now())
+    entry = move(open_warehouse(warehouse), ref, at=name_now())
     print_found(
         {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
         [
@@ -96,7 +110,7 @@ def tag(
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import remove_tag
     from kpyramid.storage.publication import tag as make
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.refs import name_now, resolve_ref
 
     place = open_warehouse(warehouse)
     if remove:
@@ -105,7 +119,7 @@ def tag(
         print_found({"tag": name, "snapshot": was, "removed": True}, [words])
         return
     identifier = resolve_ref(place, snapshot)
-    made = make(place, name, identifier, at=_name_now())
+    made = make(place, name, identifier, at=name_now())
     words = f"Tag {name} {'is' if made else 'was already'} at snapshot {identifier}, and stays."
     print_found({"tag": name, "snapshot": identifier, "removed": False}, [words])
 
@@ -125,8 +139,9 @@ def retire(
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import retire as end
+    from kpyramid.storage.refs import name_now
 
-    gone = end(open_warehouse(warehouse), refs, at=_name_now())
+    gone = end(open_warehouse(warehouse), refs, at=name_now())
     lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
     print_found({"retired": gone}, lines)
 
@@ -216,8 +231,7 @@ def gc(
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.layout import open_warehouse
-    from kpyramid.storage.retention import Policy, collect
-    from kpyramid.storage.trash import KINDS
+    from kpyramid.storage.retention import KINDS, Policy, collect
 
     place = open_warehouse(warehouse)
     age, now = _read_age(older_than), datetime.now(UTC)
@@ -255,7 +269,7 @@ def gc(
 
 def _measure_kinds(place: "Warehouse") -> dict[str, int]:
     """Bytes in the warehouse, by kind."""
-    from kpyramid.storage.trash import measure
+    from kpyramid.storage.retention import measure
 
     caches = {"results": "cache/results", "caches": "cache/rows", "replies": "cache/llm"}
     kinds = {"snapshots": "snapshots", "runs": "runs", **caches}
@@ -276,5 +290,180 @@ def _read_age(text: str) -> timedelta:
     return timedelta(**{unit: int(text[:-1])})
 
 
-def _name_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def erase(
+    document: Annotated[
+        str, typer.Option(help="Its id: column document_id of the table `documents`.")
+    ],
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    settings: SettingsOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without, say what would go. There is no undo.")
+    ] = False,
+    workers: WorkersOption = WORKERS,
+    quiet: QuietOption = False,
+) -> None:
+    """Erase a document from a warehouse: snapshots, caches, model replies, reports, rejects.
+
+    What has its source or its text counts as the document. Later builds leave it out, whatever the
+    corpus holds. Each ref that is at a snapshot with it is built again without it, as its last run
+    was; tags of such snapshots, and the snapshots, go. Results and replies stay as far as a run
+    without the document rests on them; replies are looked for where the records of runs say, and
+    where --settings says. Run it while no build is at work; after an error, run it again.
+
+    Example: kpyramid erase --document doc-0b1f0a3d2c4e5f60718a --yes
+    """
+    from kpyramid.cli import console
+    from kpyramid.pipeline import erasure
+    from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import open_warehouse
+
+    place, loaded = open_warehouse(warehouse), load_settings(settings)
+    if yes:
+        with console.show_progress(quiet=quiet) as progress:
+            done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
+        found = done.found
+    else:
+        found, done = erasure.find_document(place, document), None
+    missed = _list_missed(found.caches, in_bucket=place.bucket is not None)
+    said = {
+        "document": document,
+        "erased": yes,
+        "documents": [{"document_id": row[0], "source": row[1]} for row in found.documents],
+        "snapshots": list(found.snapshots),
+        "refs": done.successors if done else list(found.refs),
+        "tags": list(found.tags),
+        "runs": list(found.runs),
+        "bytes": found.bytes,
+        "replies": done.replies if done else None,
+        "replies_of_unknown_documents": done.unnamed if done else None,
+        "caches": found.caches,
+        "not_reached": missed,
+    }
+    went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
+    sources = [f"{row[0]}  {row[1]}" for row in found.documents]
+    lines = [
+        f"{count_things(len(sources), 'document')} with its source or text:",
+        *name_first(sources, _MOST_NAMED),
+        f"{went}: {count_things(len(found.snapshots), 'snapshot')}, "
+        f"{count_things(len(found.runs), 'run')}, {found.bytes:,} bytes with stored results.",
+        *name_first(found.snapshots, _MOST_NAMED),
+        *(f"Tag {name} {'is gone' if yes else 'would go'}." for name in found.tags),
+    ]
+    if done is None:
+        lines += [f"Ref {ref} {is_built} without it." for ref in found.refs]
+        if not found.refs:
+            lines.append("No ref has it, so none is built: the row caches go, which costs time.")
+        lines.append("Nothing was done; --yes does it, and there is no undo.")
+    else:
+        lines += [f"Ref {ref} {is_built}: {new}." for ref, new in done.successors.items()]
+        shared = "".join(f", also in {cache}" for cache in found.caches)
+        lines.append(f"Replies of models gone: {done.replies}{shared}.")
+        if done.unnamed:
+            lines.append(f"Replies of unknown documents, kept: {done.unnamed}.")
+        lines.append("What is left was verified. Remove the document from the corpus as well.")
+    lines += ["Not reached, look there yourself:", *(f"  {each}" for each in missed)]
+    print_found(said, lines)
+
+
+def _list_missed(caches: Sequence[str], *, in_bucket: bool) -> list[str]:
+    """Where the document may still be."""
+    missed = [
+        "copies and exports of these snapshots that were handed out, and backups",
+        "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
+        "what a model's provider keeps of requests",
+    ]
+    if in_bucket:
+        missed += [
+            "copies on other machines: remove the warehouse's folder in ~/.cache/kpyramid there",
+            "earlier versions of objects, where the bucket keeps them",
+        ]
+    missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
+    return missed + [f"replies that runs kept in {place}, which is not here" for place in missing]
+
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+_LONGEST = 60
+"""Characters of a value that are shown."""
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help=SNAPSHOT_HELP)] = "main@1",
+    after: Annotated[str, typer.Argument(metavar="B", help="Likewise.")] = "main",
+    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Show the rows too, of: documents, facts, entities, ontology, instances, "
+            "proposals or metrics."
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Most rows that are shown; 0 for all.")] = 20,
+    access: AccessOption = None,
+    everything: EverythingOption = False,
+) -> None:
+    """Say what changed from snapshot A to snapshot B: by default, what last night changed.
+
+    First a count per table of what is new, gone and changed, and the settings, models and stages
+    that differ; with --table also the rows. What only documents with labels say is counted and
+    shown with --access or --everything.
+
+    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50
+    """
+    from kpyramid.cli.console import print_rows
+    from kpyramid.snapshot.diff import NAMES, compare
+    from kpyramid.snapshot.snapshot import open_snapshot
+
+    scope = read_scope(access, everything)
+    sides = [open_snapshot(name, warehouse, scope=scope) for name in (before, after)]
+    with compare(*sides) as found:
+        rows = found.read(table, limit or None) if table else None
+        counts = {name: found.count(name) for name in NAMES}
+        summary, causes = found.summarise(), found.list_causes()
+        metrics = found.metrics
+    said: dict[str, Any] = {
+        "a": {"name": before, "snapshot": sides[0].id},
+        "b": {"name": after, "snapshot": sides[1].id},
+        "summary": summary,
+        "tables": {name: asdict(count) for name, count in counts.items()},
+        "metrics": metrics,
+        "made_with": causes,
+        **({} if rows is None else {"table": table, "rows": [asdict(row) for row in rows]}),
+    }
+
+    def tell() -> None:
+        for line in _describe(before, after, said):
+            say(line)
+        listed = [{"table": name, **asdict(count)} for name, count in counts.items()]
+        print_rows(listed, added="new", removed="gone")
+        if table and rows is not None:
+            number = sum(asdict(counts[table]).values())
+            for line in _list_rows(rows, number):
+                say(line)
+        else:
+            say("The rows: --table facts, and so on")
+
+    print_found(said, tell)
+
+
+def _describe(before: str, after: str, said: dict[str, Any]) -> Iterator[str]:
+    yield f"From {before} ({said['a']['snapshot']}) to {after} ({said['b']['snapshot']}):"
+    yield f"{said['summary']}."
+    for name, (was, now) in said["made_with"].items():
+        yield f"Made with another {name}: {_show(was)}, now {_show(now)}"
+
+
+def _list_rows(rows: "Sequence[Row]", number: int) -> Iterator[str]:
+    for row in rows:
+        yield f"{_SIGNS[row.change]} {row.words}"
+        for name, (was, now) in row.fields.items():
+            values = "edited" if name == "text" else f"{_show(was)}, now {_show(now)}"
+            yield f"    {name}: {values}"
+    if number > len(rows):
+        yield f"and {number - len(rows):,} more; --limit 0 shows all"
+
+
+def _show(value: object) -> str:
+    from kpyramid.cli.console import shorten
+
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return shorten(text, _LONGEST)

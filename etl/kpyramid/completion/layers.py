@@ -22,9 +22,15 @@ from kpyramid.completion.types import (
     sum_by,
 )
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
-from kpyramid.numerics.gaussian import Space, fit_gaussian, fit_space
+from kpyramid.numerics.gaussian import (
+    Signed,
+    Space,
+    fit_gaussian,
+    fit_space,
+    measure_novelty,
+    score_priority,
+)
 from kpyramid.numerics.moments import Array, Moments, round_digits
-from kpyramid.numerics.priority import Signed, measure_novelty, score_priority
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds

@@ -216,7 +216,6 @@ TASK = Task(
     version=1,
     stage="complete",
     reply=_Reply,
-    parse=parse_names,
     system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
     is_asked=lambda settings: settings.complete.naming == "llm",
     shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS, strict_schema(_Reply)),

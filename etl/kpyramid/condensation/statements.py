@@ -275,7 +275,6 @@ TASK = Task(
     version=1,
     stage="condense",
     reply=_Reply,
-    parse=parse_statements,
     system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
     is_asked=lambda settings: settings.condense.summarise == "llm",
     shaping=(

@@ -207,7 +207,6 @@ TASK = Task(
     version=2,
     stage="resolve",
     reply=_Reply,
-    parse=parse_duplicates,
     system=lambda s: _write_system("entities", s.cascade.domain, s.cascade.language),
     is_asked=lambda settings: settings.cascade.confirms_duplicates,
     shaping=(_INSTRUCTIONS, GUARD, str(_KINDS), strict_schema(_Reply)),

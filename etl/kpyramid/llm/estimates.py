@@ -197,7 +197,7 @@ class Estimator:
         return sum(parts, Estimate())
 
     def foresee(
-        self, task: Task[..., object], static: str, subjects: Iterable[int], max_tokens: int
+        self, task: Task, static: str, subjects: Iterable[int], max_tokens: int
     ) -> Estimate:
         """What requests will take whose prompts are not known yet.
 

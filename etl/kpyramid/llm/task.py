@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -81,9 +81,6 @@ def strict_schema(model: type[BaseModel]) -> dict[str, JsonValue]:
 
 # A task, and requests for it.
 
-P = ParamSpec("P")
-R_co = TypeVar("R_co", covariant=True)
-
 
 @dataclass(frozen=True, slots=True)
 class Expected:
@@ -102,11 +99,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Task(Generic[P, R_co]):
+class Task:
     """One kind of work asked of a language model; all of them stand in `kpyramid.pipeline.tasks`.
 
     `version` goes up whenever the prompt, the form of the reply or the parser changes.
-    `stage`: who asks. `reply`: the form of the reply. `parse`: what a reply is read into.
+    `stage`: who asks. `reply`: the form of the reply.
     `system`: the message that all requests share. `is_asked`: whether settings ask for the task.
     `shaping`: all that shapes the prompts besides their material; by default the system message.
     """
@@ -115,7 +112,6 @@ class Task(Generic[P, R_co]):
     version: int
     stage: str
     reply: type[Strict]
-    parse: Callable[P, R_co]
     system: Callable[["Settings"], str]
     is_asked: Callable[["Settings"], bool]
     shaping: Sequence[JsonValue] = ()

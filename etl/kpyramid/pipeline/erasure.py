@@ -19,7 +19,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored
 from kpyramid.storage.erasure import has_tombstone, keep_tombstone, load_erased
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, clean_staging, name_process
 from kpyramid.storage.leases import list_held
 from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
@@ -27,7 +27,6 @@ from kpyramid.storage.results import FORMER, MARKER, REQUESTS
 from kpyramid.storage.retention import read_marks
 from kpyramid.storage.runs import list_runs, open_run
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
-from kpyramid.storage.staging import clean_staging, name_process
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 from kpyramid.storage.writing import sync_folder

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import PyramidError
 from kpyramid.keys import ID_DIGITS, JsonValue, hash_value
-from kpyramid.llm.replay import describe_source
+from kpyramid.llm.cache import describe_source
 from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.settings import Settings

@@ -104,8 +104,8 @@ def judge_standing(run: Run, snapshot: str) -> str:
 def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     """What the graph says the condensed graph says too; found out anew from both tables."""
     # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
+    from kpyramid.condensation.detail import list_lost
     from kpyramid.condensation.graph import unfold_nouns
-    from kpyramid.condensation.keeping import list_lost
     from kpyramid.condensation.merging import guard_comparer
     from kpyramid.graph.synonyms.comparison import Comparer
     from kpyramid.pipeline.cache import CachedEmbedder, Silence

@@ -12,11 +12,10 @@ from typing import NoReturn
 from kpyramid.errors import ConflictError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
-from kpyramid.llm.replay import ReplayTransport, describe_source
 from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport, read_key
 from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings

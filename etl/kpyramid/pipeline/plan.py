@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus
@@ -20,8 +19,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
-from kpyramid.pipeline.conversion import open_converter
+from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
 from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
 from kpyramid.pipeline.models import (
     Looker,
@@ -36,7 +34,6 @@ from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
-    RUNS,
     Ports,
     open_corpus,
     open_extractor,
@@ -248,8 +245,7 @@ class Forecast:
             ports.embedder = _StoredVectors(self._warehouse, self._settings)
         tables = {table: self._read(table) for table in stage.reads}
         try:
-            with threadpool_limits(1):
-                self._foreseen |= RUNS[name](tables, ports)
+            self._foreseen |= ports.run(tables)
         except UnknownError:
             return False
         return True
@@ -278,7 +274,7 @@ class Forecast:
             estimate += self._foresee_task(task, most)
         return estimate
 
-    def _foresee_task(self, task: Task[..., object], most: float) -> Estimate:
+    def _foresee_task(self, task: Task, most: float) -> Estimate:
         base = [each.name for each in list_tasks("extract", self._settings)[:1]]
         learned = self.estimator.compare_tasks(task.name, base)
         share, seen = learned or (task.expected.per_chunk, 0)

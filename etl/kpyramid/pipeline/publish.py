@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,8 +35,8 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
-from kpyramid.snapshot.bundle import describe_folder
 from kpyramid.snapshot.diff import compare
+from kpyramid.snapshot.export import describe_folder
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import VECTORS
@@ -49,7 +48,7 @@ from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit, write_snapshot
-from kpyramid.storage.refs import read_head
+from kpyramid.storage.refs import name_now, read_head
 from kpyramid.storage.results import TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
 from kpyramid.storage.snapshots import FORMAT
@@ -104,10 +103,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             gates["answered"] = judge_answers(run, refused, rows["chunks"])
         committed = "no" if is_new else "unchanged"
         if is_new and not any(verdict.startswith("fail") for verdict in gates.values()):
-            at = datetime.now(UTC).isoformat(timespec="seconds")
-            entry = commit(
-                run.warehouse, run.ref, snapshot=snapshot, order=run.order, run=run.name, at=at
-            )
+            made = {"snapshot": snapshot, "order": run.order, "run": run.name}
+            entry = commit(run.warehouse, run.ref, **made, at=name_now())
             committed = "yes" if entry else "unchanged"
         details = {"snapshot": snapshot, "committed": committed, "judges": judges}
         if head is not None:

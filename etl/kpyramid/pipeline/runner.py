@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from threadpoolctl import threadpool_limits
 
 from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.formats import require_readable
@@ -25,12 +24,12 @@ from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.wiring import RUNS, Ports, open_corpus
+from kpyramid.pipeline.wiring import Ports, open_corpus
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
+from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
-from kpyramid.storage.staging import clean_staging
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +116,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
-            made = _call_run(stage, tables, ports)
+            made = ports.run(tables)
             _check_output(stage, tables, made)
             asked = sorted(ports.model.caller.keys) if ports.model else []
             result = store_result(run.warehouse, stage.name, _key_made(key, ports), made, asked)
@@ -183,7 +182,7 @@ def _warm_shard(
             table = table.filter(mine)
         tables[name] = table
     with _open_ports(run, stage, workers, progress) as ports:
-        made = _call_run(stage, tables, ports)
+        made = ports.run(tables)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
     model = ports.describe_model()
     return StageMark(stage.name, "", rows, {}, ports.count_computed(), 0.0, model=model)
@@ -212,7 +211,7 @@ def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> d
     tables = {table: read_parts(run, stage, table) for table in stage.reads}
     for _ in range(2):
         with _open_ports(run, stage, workers, progress, collecting=True) as ports:
-            _call_run(stage, tables, ports)
+            ports.run(tables)
         if ports.model is None or ports.model.pending:
             break
         if not any(is_due(failure) for failure in ports.model.caller.failed.values()):
@@ -227,12 +226,6 @@ def _open_ports(
     place = (run.warehouse, run.settings, run.folder, run.ref)
     with Opener(*place, collecting=collecting) as opener:
         yield Ports(run.warehouse, run.settings, stage, workers, progress, opener)
-
-
-def _call_run(stage: Stage, tables: Mapping[str, pa.Table], ports: Ports) -> dict[str, pa.Table]:
-    # One thread: BLAS adds up in another order on another number of cores.
-    with threadpool_limits(1):
-        return RUNS[stage.name](tables, ports)
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:

@@ -4,17 +4,17 @@ The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluatio
 """
 
 from kpyramid.completion.task import TASK as NAMING
+from kpyramid.condensation.condenser import TASK as CONDENSATION
 from kpyramid.condensation.statements import TASK as SUMMARY
-from kpyramid.condensation.task import TASK as CONDENSATION
 from kpyramid.extraction.cascade.tasks import TASKS as CASCADE
 from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
-from kpyramid.pipeline.learning.task import TASK as LEARNING
+from kpyramid.pipeline.learning.statements import TASK as LEARNING
 from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency, wts
 from kpyramid.settings import Settings
 
-TASKS: tuple[Task[..., object], ...] = (
+TASKS: tuple[Task, ...] = (
     *CASCADE,
     DUPLICATES,
     *POPULATION.values(),
@@ -36,6 +36,6 @@ TASKS: tuple[Task[..., object], ...] = (
 EXPECTED: dict[str, Expected] = {task.name: task.expected for task in TASKS}
 
 
-def list_tasks(stage: str, settings: Settings) -> list[Task[..., object]]:
+def list_tasks(stage: str, settings: Settings) -> list[Task]:
     """The tasks that a stage asks of a model, in their order; empty where rules do all of it."""
     return [task for task in TASKS if task.stage == stage and task.is_asked(settings)]

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from pydantic import TypeAdapter
+from threadpoolctl import threadpool_limits
 
 from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
@@ -20,7 +22,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
-from kpyramid.extraction.types import Extraction, Titled
+from kpyramid.extraction.types import ExtractFunction, Extraction, Titled
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
@@ -32,8 +34,13 @@ from kpyramid.ontology.population.task import group_properties, list_pairs
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Progress, share_work
-from kpyramid.pipeline.conversion import open_converter
+from kpyramid.pipeline.cache import (
+    CachedEmbedder,
+    CachedFunction,
+    Progress,
+    open_converter,
+    share_work,
+)
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
@@ -48,6 +55,8 @@ from kpyramid.storage.layout import Warehouse, is_address
 _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
 
+Tables = Mapping[str, pa.Table]
+"""What a stage reads, in the order that it declares."""
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
@@ -183,9 +192,9 @@ class Ports:
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
 
     @cached_property
-    def extractor(self) -> CachedFunction[Titled, Extraction]:
+    def extractor(self) -> ExtractFunction:
         """Finds the facts in texts by rules."""
-        return self._note(open_extractor(*self._place))
+        return self._note(open_extractor(*self._place)).stream
 
     @cached_property
     def annotator(self) -> CachedFunction[str, str]:
@@ -271,6 +280,20 @@ class Ports:
         foresees = isinstance(self._opener, Looker)
         return Summariser(self.model.caller, *self._batching, foresees)
 
+    def run(self, tables: Tables) -> dict[str, pa.Table]:
+        """What the stage makes of the tables that it reads, through the ports that it declares.
+
+        It is imported when it runs: a build that finds its results stored loads none of them. It
+        has one thread: BLAS adds up in another order on another number of cores.
+        """
+        module = import_module(f"kpyramid.pipeline.stages.{self._stage.name}")
+        given = {name: getattr(self, name) for name in self._stage.ports}
+        if "settings" in given:  # a stage sees its own section
+            given["settings"] = getattr(self.settings, self._stage.name)
+        with threadpool_limits(1):
+            made: dict[str, pa.Table] = module.run(*tables.values(), **given)
+        return made
+
     def describe_model(self) -> dict[str, JsonValue]:
         """What a language model was asked, as a stage's mark says it; empty without one."""
         if self.model is None:
@@ -292,107 +315,6 @@ class Ports:
     def _note(self, function: CachedFunction[R, T]) -> CachedFunction[R, T]:
         self._functions.append(function)
         return function
-
-
-Tables = Mapping[str, pa.Table]
-"""What a stage reads, in the order that it declares."""
-
-# A stage is imported when it runs: a build that finds its results stored loads none of them.
-
-
-def _ingest(_: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import ingest
-
-    return ingest.run(
-        corpus=ports.corpus,
-        converter=ports.converter,
-        erased=ports.erased,
-        settings=ports.settings.ingest,
-    )
-
-
-def _chunk(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import chunk
-
-    return chunk.run(*tables.values(), splitter=ports.splitter)
-
-
-def _extract(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import extract
-
-    return extract.run(*tables.values(), extractor=ports.extractor.stream, cascade=ports.cascade)
-
-
-def _resolve(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import resolve
-
-    return resolve.run(
-        *tables.values(),
-        embedder=ports.embedder,
-        disambiguator=ports.disambiguator,
-        min_confidence=ports.min_confidence,
-    )
-
-
-def _embed(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import embed
-
-    return embed.run(*tables.values(), embedder=ports.embedder)
-
-
-def _induce(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import induce
-
-    return induce.run(
-        *tables.values(),
-        schema=ports.schema,
-        shapes=ports.shapes,
-        embedder=ports.embedder,
-        annotator=ports.annotator,
-        reader=ports.reader,
-        inducer=ports.inducer,
-        min_confidence=ports.min_confidence,
-    )
-
-
-def _complete(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import complete
-
-    return complete.run(
-        *tables.values(),
-        settings=ports.settings.complete,
-        schema=ports.schema,
-        shapes=ports.shapes,
-        decisions=ports.decisions,
-        embedder=ports.embedder,
-        namer=ports.namer,
-    )
-
-
-def _condense(tables: Tables, ports: Ports) -> dict[str, pa.Table]:
-    from kpyramid.pipeline.stages import condense
-
-    return condense.run(
-        *tables.values(),
-        settings=ports.settings.condense,
-        schema=ports.schema,
-        embedder=ports.embedder,
-        condenser=ports.condenser,
-        summariser=ports.summariser,
-    )
-
-
-RUNS: Mapping[str, Callable[[Tables, Ports], dict[str, pa.Table]]] = {
-    "ingest": _ingest,
-    "chunk": _chunk,
-    "extract": _extract,
-    "resolve": _resolve,
-    "embed": _embed,
-    "induce": _induce,
-    "complete": _complete,
-    "condense": _condense,
-}
-"""How each stage that makes tables is run: on the tables that it reads, through its ports."""
 
 
 def open_inducer(

@@ -2,3 +2,8 @@
 
 Imports storage, ontology and embeddings; imported by `query`, `answering` and the pipeline.
 """
+
+from typing import Literal
+
+Form = Literal["folder", "tar", "turtle", "nquads", "graphml", "neo4j", "jsonl", "duckdb", "lance"]
+"""What a snapshot is exported to; named here, where nothing heavy is loaded."""

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
-from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue, content_id
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
@@ -34,15 +33,10 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
     condensation its table `condensed` holds every triple by itself. It is a snapshot in a
     folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
     removed at the end. It is made of all documents, and opened with the snapshot's scopes.
-
-    Raises:
-        InputError: the snapshot does not say what completion added: an older version built it.
     """
     if not parts:
         yield snapshot
         return
-    if "completion" in parts:
-        _require_additions(snapshot)
     name = "-".join([snapshot.id, "without", *sorted(parts)])
     with TemporaryDirectory(prefix="kpyramid-ablation-") as place:
         folder = Path(place) / name
@@ -77,15 +71,6 @@ def _read_index_settings(store: Store) -> IndexSettings:
     known = {field.name for field in fields(IndexSettings)}
     values = {name: value for name, value in made.items() if name in known}
     return TypeAdapter(IndexSettings).validate_python(values)
-
-
-def _require_additions(snapshot: Snapshot) -> None:
-    made = cast("dict[str, JsonValue]", snapshot.manifest["tables"])
-    if "additions" not in made or not (snapshot.folder / SEED).is_file():
-        raise InputError(
-            f"snapshot {snapshot.id} does not say what completion added: an older version built "
-            "it. Build the corpus again; only completion and what follows it is computed"
-        )
 
 
 def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:

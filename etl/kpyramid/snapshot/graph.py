@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from kpyramid.errors import IntegrityError
 from kpyramid.ontology import names as n
-from kpyramid.storage.contracts import load_contracts
 
 if TYPE_CHECKING:  # who only reads has none
     from duckdb import DuckDBPyConnection as Database
@@ -55,18 +54,11 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
 
 
 def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
-    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own.
-
-    A column that a file of the last format has not yet is null.
-    """
+    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own."""
     if not isinstance(table, Path):
         database.register(f"held_{name}", table)
         return f"held_{name}"
-    source = "read_parquet('" + str(table).replace("'", "''") + "')"
-    has = {row[0] for row in database.execute(f"DESCRIBE FROM {source}").fetchall()}
-    added = [c.name for c in load_contracts()[table.stem].columns if c.added and c.name not in has]
-    empty = "".join(f", NULL::VARCHAR AS {column}" for column in added)
-    return f"(SELECT *{empty} FROM {source})" if added else source
+    return "read_parquet('" + str(table).replace("'", "''") + "')"
 
 
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.

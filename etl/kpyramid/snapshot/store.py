@@ -18,8 +18,14 @@ import pyarrow as pa
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
-from kpyramid.numerics.neighbours import load_faiss
-from kpyramid.snapshot.search import Mask, PlacedVectors, Vectors, rank_exactly, rank_words
+from kpyramid.snapshot.search import (
+    Mask,
+    PlacedVectors,
+    Vectors,
+    load_faiss,
+    rank_exactly,
+    rank_words,
+)
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -506,7 +512,7 @@ class Part:
             return []
         if self._plan["search"] == "exact" or self._faiss is None:
             return rank_exactly(self.matrix, vector, k, mask)
-        from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
+        from kpyramid.snapshot.search import rank_nearly  # only large tables have any
 
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.storage.erasure import load_erased
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.publication import settle
 from kpyramid.storage.snapshots import (
     MANIFEST,
@@ -24,7 +24,6 @@ from kpyramid.storage.snapshots import (
     read_manifest,
     require_format,
 )
-from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes, check_tables
 
 _MOST_MEMBERS = 1_000

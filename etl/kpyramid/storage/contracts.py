@@ -57,8 +57,7 @@ _FORM = b"2\n"
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are. `added`: the version of the contract that
-    it came with; files of the one before have none, and it is read as empty.
+    `unit`: what its numbers count or are.
     """
 
     name: str
@@ -67,7 +66,6 @@ class Column:
     nullable: bool = False
     references: str | None = None
     unit: str | None = None
-    added: int = 0
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
@@ -135,19 +133,6 @@ class Contract:
         plain = {"description": self.about, "contract": str(self.version)}
         columns = json.dumps(said, ensure_ascii=False)
         return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
-
-    @property
-    def is_extended(self) -> bool:
-        """Whether the version before only had a column less."""
-        return any(column.added == self.version for column in self.columns)
-
-    def complete(self, table: pa.Table) -> pa.Table:
-        """The table with the columns that its format did not have yet, empty."""
-        for at, column in enumerate(self.columns):
-            if column.added and column.name not in table.column_names:
-                empty = pa.nulls(table.num_rows, _TYPES[column.type])
-                table = table.add_column(at, pa.field(column.name, empty.type), empty)
-        return table
 
     def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
         """One table of at least one part, sorted by its key.
@@ -418,7 +403,7 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     if found != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
-        table = contract.complete(decode_table(path))
+        table = decode_table(path)
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(f"table file {path} is damaged: {e}") from e
     try:

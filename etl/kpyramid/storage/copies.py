@@ -7,10 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
-from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.store import Blob
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import sync_folder

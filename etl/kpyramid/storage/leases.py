@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kpyramid.errors import ConflictError, IntegrityError
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, is_dead, name_process
 from kpyramid.storage.snapshots import has_snapshot
-from kpyramid.storage.staging import is_dead, name_process
 
 _LEASES = "leases"
 GC_LOCK = "gc.lock"

@@ -16,7 +16,7 @@ from kpyramid.errors import (
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import (
     RefEntry,
@@ -41,7 +41,6 @@ from kpyramid.storage.snapshots import (
     list_folders,
     read_manifest,
 )
-from kpyramid.storage.staging import stage_folder
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import put_file, sync_folder, sync_tree
 

@@ -40,6 +40,11 @@ class RefEntry:
     action: Literal["build", "promote", "rollback", "tag", "retire"] = "build"
 
 
+def name_now() -> str:
+    """The time of an entry that is made now."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def check_ref_name(name: str) -> str:
     """The name, when it can be a ref's.
 

@@ -19,8 +19,7 @@ from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
 from kpyramid.storage.contracts import Contract, decode_table, read_table, write_table
 from kpyramid.storage.erasure import TOMBSTONES
-from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.staging import stage_folder
+from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.evidence import find_naming, list_words, names
 from kpyramid.extraction.cascade.tasks import MERGED, show_triple
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.cache import DamagedLine, read_recording
-from kpyramid.llm.replay import Answer
+from kpyramid.llm.cache import Answer, DamagedLine, read_recording
 from kpyramid.llm.types import Request, key_request
 
 

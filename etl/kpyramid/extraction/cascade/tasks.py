@@ -305,33 +305,28 @@ def _asks_step(step: str) -> Callable[[Settings], bool]:
     return is_asked
 
 
-def _make_task(
-    step: str, reply: type[Strict], parse: Callable[[str], T], expected: Expected
-) -> Task[[str], T]:
+def _make_task(step: str, reply: type[Strict], expected: Expected) -> Task:
     return Task(
         name=step,
         version=1,
         stage="extract",
         reply=reply,
-        parse=parse,
         system=lambda settings: write_static(step, Form(settings.cascade, max_tokens=0)),
         is_asked=_asks_step(step),
         expected=expected,
     )
 
 
-MERGED = _make_task("merged", _Facts, read_facts, Expected(reply=4.6))
+MERGED = _make_task("merged", _Facts, Expected(reply=4.6))
 """f_par, f_ent and f_rel in one call: entities, and claims with evidence and triples."""
-PARAPHRASE = _make_task("paraphrase", _Claims, read_claims, Expected(reply=2.6))
+PARAPHRASE = _make_task("paraphrase", _Claims, Expected(reply=2.6))
 """f_par: what a text states, as short claims without pronouns, with the words they rest on."""
 # GPT-3.5's entities of 1,890 MuSiQue passages have 0.33 of their characters, its triples 1.61.
-ENTITIES = _make_task("entities", _Entities, read_entities, Expected(reply=0.35, material=1.1))
+ENTITIES = _make_task("entities", _Entities, Expected(reply=0.35, material=1.1))
 """f_ent: the noun entities that the claims name, each once."""
-RELATIONS = _make_task("relations", _Triples, read_triples, Expected(reply=1.65, material=1.5))
+RELATIONS = _make_task("relations", _Triples, Expected(reply=1.65, material=1.5))
 """f_rel: how the entities of the claims are related; one head, one verb phrase, one tail each."""
-DISAMBIGUATION = _make_task(
-    "disambiguation", _Triples, read_triples, Expected(reply=1.55, material=2.5)
-)
+DISAMBIGUATION = _make_task("disambiguation", _Triples, Expected(reply=1.55, material=2.5))
 """f_dis, chunk by chunk: one wording per meaning, nothing twice, nothing lost."""
 TASKS = (MERGED, PARAPHRASE, ENTITIES, RELATIONS, DISAMBIGUATION)
 
@@ -371,7 +366,7 @@ def ask_disambiguation(
     return _ask(DISAMBIGUATION, material, chunk, form)
 
 
-def _ask(task: Task[..., object], material: str, chunk: Chunk, form: Form) -> Request:
+def _ask(task: Task, material: str, chunk: Chunk, form: Form) -> Request:
     return task.request(
         write_static(task.name, form),
         material,

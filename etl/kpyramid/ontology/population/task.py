@@ -172,7 +172,7 @@ class Question:
         noted["property"]["enum"] = list(self.properties)
         return form
 
-    def render(self, chunk: Chunk, task: Task[..., object], max_tokens: int) -> Request:
+    def render(self, chunk: Chunk, task: Task, max_tokens: int) -> Request:
         """The question about a text."""
         return task.request(
             self.static,
@@ -227,13 +227,12 @@ def _end(comment: str) -> str:
     return " ".join(comment.split()).rstrip(".")
 
 
-def _make_task(mode: str, name: str, reply_characters: float) -> Task[[str], tuple[Noted, ...]]:
+def _make_task(mode: str, name: str, reply_characters: float) -> Task:
     return Task(
         name=name,
         version=1,
         stage="induce",
         reply=Answer,
-        parse=parse,
         system=lambda _: _INSTRUCTIONS,
         is_asked=lambda settings: settings.induce.mode == mode,
         shaping=(_INSTRUCTIONS, FORMS, _EXAMPLES),

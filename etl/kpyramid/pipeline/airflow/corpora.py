@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from jinja2 import StrictUndefined, TemplateError
@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError, SettingsError
+from kpyramid.snapshot import Form
 from kpyramid.storage.layout import is_address
 
 WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
@@ -41,10 +42,6 @@ class Evaluation:
     questions: _TEXT
     to: _TEXT
     strategies: tuple[str, ...] = ("naive", "polyrag")
-
-
-Form = Literal["folder", "tar", "turtle", "nquads", "graphml", "neo4j", "jsonl", "duckdb", "lance"]
-"""The forms of `kpyramid export`."""
 
 
 @checked(frozen=True, config=_STRICT)
@@ -254,6 +251,23 @@ def fill_source(source: str, day: date) -> str:
             f"source {source!r}: {e}; {{{{ date }}}} and {{{{ yesterday }}}} are days, such as in "
             "docs/{{ date.strftime('%Y/%m/%d') }}"
         ) from e
+
+
+def require_source(corpus: Corpus, source: str, day: date) -> None:
+    """Passes when there is something to read for a day.
+
+    Raises:
+        InputError: there is nothing, or nothing that can be read.
+    """
+    if is_address(source):
+        from kpyramid.storage.copies import find_corpus
+
+        find_corpus(source)
+    elif not Path(source).exists():
+        raise InputError(
+            f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
+            f"task, or correct `source` in {corpus.file}"
+        )
 
 
 def is_dated(source: str) -> bool:

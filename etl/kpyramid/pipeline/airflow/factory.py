@@ -40,6 +40,7 @@ from kpyramid.errors import (
     OvertakenError,
     RefusedError,
     SettingsError,
+    name_extra,
 )
 from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, Declaration, list_corpora
 
@@ -60,7 +61,7 @@ _RETRY_POLICY = ExceptionRetryPolicy(
         RetryRule(
             exception=[
                 *(SettingsError, InputError, GateError, BudgetError),
-                *(IntegrityError, OvertakenError, RefusedError),
+                *(IntegrityError, OvertakenError, RefusedError, ModuleNotFoundError),
             ],
             action=RetryAction.FAIL,
             reason="the same again would fail the same way; the message says what to do",
@@ -460,12 +461,13 @@ _SHARED: Mapping[str, Any] = {
 def _tell_failure(context: Mapping[str, Any]) -> None:
     """Ends the log of a failed try with one line: what, where, and how to go on."""
     error, ti = context.get("exception"), context["ti"]
-    what = " ".join(f"{type(error).__name__}: {error}".split())
+    said = name_extra(error) if isinstance(error, ModuleNotFoundError) else error
+    what = " ".join(f"{type(error).__name__}: {said}".split())
     is_final = ti.state != "up_for_retry"
     how = "mend it, then clear this task" if is_final else "it is tried again"
-    said = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
+    lines = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
     log.info("::endgroup::")  # Airflow folds away what runs after a task
-    log.error("%s", "; ".join(said))
+    log.error("%s", "; ".join(lines))
 
 
 _TASK_DEFAULTS: Mapping[str, Any] = {

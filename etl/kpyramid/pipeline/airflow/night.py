@@ -8,20 +8,24 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from kpyramid.errors import (
     ConflictError,
     EndpointError,
     GateError,
-    InputError,
     OvertakenError,
     PyramidError,
     RefusedError,
 )
 from kpyramid.keys import JsonValue
-from kpyramid.pipeline.airflow.corpora import MOST_SHARDS, Corpus, DagRun, plan_night
+from kpyramid.pipeline.airflow.corpora import (
+    MOST_SHARDS,
+    Corpus,
+    DagRun,
+    plan_night,
+    require_source,
+)
 from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.models import Looker
@@ -34,11 +38,11 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit
 from kpyramid.storage.publication import promote as promote_ref
-from kpyramid.storage.refs import find_entry, list_entries, list_undone, read_head
+from kpyramid.storage.refs import find_entry, list_entries, list_undone, name_now, read_head
 from kpyramid.storage.runs import Run, StageMark, open_run
 from kpyramid.storage.writing import write_durably
 
@@ -86,7 +90,7 @@ def plan(
     with telling_how_to_go_on("stage", "ingest", *place, *given):
         if night.ref == corpus.candidate != corpus.ref:
             _start_candidate(corpus, open_warehouse(warehouse))
-        _require_source(night.source, night.day.isoformat(), corpus)
+        require_source(corpus, night.source, night.day)
         call_stage(
             "ingest",
             run=night.run,
@@ -117,15 +121,7 @@ def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
     """Has the candidate begin where the ref is, so that gates compare a night with that."""
     head = read_head(place, corpus.ref)
     if head is not None:
-        promote_ref(place, corpus.candidate, head.snapshot, at=_name_now())
-
-
-def _require_source(source: str, day: str, corpus: Corpus) -> None:
-    if not is_address(source) and not Path(source).exists():  # ingest looks into a bucket
-        raise InputError(
-            f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
-            f"task, or correct `source` in {corpus.file}"
-        )
+        promote_ref(place, corpus.candidate, head.snapshot, at=name_now())
 
 
 def _count_new(run: Run, embedding: set[str]) -> int:
@@ -230,7 +226,7 @@ def promote(corpus: Corpus, run: str, snapshot: str, warehouse: str) -> dict[str
     with telling_how_to_go_on("promote", corpus.ref, snapshot, "--warehouse", warehouse):
         order = open_run(place, run).order
         with hold(place, snapshot):
-            commit(place, corpus.ref, snapshot=snapshot, order=order, run=run, at=_name_now())
+            commit(place, corpus.ref, snapshot=snapshot, order=order, run=run, at=name_now())
     headline = f"{corpus.ref} is now at {snapshot}, which was approved"
     log.info("%s", headline)
     return {"ref": corpus.ref, "headline": headline}
@@ -303,10 +299,6 @@ def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
         write_durably(to / NEWEST, json.dumps(newest, indent=1).encode())
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
     return {"snapshot": entry.snapshot, "path": str(target), "copied": not known}
-
-
-def _name_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 _ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}

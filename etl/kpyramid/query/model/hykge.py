@@ -6,17 +6,18 @@ that are linked with directed arrows, with descriptions of the entities at their
 
 from kpyramid.llm.task import GUARD, Task
 from kpyramid.llm.types import Asker
-from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model
-from kpyramid.query.model.reading import RULES, Prompt, Read
-from kpyramid.query.model.reading import parse as parse_answer
-from kpyramid.query.model.walking import (
+from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
+    Asked,
     Tentative,
+    ask_model,
     decides,
     find_domain,
     name_expert,
     parse_tentative,
     show_question,
 )
+from kpyramid.query.model.reading import RULES, Prompt, Read
 from kpyramid.query.types import Question
 
 
@@ -66,7 +67,6 @@ HYPOTHESIS = Task(
     version=1,
     stage="query",
     reply=Tentative,
-    parse=parse_tentative,
     system=lambda settings: write_hypothesis(find_domain(settings)),
     is_asked=decides("hykge", "walk"),
 )
@@ -75,7 +75,6 @@ ANSWER = Task(
     version=2,
     stage="query",
     reply=Read,
-    parse=parse_answer,
     system=lambda settings: write_answer(find_domain(settings)),
     is_asked=decides("hykge", "reader"),
 )

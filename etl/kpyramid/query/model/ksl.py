@@ -15,10 +15,11 @@ from kpyramid.query.model.prompting import (
     Asked,
     ask_model,
     ask_once,
+    decides,
     flatten,
     show_numbered,
+    show_question,
 )
-from kpyramid.query.model.walking import decides, show_question
 from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Question
 
@@ -121,7 +122,6 @@ TASK = Task(
     version=1,
     stage="query",
     reply=Step,
-    parse=parse,
     system=lambda _: _SYSTEM,
     is_asked=decides("ksl", "walk"),
 )

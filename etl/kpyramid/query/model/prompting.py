@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kpyramid.errors import EndpointError
+from kpyramid.llm.responses import parse_json
+from kpyramid.llm.task import Strict
 from kpyramid.llm.types import (
     Asker,
     CountingAsker,
@@ -14,6 +16,10 @@ from kpyramid.llm.types import (
     Request,
     Usage,
 )
+from kpyramid.query.types import Question
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 T = TypeVar("T")
 
@@ -95,3 +101,78 @@ def _require(value: T | Failure) -> T | Failure:
             "llm.base_url), or ask without it: 'rules' for sparql, sufficiency and reader"
         )
     return value
+
+
+# What the prompts of walks over the graph share: replies, how a question is shown, who decides.
+
+
+class Tentative(Strict):
+    """The reply of a chain of thought: the answer that is supposed, step by step."""
+
+    answer: str
+
+
+class Entities(Strict):
+    """The reply that lists the entities of a text."""
+
+    entities: tuple[str, ...]
+
+
+class Numbers(Strict):
+    """The reply that chooses some of numbered facts."""
+
+    facts: tuple[int, ...]
+
+
+def parse_tentative(reply: Reply) -> str:
+    """The supposed answer.
+
+    Raises:
+        ReplyError: it is no JSON of the schema.
+    """
+    return parse_json(reply.content, Tentative).answer.strip()
+
+
+def parse_entities(reply: Reply) -> tuple[str, ...]:
+    """The names, each once.
+
+    Raises:
+        ReplyError: it is no JSON of the schema.
+    """
+    names = parse_json(reply.content, Entities).entities
+    return tuple(dict.fromkeys(flat for name in names if (flat := flatten(name))))
+
+
+def parse_numbers(reply: Reply) -> tuple[int, ...]:
+    """The numbers, whether or not there are facts of them.
+
+    Raises:
+        ReplyError: it is no JSON of the schema.
+    """
+    return parse_json(reply.content, Numbers).facts
+
+
+def show_question(question: Question) -> list[str]:
+    """The question and its options, a line each."""
+    options = [f"- {flatten(text)}" for text in question.candidates]
+    return [f"Question: {flatten(question.text)}", *(["Options:", *options] if options else [])]
+
+
+def name_expert(domain: str) -> str:
+    """Who is addressed: the domain is a variable of the prompt."""
+    return f"an excellent expert in {flatten(domain)}" if domain.strip() else "an excellent expert"
+
+
+def find_domain(settings: "Settings") -> str:
+    """The domain that [query] gives; empty for none."""
+    return str(settings.query.options.get("domain", ""))
+
+
+def decides(strategy: str, decision: str) -> "Callable[[Settings], bool]":
+    """Whether [query] has a model take a decision, `walk` or `reader`, of a strategy."""
+
+    def is_asked(settings: "Settings") -> bool:
+        query = settings.query
+        return query.strategy == strategy and getattr(query, decision) == "llm"
+
+    return is_asked

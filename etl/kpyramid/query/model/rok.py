@@ -12,25 +12,22 @@ from kpyramid.llm.types import Asker, Request
 from kpyramid.query.model.prompting import (
     MAX_TOKENS,
     Asked,
-    ask_model,
-    flatten,
-    pick_numbers,
-    show_numbered,
-)
-from kpyramid.query.model.reading import RULES, Prompt, Read
-from kpyramid.query.model.reading import parse as parse_answer
-from kpyramid.query.model.walking import (
     Entities,
     Numbers,
     Tentative,
+    ask_model,
     decides,
     find_domain,
+    flatten,
     name_expert,
     parse_entities,
     parse_numbers,
     parse_tentative,
+    pick_numbers,
+    show_numbered,
     show_question,
 )
+from kpyramid.query.model.reading import RULES, Prompt, Read
 from kpyramid.query.types import Question
 
 MOST_CHARACTERS = 12_000
@@ -128,7 +125,7 @@ def prompt_answer(domain: str) -> Prompt:
     return ANSWER, write_answer(domain)
 
 
-def _ask(task: Task[..., object], system: str, material: str, question: Question) -> Request:
+def _ask(task: Task, system: str, material: str, question: Question) -> Request:
     return task.request(system, material, max_tokens=MAX_TOKENS, subject=question.text)
 
 
@@ -137,7 +134,6 @@ EXTEND = Task(
     version=1,
     stage="query",
     reply=Tentative,
-    parse=parse_tentative,
     system=lambda settings: write_extend(find_domain(settings)),
     is_asked=decides("rok", "walk"),
 )
@@ -146,7 +142,6 @@ EXTRACT = Task(
     version=1,
     stage="query",
     reply=Entities,
-    parse=parse_entities,
     system=lambda settings: write_extract(find_domain(settings)),
     is_asked=decides("rok", "walk"),
 )
@@ -155,7 +150,6 @@ FILTER = Task(
     version=1,
     stage="query",
     reply=Numbers,
-    parse=parse_numbers,
     system=lambda _: _FILTER,
     is_asked=decides("rok", "walk"),
 )
@@ -164,7 +158,6 @@ ANSWER = Task(
     version=2,
     stage="query",
     reply=Read,
-    parse=parse_answer,
     system=lambda settings: write_answer(find_domain(settings)),
     is_asked=decides("rok", "reader"),
 )

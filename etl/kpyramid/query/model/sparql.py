@@ -219,7 +219,6 @@ TASK = Task(
     version=2,
     stage="query",
     reply=Answer,
-    parse=parse,
     system=lambda _: _write_system(""),
     is_asked=lambda settings: settings.query.sparql == "llm",
 )

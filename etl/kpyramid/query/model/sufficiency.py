@@ -16,8 +16,8 @@ from kpyramid.query.model.prompting import (
     ask_model,
     pick_numbers,
     show_numbered,
+    show_question,
 )
-from kpyramid.query.model.walking import show_question
 from kpyramid.query.types import Question
 
 MOST_CHARACTERS = 12_000
@@ -104,7 +104,6 @@ TASK = Task(
     version=1,
     stage="query",
     reply=Decision,
-    parse=parse,
     system=lambda _: _SYSTEM,
     is_asked=lambda settings: settings.query.sufficiency == "llm",
 )

@@ -11,16 +11,26 @@ from dataclasses import dataclass, replace
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError
-from kpyramid.query.model.prompting import MAX_TOKENS, Asked, ask_model, flatten, show_numbered
-from kpyramid.query.model.reading import MOST_CHARACTERS, Read, Recalled, refuse, weigh
-from kpyramid.query.model.verbatim import find_value_logprobs
-from kpyramid.query.model.walking import (
+from kpyramid.query.model.prompting import (
+    MAX_TOKENS,
+    Asked,
     Entities,
+    ask_model,
     decides,
     find_domain,
+    flatten,
     name_expert,
     parse_entities,
+    show_numbered,
     show_question,
+)
+from kpyramid.query.model.reading import (
+    MOST_CHARACTERS,
+    Read,
+    Recalled,
+    find_value_logprobs,
+    refuse,
+    weigh,
 )
 from kpyramid.query.types import Item, Question, Reading
 
@@ -231,7 +241,6 @@ EXTRACT = Task(
     version=1,
     stage="query",
     reply=Entities,
-    parse=parse_entities,
     system=lambda settings: write_extract(
         find_domain(settings), int(settings.query.options.get("entities", 5))
     ),
@@ -242,7 +251,6 @@ SCORE = Task(
     version=1,
     stage="query",
     reply=Scores,
-    parse=parse_scores,
     system=lambda settings: write_score(find_domain(settings)),
     is_asked=decides("wts", "walk"),
 )
@@ -251,7 +259,6 @@ REASON = Task(
     version=1,
     stage="query",
     reply=Reasoned,
-    parse=parse_reasoned,
     system=lambda settings: write_reason(
         find_domain(settings), knowledge=bool(settings.query.options.get("knowledge", False))
     ),
