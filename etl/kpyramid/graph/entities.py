@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,7 +86,7 @@ class Entry:
     rank: tuple[bool, int, int, int, str]
 
 
-class Uses(Mapping[str, list[Use]]):
+class Uses:
     """The uses of each key: columns of numbers, and objects while they are looked at."""
 
     def __init__(self, uses: Iterable[Use]) -> None:
@@ -106,8 +106,8 @@ class Uses(Mapping[str, list[Use]]):
         self._columns = [np.array(column) for column in columns]
         self._own = key_of[self._columns[0]]
         self._order = np.argsort(self._own, kind="stable")
-        ends = np.searchsorted(self._own[self._order], np.arange(len(self._keys) + 1))
-        self._ends = ends
+        numbers = np.arange(len(self._keys) + 1)
+        self._ends = np.searchsorted(self._own, numbers, sorter=self._order)
         _, _, _, side, relation, other, title = self._columns
         naming = [not _NAMING.isdisjoint(words.split()) for words in self._relations]
         plain = (title == words[6].get(False, -1)) & ~np.array(naming, dtype=bool)[relation]
@@ -117,22 +117,20 @@ class Uses(Mapping[str, list[Use]]):
         self._said = _count_owners(own, said, len(self._relations) * len(self._sides))
 
     def __iter__(self) -> Iterator[str]:
-        used = np.flatnonzero(np.diff(self._ends))
-        return (self._keys[number] for number in used.tolist())
-
-    def __len__(self) -> int:
-        return int(np.count_nonzero(np.diff(self._ends)))
+        """The keys that are used; others are those of neighbours."""
+        return compress(self._keys, np.diff(self._ends).tolist())
 
     def __getitem__(self, key: str) -> list[Use]:
-        return [*self._take(self._find(self._codes[key]))]
+        return [*self._take(self._find(key))]
 
-    def _find(self, number: int) -> Numbers:
+    def _find(self, key: str) -> Numbers:
+        number = self._codes[key]
         return self._order[self._ends[number] : self._ends[number + 1]]
 
     def judge(self, key: str) -> Name:
         """The parts of the name that the wordings of a key are."""
         names = self._words[0]
-        own = self._columns[0][self._find(self._codes[key])].tolist()
+        own = self._columns[0][self._find(key)].tolist()
         return _judge_name(key, Counter(names[name] for name in own))
 
     def walk_places(self) -> Iterator[Place]:
@@ -144,10 +142,9 @@ class Uses(Mapping[str, list[Use]]):
     def list_documents(self) -> Iterator[tuple[str, list[str]]]:
         """Each key with its documents, in order."""
         documents = self._words[1]
-        for number in np.flatnonzero(np.diff(self._ends)).tolist():
-            own = self._columns[1][self._find(number)].tolist()
-            found = {documents[document] for document in own}
-            yield self._keys[number], sorted(found)
+        for key in self:
+            own = self._columns[1][self._find(key)].tolist()
+            yield key, sorted({documents[document] for document in own})
 
     def list_titles(self) -> Iterator[Use]:
         """Those that are titles."""
@@ -177,23 +174,6 @@ def _count_owners(owners: Numbers, values: Numbers, most: int) -> Numbers:
     """How many different owners each value has; values are less than `most`."""
     pairs = np.unique(owners * max(1, most) + values)
     return np.bincount(pairs % max(1, most), minlength=most)
-
-
-class Entries(Mapping[str, Entry]):
-    """The entries by key, the fullest names first; each is made while it is looked at."""
-
-    def __init__(self, uses: Uses) -> None:
-        self._read = lru_cache(_HELD)(lambda key: _read_entry(uses.judge(key), uses[key]))
-        self._keys = sorted(uses, key=lambda key: self._read(key).rank)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __getitem__(self, key: str) -> Entry:
-        return self._read(key)
 
 
 def _read_entry(name: Name, uses: Iterable[Use]) -> Entry:
@@ -267,7 +247,7 @@ Index = Mapping[str, Sequence[Candidate]]
 
 
 class Corpus:
-    """All names, the fullest first.
+    """All names: `keys` are theirs, the fullest first, and `read` gives the entry of one.
 
     `forms`: the short forms of each name that other names have. `index`: the names behind each
     such form. `seekers`: the names that may be a short form of one of these.
@@ -275,10 +255,13 @@ class Corpus:
 
     def __init__(self, uses: Uses) -> None:
         self.uses = uses
-        self.entries = entries = Entries(uses)
-        counts = Counter(form for key in entries for form in {*list_sought_forms(uses.judge(key))})
+        self.read = lru_cache(_HELD)(lambda key: _read_entry(uses.judge(key), uses[key]))
+        self.keys = sorted(uses, key=lambda key: self.read(key).rank)
+        counts = Counter(
+            form for key in self.keys for form in {*list_sought_forms(uses.judge(key))}
+        )
         self.forms: dict[str, Sequence[tuple[str, Candidate]]] = {}
-        for key in entries:
+        for key in self.keys:
             name = uses.judge(key)
             own = {*list_sought_forms(name)}
             found = [
@@ -289,8 +272,8 @@ class Corpus:
             if found:
                 self.forms[key] = found
         del counts
-        self.index = index_forms(entries, self.forms)
-        self.seekers = {key for key in entries if self._may_seek(uses.judge(key))}
+        self.index = index_forms(self.keys, self.forms)
+        self.seekers = {key for key in self.keys if self._may_seek(uses.judge(key))}
 
     def _may_seek(self, name: Name) -> bool:
         forms = (*list_sought_forms(name), " ".join(name.bare))
@@ -340,7 +323,7 @@ def _list_fuller(
     found = [index.get(form, ()) for form in forms]
     if any(len(names) > BUCKET for names in found):
         return []
-    fuller = [(other, corpus.entries[other.key]) for names in found for other in names]
+    fuller = [(other, corpus.read(other.key)) for names in found for other in names]
     return [
         (other, full)
         for other, full in fuller
@@ -458,14 +441,12 @@ def split_homonyms(
     name apart, documents without either mean the one thing that is by far the most frequent, or
     none of them.
     """
-    entries, uses = corpus.entries, corpus.uses
+    read, uses = corpus.read, corpus.uses
     told, marks = _list_told(shared, titles, uses)
     plain = shared.keys() - told
-    lone = {key for key in plain if is_lone(entries[key].name, entries[key].types)}
+    lone = {key for key in plain if is_lone(read(key).name, read(key).types)}
     lone -= {key for key, _ in titles}
-    full = {
-        key for key in plain if "PERSON" in entries[key].types and len(entries[key].name.bare) > 1
-    }
+    full = {key for key in plain if "PERSON" in read(key).types and len(read(key).name.bare) > 1}
     statements = {
         (key, document): texts
         for key in full
@@ -483,7 +464,7 @@ def split_homonyms(
             if key in told:
                 (title, state), (another, abroad) = marks[key, one], marks[key, other]
                 return title == another if title and another else state == abroad != ""
-            if _share_rare(entries[key], one, other, uses):
+            if _share_rare(read(key), one, other, uses):
                 return True
             return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
 
@@ -586,16 +567,16 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
 def _link_within_documents(corpus: Corpus, links: Links) -> None:
     """Links short forms that one fuller name of their document explains, and no other there."""
     by_document: dict[str, list[str]] = defaultdict(list)
-    for key in corpus.entries:
+    for key in corpus.keys:
         if key in corpus.forms or key in corpus.seekers:
-            for document in corpus.entries[key].features_in:
+            for document in corpus.read(key).features_in:
                 by_document[document].append(key)
     for document in sorted(by_document):
         index = index_forms(by_document[document], corpus.forms)
         if not index:
             continue
         for short in filter(corpus.seekers.__contains__, by_document[document]):
-            entry = corpus.entries[short]
+            entry = corpus.read(short)
             types = entry.types_in[document]
             candidates = find_candidates(entry, types, index, corpus)
             clusters: dict[str, set[str]] = defaultdict(set)
@@ -618,8 +599,8 @@ def _is_typed(
     """The types agree wherever two first letters are all that the names have in common."""
     return all(
         found.by.how != "acronym"
-        or types & corpus.entries[found.key].types
-        or (len(entry.name.key) > 2 and not (types and corpus.entries[found.key].types))
+        or types & corpus.read(found.key).types
+        or (len(entry.name.key) > 2 and not (types and corpus.read(found.key).types))
         for found in candidates
     )
 
@@ -633,10 +614,10 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
     for (short, document), full in links.items():
         usual[short][full] += _USUAL if (short, document) in titles else 1
     roots: dict[str, set[str]] = {}
-    for short in corpus.entries:
+    for short in corpus.keys:
         if short not in corpus.forms and short not in corpus.seekers:
             continue
-        entry = corpus.entries[short]
+        entry = corpus.read(short)
         by_types: dict[frozenset[str], list[str]] = defaultdict(list)
         for document in sorted(entry.features_in):
             if (short, document) not in links:
@@ -645,7 +626,7 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
             candidates = [
                 found
                 for found in find_candidates(entry, types, corpus.index, corpus)
-                if not is_local(found.by, corpus.entries[found.key].types)
+                if not is_local(found.by, corpus.read(found.key).types)
             ]
             clusters: dict[str, set[str]] = defaultdict(set)
             for found in candidates:
@@ -656,7 +637,7 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
                 continue
             certain = len(clusters) == 1 and (
                 _is_usual(usual[short], clusters)
-                or any(is_safe(entry.name, corpus.entries[c.key].name, c.by) for c in candidates)
+                or any(is_safe(entry.name, corpus.read(c.key).name, c.by) for c in candidates)
             )
             for document in documents:
                 chosen = (
@@ -681,15 +662,15 @@ def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
     the contexts of both are alike, and those of any other name that contains it are not.
     """
     rivals: dict[str, list[str]] = {}
-    for short in filter(corpus.seekers.__contains__, corpus.entries):
-        entry = corpus.entries[short]
+    for short in filter(corpus.seekers.__contains__, corpus.keys):
+        entry = corpus.read(short)
         documents = [d for d in entry.features_in if (short, d) not in links]
         containing = list_containing(entry, corpus)
         clusters = {
             _follow(links, found.key, document)
             for found in containing
             for document in documents
-            if document in corpus.entries[found.key].features_in
+            if document in corpus.read(found.key).features_in
         } - {short}
         if not clusters:
             continue
@@ -704,13 +685,13 @@ def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
         best, full = alike[0]
         if best < _SIMILARITY or (len(alike) > 1 and best - alike[1][0] < _MARGIN):
             continue
-        for document in corpus.entries[short].features_in:
-            if document in corpus.entries[full].features_in:
+        for document in corpus.read(short).features_in:
+            if document in corpus.read(full).features_in:
                 links.setdefault((short, document), full)
 
 
 def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
-    full = corpus.entries[found.key]
+    full = corpus.read(found.key)
     return entry.features_in.keys() <= full.features_in.keys() and may_differ_in_type(
         entry.types, full.types, found.by
     )
@@ -722,7 +703,7 @@ def _choose(
     """The one cluster whose names share rare features with these, or stand in a fact with them."""
     weights = {
         cluster: max(
-            weigh_shared(own, corpus.entries[key], corpus) + (("neighbour", key) in own)
+            weigh_shared(own, corpus.read(key), corpus) + (("neighbour", key) in own)
             for key in keys
         )
         for cluster, keys in clusters.items()

@@ -29,30 +29,19 @@ _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
 """Facts that are objects at a time."""
-_COLUMNS = {
-    "row": "i",
-    "chunk": "i",
-    "confidence": "d",
-    "relation": "i",
-    "names": "i",
-    "types": "i",
-    "mentions": "i",
-}
 Mask = npt.NDArray[np.bool_]
 _Found = dict[str, Any]
 """A row of raw triples or mentions, with its number."""
 
 
 class End(NamedTuple):
-    """A head or tail as one raw triple names it; `mentions` are the rows of those that stand there.
+    """A head or tail as one raw triple names it.
 
     `key`: its cluster, or the words of a literal; none where it is not known yet.
     """
 
     name: str
     type: str
-    types: tuple[str, ...]
-    mentions: Sequence[int]
     key: str | None
 
     @property
@@ -84,9 +73,9 @@ class Fact(NamedTuple):
 class Facts:
     """The asserted raw triples, by id: columns of numbers, and objects while they are walked.
 
-    `columns`: row, chunk, confidence, `relation` (of `relations`), `names` and `types` of both
-    ends, `mentions` (where those of the head begin and end, and those of the tail end), `keys` of
-    both ends, -1 where not known yet. `table`: the words that the numbers stand for.
+    `columns`: row, chunk, confidence, relation, names and types of both ends, mentions (where those
+    of the head begin and end, and those of the tail end), keys of both ends, -1 where not known
+    yet. `table`: the words that the numbers stand for.
     """
 
     def __init__(self, table: "_Words", columns: Mapping[str, Numbers]) -> None:
@@ -99,27 +88,21 @@ class Facts:
         return Facts(self.table, {name: own[rows] for name, own in self.columns.items()})
 
     def __iter__(self) -> Iterator[Fact]:
-        words = self.table
+        words, names = self.table, self.table.names
+        types = [kind for kind, _ in words.types]
+        keys = [*words.keys, None]  # -1 is the last
+        order = ("row", "chunk", "confidence", "relation", "names", "types", "keys")
         for start in range(0, len(self), _BLOCK):
-            block = (own[start : start + _BLOCK].tolist() for own in self.columns.values())
-            for row, chunk, confidence, relation, names, types, found, keys in zip(
-                *block, strict=True
+            columns = (self.columns[name][start : start + _BLOCK].tolist() for name in order)
+            for row, chunk, confidence, said, (name, other), (kind, also), (key, last) in zip(
+                *columns, strict=True
             ):
                 chunk_id, document = words.chunks[chunk]
-                phrase, form = words.relations[relation]
-                own = words.qualifiers.get(row, ())
-                head, tail = (
-                    self._make_end(names[at], types[at], found[at], found[at + 1], keys[at])
-                    for at in (0, 1)
-                )
-                said = (phrase, form, confidence, own)
-                yield Fact(row, chunk, chunk_id, document, *said, head, tail)
-
-    def _make_end(self, name: int, kind: int, first: int, last: int, key: int) -> End:
-        words = self.table
-        mentions = words.mentions[first:last]
-        known = None if key < 0 else words.keys[key]
-        return End(words.names[name], *words.types[kind], mentions, known)
+                phrase, form = words.relations[said]
+                head = End(names[name], types[kind], keys[key])
+                tail = End(names[other], types[also], keys[last])
+                rest = (confidence, words.qualifiers.get(row, ()), head, tail)
+                yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
 
     @property
     def is_literal(self) -> Mask:
@@ -162,7 +145,10 @@ def read_facts(
     types: Codes[tuple[str, ...]] = Codes()
     forms: list[RelationForm] = []
     qualifiers = {}
-    columns = {name: array(kind) for name, kind in _COLUMNS.items()}
+    order = ("row", "chunk", "confidence", "relation", "names", "types", "mentions")
+    columns: dict[str, array[Any]] = {
+        name: array("d" if name == "confidence" else "i") for name in order
+    }
     standing = array("i")
     rejects: list[Row] = []
     for raws, near in _walk_chunks(chunks, raw_triples, mentions):

@@ -105,14 +105,11 @@ def run(
         )
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
-    order, ends = _group_facts(facts, relation)
-    sure = np.fromiter((_weigh(own) >= min_confidence for own in _walk(facts[order], ends)), bool)
-    kept = np.empty(len(facts), dtype=bool)
-    kept[order] = np.repeat(sure, np.diff(ends, prepend=0))
+    facts, sizes = _group_facts(facts, relation)
+    sure = np.array([_weigh(own) >= min_confidence for own in _walk(facts, sizes)], dtype=bool)
+    kept = np.repeat(sure, sizes)
     rejects += _reject_unsure(facts[~kept], raw_triples, chunks)
-    facts = facts[kept]
-    order, ends = _group_facts(facts, relation)
-    stated = _walk(facts[order], ends)
+    facts, stated = facts[kept], _walk(facts[kept], sizes[sure])
     cited = {use.document: key for use, key in subjects.items()}
     return {
         "entities": build_table("entities", _build_entities(facts, subjects, mentions)),
@@ -124,23 +121,21 @@ def run(
     }
 
 
-def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Numbers, Numbers]:
-    """The order in which statements of one fact follow each other, and where each fact ends."""
+def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
+    """The statements of one fact after those of another, and how many each fact has."""
     known: Codes[str] = Codes()
     said = [known[relation.get(form.key, "")] for _, form in facts.table.relations]
-    heads, tails = facts.columns["keys"].T
-    columns = (facts.is_literal, tails, np.array(said)[facts.columns["relation"]], heads)
+    relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
+    columns = (facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
-    new = np.zeros(len(order), dtype=bool)
-    for column in columns:
-        new[1:] |= np.diff(column[order]) != 0
-    return order, np.append(np.flatnonzero(new), len(order))[: len(order)]
+    new = np.any([np.diff(column[order], prepend=~column[order[:1]]) for column in columns], axis=0)
+    return facts[order], np.diff(np.flatnonzero(new), append=len(order))
 
 
-def _walk(facts: Facts, ends: Numbers) -> Iterator[list[Fact]]:
+def _walk(facts: Facts, sizes: Numbers) -> Iterator[list[Fact]]:
     """The statements of each fact."""
     rest = iter(facts)
-    for size in np.diff(ends, prepend=0).tolist():
+    for size in sizes.tolist():
         yield list(islice(rest, size))
 
 
