@@ -131,21 +131,19 @@ def resolve_nouns(
         rows.extend((keys[key], documents[phrase.document], counts[count], _SHAPES.index(shape)))
         rows.extend((2 if large is None else large, phrase.is_typed, phrase.before is not None))
     read = np.array(rows).reshape(-1, 7).T
-    places = read[0] * np.int64(max(1, len(documents))) + read[1]
-    known, place = np.unique(places, return_inverse=True)
-    own = {
-        keys[key] * len(documents) + documents[d]
-        for key, d in titles
-        if key in keys and d in documents
-    }
-    common = _find_common(read, known // max(1, len(documents)), place, np.isin(known, [*own]))
+    width = max(1, len(documents))
+    known, place = np.unique(read[0] * np.int64(width) + read[1], return_inverse=True)
+    own = known // width
+    found = [(keys[k], documents[d]) for k, d in titles if k in keys and d in documents]
+    titled = np.isin(known, [key * width + document for key, document in found])
+    common = _find_common(read, own, place, titled)
     # A shape counts once in each document.
     shaped = np.zeros((len(known), len(_SHAPES)), dtype=bool)
     seen = common[place] & (read[6] > 0)
     shaped[place[seen], read[3][seen]] = True
     bare = shaped[:, _SHAPES.index("bare")]
     shapes = np.zeros((len(keys), 2), dtype=np.int64)
-    np.add.at(shapes, known // max(1, len(documents)), np.stack([bare, shaped.sum(axis=1)]).T)
+    np.add.at(shapes, own, np.stack([bare, shaped.sum(axis=1)]).T)
     mass = 2 * shapes[:, 0] > shapes[:, 1]
     key_of, count_of = [*keys], [*counts]
     for at, phrase in enumerate(walk()):
