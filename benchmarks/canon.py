@@ -64,8 +64,8 @@ def list_uses(triples: list[Triple], settings: Settings) -> Iterator[Use]:
 def cluster_heads(triples: list[Triple]) -> list[str]:
     """The cluster of each triple's subject."""
     settings = Settings()
-    clusters = resolve_names(list_uses(triples, settings), open_embedder())
-    return [clusters[triple.head, ""] for triple in triples]
+    # A triple has two uses, and the head's is the first.
+    return resolve_names(list_uses(triples, settings), open_embedder())[::2]
 
 
 def flatten_scores(scores: ClusterScores) -> dict[str, float]:

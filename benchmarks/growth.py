@@ -67,12 +67,15 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import Ports
     from kpyramid.settings import Settings
     from kpyramid.storage import contracts
-    from kpyramid.storage.contracts import load_contracts, read_table
+    from kpyramid.storage.contracts import load_contracts, map_table, read_table
     from kpyramid.storage.layout import Warehouse
 
     stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors(folder))
     paths = {table: folder / f"{table}.parquet" for table in stage.reads}
-    tables = {table: read_table(path, load_contracts()[table]) for table, path in paths.items()}
+    tables = {
+        table: map_table(read_table(path, load_contracts()[table]), folder)
+        for table, path in paths.items()
+    }
     warehouse = Warehouse(folder / "warehouse")  # nothing is written there
     nobody = Looker(open_collector(warehouse, settings, read_only=True))
     ports = Ports(warehouse, settings, stage, 1, Silence(), nobody, read_only=True)

@@ -19,6 +19,7 @@ from kpyramid.storage.contracts import (
     Contract,
     encode_table,
     load_contracts,
+    map_table,
     parse_contract,
     read_table,
     write_table,
@@ -225,6 +226,27 @@ def test_file_gives_back_its_rows(tmp_path: Path) -> None:
     path = tmp_path / "chunks.parquet"
     path.write_bytes(encode_table(contract("chunks").build(rows)))
     assert read_table(path, contract("chunks")).to_pylist() == rows
+
+
+def test_large_table_lies_in_a_file_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = contract("chunks").build(make_chunk(number) for number in range(20_000))
+    assert map_table(table, tmp_path / "staging") is table
+    monkeypatch.setattr("kpyramid.storage.contracts._LARGE", 1000)
+    before = pa.total_allocated_bytes()
+    mapped = map_table(table, tmp_path / "staging")
+    assert pa.total_allocated_bytes() - before < table.nbytes / 10
+    assert mapped.equals(table, check_metadata=True)
+    assert not [*(tmp_path / "staging").iterdir()]
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as if the disk were full
+    try:
+        with pytest.raises(OSError, match=r"File too large|large"):
+            map_table(table, tmp_path / "staging")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_flipped_bit_is_found_by_the_hash_wherever_it_is(tmp_path: Path) -> None:

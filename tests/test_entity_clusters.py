@@ -10,6 +10,12 @@ from kpyramid.graph.entities import Use, resolve_names
 from tests.planted import WordEmbedder
 
 
+def resolve(uses: Sequence[Use]) -> dict[tuple[str, str], str]:
+    """The cluster of each name in each document."""
+    places = [(use.name, use.document) for use in uses]
+    return dict(zip(places, resolve_names(uses, WordEmbedder()), strict=True))
+
+
 def list_clusters(
     *names: str, kinds: Mapping[str, str] | None = None, said: Sequence[tuple[str, ...]] = ()
 ) -> set[frozenset[str]]:
@@ -27,7 +33,7 @@ def list_clusters(
             uses.append(Use(name, place, (kinds or {}).get(name, "NOUN"), side, relation, other))
     wanted = {name.rpartition(": ")[2] for name in names}
     clusters: dict[str, set[str]] = {}
-    for (name, place), cluster in resolve_names(uses, WordEmbedder()).items():
+    for (name, place), cluster in resolve(uses).items():
         if name in wanted:
             several = len({fact[0] for fact in facts}) > 1
             clusters.setdefault(cluster, set()).add(f"{place}: {name}" if several else name)
@@ -222,7 +228,7 @@ def test_different_titles_tell_namesakes_apart() -> None:
         for place, title in titles.items()
     ]
 
-    clusters = resolve_names(uses, WordEmbedder())
+    clusters = resolve(uses)
 
     assert clusters["Midway", "b"] == clusters["Midway", "c"] != clusters["Midway", "a"]
     assert clusters["Midway", "d"] not in {clusters["Midway", place] for place in "a"}
@@ -292,11 +298,11 @@ def test_clusters_depend_on_no_order() -> None:
         )
         for _ in range(300)
     ]
-    expected = resolve_names(uses, WordEmbedder())
+    expected = resolve(uses)
 
     for seed in range(5):
         random.Random(seed).shuffle(uses)
-        assert resolve_names(uses, WordEmbedder()) == expected
+        assert resolve(uses) == expected
 
 
 @pytest.mark.slow

@@ -5,11 +5,13 @@ fuller name that it can stand for, and only with evidence: the same document, ra
 both share, the use of the corpus elsewhere, alike contexts. In doubt two names stay two.
 """
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import Any, cast
+from functools import lru_cache
+from itertools import accumulate, compress
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +30,7 @@ from kpyramid.graph.names import (
     may_differ_in_type,
     parse_name,
 )
-from kpyramid.graph.relations import Union
+from kpyramid.graph.relations import Codes, Numbers, Union
 from kpyramid.keys import content_id
 
 # What a corpus says of each name, by document.
@@ -42,12 +44,16 @@ _SHARE = 0.2
 _NAMING = frozenset("call dub know name nickname".split())
 """Verbs that give a thing another name, which is no neighbour."""
 
+_HELD = 8192
+"""Entries that are held at a time."""
+
 Feature = tuple[str, str]
 """A neighbour's key, or a side and the relation there."""
+Place = tuple[str, str]
+"""A key and a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """One name as one fact uses it: at which side, of which relation, with what other name."""
 
     name: str
@@ -80,47 +86,117 @@ class Entry:
     rank: tuple[bool, int, int, int, str]
 
 
-def gather_entries(uses: Iterable[Use]) -> dict[str, Entry]:
-    """The entries by key, the fullest names first."""
-    by_key: dict[str, list[Use]] = defaultdict(list)
-    for use in uses:
-        by_key[parse_name(use.name).key].append(use)
-    shared: dict[object, Any] = {}
-    entries = (_read_entry(key, own, shared) for key, own in by_key.items())
-    return {entry.name.key: entry for entry in sorted(entries, key=lambda entry: entry.rank)}
+class Uses:
+    """The uses of each key: columns of numbers, and objects while they are looked at."""
+
+    def __init__(self, uses: Iterable[Use]) -> None:
+        names: Codes[str] = Codes()
+        words: list[Codes[Any]] = [names, *(Codes() for _ in Use._fields[1:])]
+        words[Use._fields.index("other")] = names
+        columns = [array("i") for _ in words]
+        for use in uses:
+            for column, codes, word in zip(columns, words, use, strict=True):
+                column.append(codes[word])
+        self._codes: Codes[str] = Codes()
+        key_of = np.array([self._codes[parse_name(name).key] for name in names], dtype=np.int32)
+        self._keys = [*self._codes]
+        self._sides, self._relations = words[3:5]
+        listed = {id(codes): [*codes] for codes in words}
+        self._words = [listed[id(codes)] for codes in words]
+        self._columns = [np.array(column) for column in columns]
+        self._own = key_of[self._columns[0]]
+        self._order = np.argsort(self._own, kind="stable")
+        numbers = np.arange(len(self._keys) + 1)
+        self._ends = np.searchsorted(self._own, numbers, sorter=self._order)
+        _, _, _, side, relation, other, title = self._columns
+        naming = [not _NAMING.isdisjoint(words.split()) for words in self._relations]
+        plain = (title == words[6].get(False, -1)) & ~np.array(naming, dtype=bool)[relation]
+        own = self._own[plain].astype(np.int64)
+        self._neighbours = _count_owners(own, key_of[other[plain]], len(self._keys))
+        said = relation[plain] * len(self._sides) + side[plain]
+        self._said = _count_owners(own, said, len(self._relations) * len(self._sides))
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys that are used; others are those of neighbours."""
+        return compress(self._keys, np.diff(self._ends).tolist())
+
+    def __getitem__(self, key: str) -> list[Use]:
+        return [*self._take(self._find(key))]
+
+    def _find(self, key: str) -> Numbers:
+        number = self._codes[key]
+        return self._order[self._ends[number] : self._ends[number + 1]]
+
+    def judge(self, key: str) -> Name:
+        """The parts of the name that the wordings of a key are."""
+        names = self._words[0]
+        own = self._columns[0][self._find(key)].tolist()
+        return _judge_name(key, Counter(names[name] for name in own))
+
+    def walk_places(self) -> Iterator[Place]:
+        """Key and document of each use, in their order."""
+        documents = self._words[1]
+        for number, document in zip(self._own, self._columns[1], strict=True):
+            yield self._keys[number], documents[document]
+
+    def list_documents(self) -> Iterator[tuple[str, list[str]]]:
+        """Each key with its documents, in order."""
+        documents = self._words[1]
+        for key in self:
+            own = self._columns[1][self._find(key)].tolist()
+            yield key, sorted({documents[document] for document in own})
+
+    def list_titles(self) -> Iterator[Use]:
+        """Those that are titles."""
+        return self._take(np.flatnonzero(np.array(self._words[6])[self._columns[6]]))
+
+    def list_said(self, beginning: str) -> Iterator[Use]:
+        """Those whose relation begins so."""
+        found = [relation.startswith(beginning) for relation in self._words[4]]
+        return self._take(np.flatnonzero(np.array(found, dtype=bool)[self._columns[4]]))
+
+    def count_bearers(self, feature: Feature) -> int:
+        """How many keys have a feature."""
+        where, what = feature
+        if where == "neighbour":
+            return int(self._neighbours[self._codes[what]])
+        return int(self._said[self._relations[what] * len(self._sides) + self._sides[where]])
+
+    def _take(self, rows: Numbers) -> Iterator[Use]:
+        columns = (
+            map(words.__getitem__, column[rows].tolist())
+            for words, column in zip(self._words, self._columns, strict=True)
+        )
+        return map(Use._make, zip(*columns, strict=True))
 
 
-def _read_entry(key: str, uses: Iterable[Use], shared: dict[object, Any]) -> Entry:
-    """What the uses of one key say; equal sets of types and equal features are one object."""
-    names: Counter[str] = Counter()
+def _count_owners(owners: Numbers, values: Numbers, most: int) -> Numbers:
+    """How many different owners each value has; values are less than `most`."""
+    pairs = np.unique(owners * max(1, most) + values)
+    return np.bincount(pairs % max(1, most), minlength=most)
+
+
+def _read_entry(name: Name, uses: Iterable[Use]) -> Entry:
+    """What the uses of one key say."""
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
     for use in uses:
-        names[use.name] += 1
         votes[use.type] += 1
         types[use.document][use.type] += 1
         found = features[use.document]
         if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
-            for feature in (("neighbour", parse_name(use.other).key), (use.side, use.relation)):
-                found.add(shared.setdefault(feature, feature))
-
-    def share(found: frozenset[str]) -> frozenset[str]:
-        return cast("frozenset[str]", shared.setdefault(found, found))
-
-    everywhere = share(_list_types(votes))
+            found |= {("neighbour", parse_name(use.other).key), (use.side, use.relation)}
+    everywhere = _list_types(votes)
     features_in = {document: frozenset(found) for document, found in features.items()}
-    name = _judge_name(key, names)
     return Entry(
         name=name,
         common=2 * votes[UNKNOWN] > votes.total(),
         types=everywhere,
-        types_in={d: share(_list_types(counts)) or everywhere for d, counts in types.items()},
-        features=frozenset().union(*features_in.values())
-        if len(features_in) > 1
-        else next(iter(features_in.values())),
+        types_in={document: _list_types(own) or everywhere for document, own in types.items()},
+        features=frozenset().union(*features_in.values()),
         features_in=features_in,
-        rank=(name.foreign, -len(name.bare), -len(name.words), -len(key), key),
+        rank=(name.foreign, -len(name.bare), -len(name.words), -len(name.key), name.key),
     )
 
 
@@ -170,37 +246,38 @@ Index = Mapping[str, Sequence[Candidate]]
 """The names behind each form."""
 
 
-@dataclass(frozen=True, slots=True)
 class Corpus:
-    """All names, the fullest first.
+    """All names: `keys` are theirs, the fullest first, and `read` gives the entry of one.
 
-    `bearers`: how many names have each feature. `forms`: the short forms of each name that other
-    names have. `index`: the names behind each such form.
+    `forms`: the short forms of each name that other names have. `index`: the names behind each
+    such form. `seekers`: the names that may be a short form of one of these.
     """
 
-    entries: Mapping[str, Entry]
-    bearers: Mapping[Feature, int]
-    forms: Mapping[str, Sequence[tuple[str, Candidate]]]
-    index: Index
+    def __init__(self, uses: Uses) -> None:
+        self.uses = uses
+        self.read = lru_cache(_HELD)(lambda key: _read_entry(uses.judge(key), uses[key]))
+        self.keys = sorted(uses, key=lambda key: self.read(key).rank)
+        counts = Counter(
+            form for key in self.keys for form in {*list_sought_forms(uses.judge(key))}
+        )
+        self.forms: dict[str, Sequence[tuple[str, Candidate]]] = {}
+        for key in self.keys:
+            name = uses.judge(key)
+            own = {*list_sought_forms(name)}
+            found = [
+                (form, Candidate(key, Shortening(how, dropped)))
+                for form, how, dropped in list_short_forms(name)
+                if counts[form] > (form in own)
+            ]
+            if found:
+                self.forms[key] = found
+        del counts
+        self.index = index_forms(self.keys, self.forms)
+        self.seekers = {key for key in self.keys if self._may_seek(uses.judge(key))}
 
-
-def read_corpus(uses: Iterable[Use]) -> Corpus:
-    """What the uses say of each name."""
-    entries = gather_entries(uses)
-    bearers = Counter(feature for entry in entries.values() for feature in entry.features)
-    sought = {key: set(list_sought_forms(entry.name)) for key, entry in entries.items()}
-    seekers = Counter(form for forms in sought.values() for form in forms)
-    forms = {}
-    for key, entry in entries.items():
-        own = sought[key]
-        found = [
-            (form, Candidate(key, Shortening(how, dropped)))
-            for form, how, dropped in list_short_forms(entry.name)
-            if seekers[form] > (form in own)
-        ]
-        if found:
-            forms[key] = found
-    return Corpus(entries, bearers, forms, index_forms(entries, forms))
+    def _may_seek(self, name: Name) -> bool:
+        forms = (*list_sought_forms(name), " ".join(name.bare))
+        return any(form in self.index for form in forms)
 
 
 def index_forms(keys: Iterable[str], forms: Mapping[str, Sequence[tuple[str, Candidate]]]) -> Index:
@@ -246,7 +323,7 @@ def _list_fuller(
     found = [index.get(form, ()) for form in forms]
     if any(len(names) > BUCKET for names in found):
         return []
-    fuller = [(other, corpus.entries[other.key]) for names in found for other in names]
+    fuller = [(other, corpus.read(other.key)) for names in found for other in names]
     return [
         (other, full)
         for other, full in fuller
@@ -257,7 +334,7 @@ def _list_fuller(
 def weigh_shared(own: frozenset[Feature], full: Entry, corpus: Corpus) -> float:
     """How much common features say: one that only these two names have counts 1."""
     shared = sorted(own & full.features)
-    return sum(1.0 / max(1, corpus.bearers[feature] - 1) for feature in shared)
+    return sum(1.0 / max(1, corpus.uses.count_bearers(feature) - 1) for feature in shared)
 
 
 def _depends(short: Entry, full: Entry, by: Shortening) -> bool:
@@ -279,20 +356,13 @@ _MOST = 32
 _LEAST = 3
 """Statements that make a context."""
 
-Place = tuple[str, str]
-"""A key and a document."""
 
-
-def gather_contexts(uses: Iterable[Use], wanted: Collection[Place]) -> dict[Place, set[str]]:
-    """What is said of each name in each document, without the name itself."""
-    statements: dict[Place, set[str]] = defaultdict(set)
-    if not wanted:
-        return statements
+def gather_contexts(uses: Iterable[Use]) -> dict[str, set[str]]:
+    """What is said of a name in each document, without the name itself."""
+    statements: dict[str, set[str]] = defaultdict(set)
     for use in uses:
-        place = (parse_name(use.name).key, use.document)
-        if place in wanted:
-            parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
-            statements[place].add(" ".join(parts))
+        parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
+        statements[use.document].add(" ".join(parts))
     return statements
 
 
@@ -310,7 +380,7 @@ def embed_contexts(
 
 
 def compare_contexts(
-    pairs: Sequence[tuple[str, str]], uses: Iterable[Use], embedder: Embedder
+    pairs: Sequence[tuple[str, str]], uses: Uses, embedder: Embedder
 ) -> dict[tuple[str, str], float]:
     """The cosine of the contexts of two keys; a pair with too little said of either is left out.
 
@@ -318,11 +388,10 @@ def compare_contexts(
     says nothing.
     """
     wanted = {key for pair in pairs for key in pair}
-    statements: dict[Place, set[str]] = defaultdict(set)
-    uses = [use for use in uses if parse_name(use.name).key in wanted]
-    places = {(parse_name(use.name).key, use.document) for use in uses}
-    for (key, _), texts in gather_contexts(uses, places).items():
-        statements[key, ""] |= texts
+    statements = {
+        (key, ""): {text for texts in gather_contexts(uses[key]).values() for text in texts}
+        for key in wanted
+    }
     vectors = embed_contexts(statements, embedder)
     if not vectors:
         return {}
@@ -359,32 +428,31 @@ _DOCUMENTS = 64
 
 def split_homonyms(
     corpus: Corpus,
-    places: Mapping[str, Sequence[str]],
+    shared: Mapping[str, Sequence[str]],
     titles: Mapping[Place, str],
-    uses: Iterable[Use],
     embedder: Embedder,
 ) -> dict[Place, str]:
     """A label for each place whose thing is not the one that the name alone denotes.
 
-    `places`: for each key, the documents where it stands for itself. `titles`: the whole titles of
-    the documents that one names. A lone name is one thing per document, unless documents share a
-    rare feature. A person's full name is one person unless contexts differ as much as those of
-    any two names. Where titles or states tell things of one name apart, documents without either
-    mean the one thing that is by far the most frequent, or none of them.
+    `shared`: for each key of several documents, those where it stands for itself, in order.
+    `titles`: the whole titles of the documents that one names. A lone name is one thing per
+    document, unless documents share a rare feature. A person's full name is one person unless
+    contexts differ as much as those of any two names. Where titles or states tell things of one
+    name apart, documents without either mean the one thing that is by far the most frequent, or
+    none of them.
     """
-    entries = corpus.entries
-    shared = {
-        key: sorted(documents)
-        for key, documents in places.items()
-        if 1 < len(documents) <= _DOCUMENTS
-    }
-    uses = list(uses)
+    read, uses = corpus.read, corpus.uses
     told, marks = _list_told(shared, titles, uses)
-    lone = {key for key in shared if is_lone(entries[key].name, entries[key].types)}
-    lone -= told | {key for key, _ in titles}
-    persons = {key for key in shared if "PERSON" in entries[key].types} - lone - told
-    full = {key for key in persons if len(entries[key].name.bare) > 1}
-    statements = gather_contexts(uses, {(key, d) for key in full for d in shared[key]})
+    plain = shared.keys() - told
+    lone = {key for key in plain if is_lone(read(key).name, read(key).types)}
+    lone -= {key for key, _ in titles}
+    full = {key for key in plain if "PERSON" in read(key).types and len(read(key).name.bare) > 1}
+    statements = {
+        (key, document): texts
+        for key in full
+        for document, texts in gather_contexts(u for u in uses[key] if not u.is_title).items()
+        if document in shared[key] and len(texts) >= _LEAST
+    }
     vectors = embed_contexts(statements, embedder)
 
     labels: dict[Place, str] = {}
@@ -396,25 +464,25 @@ def split_homonyms(
             if key in told:
                 (title, state), (another, abroad) = marks[key, one], marks[key, other]
                 return title == another if title and another else state == abroad != ""
-            if _share_rare(entries[key], one, other, corpus.bearers):
+            if _share_rare(read(key), one, other, uses):
                 return True
             return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
 
         groups = _group_documents(known, is_near)
         sizes = [len(group) for group in groups]
-        plain = len(known) == len(shared[key]) or key in full or sizes[0] >= _USUAL * sizes[1]
-        for group in groups[plain:]:
+        usual = len(known) == len(shared[key]) or key in full or sizes[0] >= _USUAL * sizes[1]
+        for group in groups[usual:]:
             labels.update({(key, d): f"{key} in {group[0]}" for d in group})
     return labels
 
 
 def _list_told(
-    shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str], uses: Iterable[Use]
+    shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str], uses: Uses
 ) -> tuple[set[str], dict[Place, tuple[str, str]]]:
     """Names that different titles or states tell apart; title and state, or "", by place."""
     states: dict[Place, set[str]] = defaultdict(set)
-    for use in uses:
-        if use.side == "head" and use.relation.startswith(_LOCATED):
+    for use in uses.list_said(_LOCATED):
+        if use.side == "head":
             state = parse_name(use.other)
             if state.words in STATES:
                 states[parse_name(use.name).key, use.document].add(state.key)
@@ -449,9 +517,9 @@ def _group_documents(
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
-def _share_rare(entry: Entry, one: str, other: str, bearers: Mapping[Feature, int]) -> bool:
+def _share_rare(entry: Entry, one: str, other: str, uses: Uses) -> bool:
     shared = entry.features_in[one] & entry.features_in[other]
-    return any(bearers[feature] <= _RARE for feature in shared)
+    return any(uses.count_bearers(feature) <= _RARE for feature in shared)
 
 
 # Entity clusters.
@@ -471,44 +539,44 @@ Links = dict[Place, str]
 """The fuller name's key, for a short form's key in a document."""
 
 
-def resolve_names(uses: Iterable[Use], embedder: Embedder) -> dict[tuple[str, str], str]:
-    """The cluster of each (name, document); a cluster is called by the key of its fullest name.
+def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
+    """The cluster of each use; a cluster is called by the key of its fullest name.
 
     Time and memory are linear in the uses: names meet only through equal forms, and a form that
     more than a fixed number of names share is not used.
     """
-    uses = list(uses)
-    corpus = read_corpus(uses)
+    corpus = Corpus(Uses(uses))
     links: Links = {}
-    titles = {(parse_name(use.name).key, use.document): use.other for use in uses if use.is_title}
+    titles = {(parse_name(t.name).key, t.document): t.other for t in corpus.uses.list_titles()}
     _link_within_documents(corpus, links)
     _link_across_documents(corpus, links, titles)
-    _link_companions(corpus, uses, embedder, links)
-    alone = {
-        key: [document for document in entry.features_in if (key, document) not in links]
-        for key, entry in corpus.entries.items()
-    }
-    stated = [use for use in uses if not use.is_title]
-    apart = split_homonyms(corpus, alone, titles, stated, embedder)
-    clusters = {}
-    for use in uses:
-        full = _follow(links, parse_name(use.name).key, use.document)
-        clusters[use.name, use.document] = apart.get((full, use.document), full)
+    _link_companions(corpus, embedder, links)
+    alone = (
+        (key, [d for d in documents if (key, d) not in links])
+        for key, documents in corpus.uses.list_documents()
+    )
+    shared = {key: found for key, found in alone if 1 < len(found) <= _DOCUMENTS}
+    apart = split_homonyms(corpus, shared, titles, embedder)
+    clusters = []
+    for key, document in corpus.uses.walk_places():
+        full = _follow(links, key, document)
+        clusters.append(apart.get((full, document), full))
     return clusters
 
 
 def _link_within_documents(corpus: Corpus, links: Links) -> None:
     """Links short forms that one fuller name of their document explains, and no other there."""
     by_document: dict[str, list[str]] = defaultdict(list)
-    for key, entry in corpus.entries.items():
-        for document in entry.features_in:
-            by_document[document].append(key)
+    for key in corpus.keys:
+        if key in corpus.forms or key in corpus.seekers:
+            for document in corpus.read(key).features_in:
+                by_document[document].append(key)
     for document in sorted(by_document):
         index = index_forms(by_document[document], corpus.forms)
         if not index:
             continue
-        for short in by_document[document]:
-            entry = corpus.entries[short]
+        for short in filter(corpus.seekers.__contains__, by_document[document]):
+            entry = corpus.read(short)
             types = entry.types_in[document]
             candidates = find_candidates(entry, types, index, corpus)
             clusters: dict[str, set[str]] = defaultdict(set)
@@ -531,8 +599,8 @@ def _is_typed(
     """The types agree wherever two first letters are all that the names have in common."""
     return all(
         found.by.how != "acronym"
-        or types & corpus.entries[found.key].types
-        or (len(entry.name.key) > 2 and not (types and corpus.entries[found.key].types))
+        or types & corpus.read(found.key).types
+        or (len(entry.name.key) > 2 and not (types and corpus.read(found.key).types))
         for found in candidates
     )
 
@@ -546,7 +614,10 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
     for (short, document), full in links.items():
         usual[short][full] += _USUAL if (short, document) in titles else 1
     roots: dict[str, set[str]] = {}
-    for short, entry in corpus.entries.items():
+    for short in corpus.keys:
+        if short not in corpus.forms and short not in corpus.seekers:
+            continue
+        entry = corpus.read(short)
         by_types: dict[frozenset[str], list[str]] = defaultdict(list)
         for document in sorted(entry.features_in):
             if (short, document) not in links:
@@ -555,7 +626,7 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
             candidates = [
                 found
                 for found in find_candidates(entry, types, corpus.index, corpus)
-                if not is_local(found.by, corpus.entries[found.key].types)
+                if not is_local(found.by, corpus.read(found.key).types)
             ]
             clusters: dict[str, set[str]] = defaultdict(set)
             for found in candidates:
@@ -566,7 +637,7 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
                 continue
             certain = len(clusters) == 1 and (
                 _is_usual(usual[short], clusters)
-                or any(is_safe(entry.name, corpus.entries[c.key].name, c.by) for c in candidates)
+                or any(is_safe(entry.name, corpus.read(c.key).name, c.by) for c in candidates)
             )
             for document in documents:
                 chosen = (
@@ -584,21 +655,22 @@ def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
     return usual.keys() == clusters.keys() and usual.total() >= _USUAL
 
 
-def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, links: Links) -> None:
+def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
     """Links names to a longer name of their documents that contains them.
 
     Either only one other name of the corpus contains the name, which never occurs without it; or
     the contexts of both are alike, and those of any other name that contains it are not.
     """
     rivals: dict[str, list[str]] = {}
-    for short, entry in corpus.entries.items():
+    for short in filter(corpus.seekers.__contains__, corpus.keys):
+        entry = corpus.read(short)
         documents = [d for d in entry.features_in if (short, d) not in links]
         containing = list_containing(entry, corpus)
         clusters = {
             _follow(links, found.key, document)
             for found in containing
             for document in documents
-            if document in corpus.entries[found.key].features_in
+            if document in corpus.read(found.key).features_in
         } - {short}
         if not clusters:
             continue
@@ -607,19 +679,19 @@ def _link_companions(corpus: Corpus, uses: Sequence[Use], embedder: Embedder, li
         else:
             rivals[short] = sorted(clusters)
     pairs = [(short, full) for short, fulls in rivals.items() for full in fulls]
-    cosines = compare_contexts(pairs, uses, embedder)
+    cosines = compare_contexts(pairs, corpus.uses, embedder)
     for short, fulls in rivals.items():
         alike = sorted(((cosines.get((short, full), -1.0), full) for full in fulls), reverse=True)
         best, full = alike[0]
         if best < _SIMILARITY or (len(alike) > 1 and best - alike[1][0] < _MARGIN):
             continue
-        for document in corpus.entries[short].features_in:
-            if document in corpus.entries[full].features_in:
+        for document in corpus.read(short).features_in:
+            if document in corpus.read(full).features_in:
                 links.setdefault((short, document), full)
 
 
 def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
-    full = corpus.entries[found.key]
+    full = corpus.read(found.key)
     return entry.features_in.keys() <= full.features_in.keys() and may_differ_in_type(
         entry.types, full.types, found.by
     )
@@ -631,7 +703,7 @@ def _choose(
     """The one cluster whose names share rare features with these, or stand in a fact with them."""
     weights = {
         cluster: max(
-            weigh_shared(own, corpus.entries[key], corpus) + (("neighbour", key) in own)
+            weigh_shared(own, corpus.read(key), corpus) + (("neighbour", key) in own)
             for key in keys
         )
         for cluster, keys in clusters.items()

@@ -108,7 +108,7 @@ class Name:
     after_comma: int
 
 
-@lru_cache(maxsize=500_000)
+@lru_cache(maxsize=1 << 16)
 def parse_name(surface: str) -> Name:
     """The parts of a name; a text without a letter or digit is its own key."""
     text = surface.strip() if surface.isascii() else _normalise_unicode(surface)

@@ -5,10 +5,12 @@ speaks of. "Malaria" and "Butterflies are insects" mean a kind, which is one thi
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import (
@@ -21,6 +23,7 @@ from kpyramid.documents.words import (
     lemmatise,
 )
 from kpyramid.graph.names import LINKS, TITLES, parse_name
+from kpyramid.graph.relations import Codes, Numbers
 
 _POINTING = POINTING | frozenset("his her its their our my your whose such same".split())
 _COUNTING = frozenset(NUMBER_WORDS) | frozenset(
@@ -52,12 +55,13 @@ _AS_KIND = frozenset({"a", "as", "title"})
 
 Shape = Literal["definite", "many", "indefinite", "plural", "bare"]
 """How a noun is determined: by "the", by another word or a number, by "a", not at all."""
+_SHAPES: tuple[Shape, ...] = get_args(Shape)
+Mask = npt.NDArray[np.bool_]
 Place = tuple[str, str]
 """A key and a document."""
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """One end of a fact as its text has it.
 
     `before`: the text before it, none when its place is not known. `is_typed`: the recogniser
@@ -109,36 +113,51 @@ def states_rule(form: RelationForm) -> bool:
     return form.key == IS_A or form.modal is not None
 
 
-def resolve_nouns(phrases: Sequence[Phrase], titles: Collection[Place]) -> list[str | None]:
+def resolve_nouns(
+    walk: Callable[[], Iterable[Phrase]], titles: Collection[Place]
+) -> Iterator[str | None]:
     """The cluster of each phrase that is a common noun; none for each name.
 
     A noun is known by its small letters, in its document or, where it only opens sentences, in
-    another one. `titles`: words of titles with their documents, which are parts of names.
+    another one. `walk` gives the phrases, twice. `titles`: words of titles with their documents,
+    which are parts of names.
     """
-    read = [_read_phrase(phrase) for phrase in phrases]
-    common = _find_common(phrases, read, titles)
-    seen = {
-        (key, phrase.document, shape)
-        for phrase, (key, _, shape, _) in zip(phrases, read, strict=True)
-        if (key, phrase.document) in common and phrase.before is not None
-    }
-    shapes: dict[str, Counter[Shape]] = defaultdict(Counter)
-    for key, _, shape in seen:
-        shapes[key][shape] += 1
-    mass = {key for key, counts in shapes.items() if 2 * counts["bare"] > counts.total()}
-    found: list[str | None] = []
-    for phrase, (key, count, shape, _) in zip(phrases, read, strict=True):
-        place = (key, phrase.document)
+    keys: Codes[str] = Codes()
+    documents: Codes[str] = Codes()
+    counts: Codes[str] = Codes()
+    rows = array("i")
+    for phrase in walk():
+        key, count, shape, large = _read_phrase(phrase)
+        rows.extend((keys[key], documents[phrase.document], counts[count], _SHAPES.index(shape)))
+        rows.extend((2 if large is None else large, phrase.is_typed, phrase.before is not None))
+    read = np.array(rows).reshape(-1, 7).T
+    width = max(1, len(documents))
+    known, place = np.unique(read[0] * np.int64(width) + read[1], return_inverse=True)
+    own = known // width
+    found = [(keys[k], documents[d]) for k, d in titles if k in keys and d in documents]
+    titled = np.isin(known, [key * width + document for key, document in found])
+    common = _find_common(read, own, place, titled)
+    # A shape counts once in each document.
+    shaped = np.zeros((len(known), len(_SHAPES)), dtype=bool)
+    seen = common[place] & (read[6] > 0)
+    shaped[place[seen], read[3][seen]] = True
+    bare = shaped[:, _SHAPES.index("bare")]
+    shapes = np.zeros((len(keys), 2), dtype=np.int64)
+    np.add.at(shapes, own, np.stack([bare, shaped.sum(axis=1)]).T)
+    mass = 2 * shapes[:, 0] > shapes[:, 1]
+    key_of, count_of = [*keys], [*counts]
+    for at, phrase in enumerate(walk()):
+        key, count = key_of[read[0, at]], count_of[read[2, at]]
         office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
-        if place not in common and not office:
-            found.append(None)
+        if not common[place[at]] and not office:
+            yield None
         elif not _POINTS.search(phrase.name) and (
-            phrase.is_kind or _is_kind(phrase, shape, key in mass, (*place, "bare") in seen)
+            phrase.is_kind
+            or _is_kind(phrase, _SHAPES[read[3, at]], mass[read[0, at]], bare[place[at]])
         ):
-            found.append(f"a {key}")
+            yield f"a {key}"
         else:
-            found.append(f"{_LOCAL}{count} {key} in {phrase.document}")
-    return found
+            yield f"{_LOCAL}{count} {key} in {phrase.document}"
 
 
 def is_of_document(cluster: str) -> bool:
@@ -184,30 +203,19 @@ def _read_phrase(phrase: Phrase) -> _Read:
     return _Read(parse_name(text.lower()).key, count, shape, large)
 
 
-def _find_common(
-    phrases: Sequence[Phrase],
-    read: Sequence[_Read],
-    titles: Collection[Place],
-) -> set[Place]:
-    """Keys and documents where a phrase is a common noun."""
-    cases: dict[Place, Counter[bool | None]] = defaultdict(Counter)
-    typed = set()
-    plural = set()
-    for phrase, (key, _, shape, large) in zip(phrases, read, strict=True):
-        place = (key, phrase.document)
-        cases[place][large] += 1
-        if phrase.is_typed:
-            typed.add(place)
-        if shape == "plural":
-            plural.add(place)
-    small = {key for (key, _), counts in cases.items() if counts[False] > counts[True]}
-    common = set()
-    for place, counts in cases.items():
-        signs = (place[0] in small) + (place in plural) + (place not in typed)
-        opening = counts.keys() == {None} and place not in titles
-        if signs >= _SIGNS if opening else counts[False] >= max(1, counts[True]):
-            common.add(place)
-    return common
+def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask) -> Mask:
+    """Whether the phrases of each place are common nouns.
+
+    `read`: columns of key, document, count, shape, whether large, typed, placed; `keys` and
+    `titled` are those of the places, `place` that of each phrase.
+    """
+    small, large = (np.bincount(place[read[4] == case], minlength=len(keys)) for case in range(2))
+    typed, plural = np.zeros((2, len(keys)), dtype=bool)
+    typed[place[read[5] > 0]] = True
+    plural[place[read[3] == _SHAPES.index("plural")]] = True
+    elsewhere = np.isin(keys, keys[small > large])
+    signs = elsewhere.astype(int) + plural + ~typed
+    return np.where((small + large == 0) & ~titled, signs >= _SIGNS, small >= np.maximum(1, large))
 
 
 def _is_plural(words: Sequence[str]) -> bool:

@@ -5,16 +5,20 @@ in` lie nearer than many paraphrases do. Two phrases are one relation when they 
 words only, or when they are alike and were both said of the same pairs.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from kpyramid.documents.words import RelationForm
 from kpyramid.embeddings.port import Embedder
 
 _Counted = TypeVar("_Counted", str, tuple[str, str])
+_Key = TypeVar("_Key", bound=Hashable)
+Numbers = npt.NDArray[np.integer[Any]]
 
 _LIGHT = frozenset({"be", "a", "an", "the"})
 """Words that a relation phrase keeps or leaves without a change of meaning."""
@@ -29,15 +33,22 @@ _BUCKET = 16
 """Relations of one pair that are compared with each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One relation phrase of one pair of things, with the types of both."""
+class Statement(NamedTuple):
+    """One relation phrase of one pair of things, given by number, with the types of both."""
 
     form: RelationForm
     wording: str
-    head: str
-    tail: str
+    head: int
+    tail: int
     types: tuple[str, str]
+
+
+class Codes(dict[_Key, int]):
+    """Numbers of keys, in the order in which they were first asked for."""
+
+    def __missing__(self, key: _Key) -> int:
+        self[key] = number = len(self)
+        return number
 
 
 class Union:
@@ -65,20 +76,22 @@ class Union:
 
 def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> dict[str, str]:
     """The cluster of each form's key, called by its member of which most is said."""
+    codes: Codes[str] = Codes()
+    wordings: Codes[str] = Codes()
+    types: Codes[tuple[str, str]] = Codes()
     forms: dict[str, RelationForm] = {}
-    wordings: dict[str, Counter[str]] = defaultdict(Counter)
-    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    types: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for statement in statements:
-        key = statement.form.key
-        forms[key] = statement.form
-        wordings[key][statement.wording] += 1
-        pairs[key].add((statement.head, statement.tail))
-        types[key][statement.types] += 1
-    order = sorted(forms, key=lambda key: (-wordings[key].total(), key))
+    columns = [array("i") for _ in range(5)]
+    for form, wording, head, tail, kinds in statements:
+        forms[form.key] = form
+        numbers = codes[form.key], wordings[wording], types[kinds], head, tail
+        for column, number in zip(columns, numbers, strict=True):
+            column.append(number)
+    said, worded, typed, *pair = (np.array(column, dtype=np.int64) for column in columns)
+    counts = np.bincount(said, minlength=len(codes)).tolist()
+    order = sorted(codes, key=lambda key: (-counts[codes[key]], key))
     rank = {key: place for place, key in enumerate(order)}
-    phrase = {key: _pick_first(wordings[key]) for key in order}
-    usual = {key: _pick_first(types[key]) for key in order}
+    phrase = dict(zip(codes, _pick_usual(said, worded, [*wordings]), strict=True))
+    usual = dict(zip(codes, _pick_usual(said, typed, [*types]), strict=True))
     clusters = Union(order, rank.__getitem__)
     by_skeleton: dict[str, str] = {}
     for key in order:
@@ -86,7 +99,7 @@ def cluster_relations(statements: Iterable[Statement], embedder: Embedder) -> di
             clusters.join(by_skeleton.setdefault(spell_skeleton(forms[key]), key), key)
     candidates = [
         (one, other)
-        for one, other in _list_sharing(pairs)
+        for one, other in _list_sharing(codes, said, pair)
         if usual[one] == usual[other] and _is_parallel(forms[one], forms[other])
     ]
     wanted = sorted({phrase[key] for pair in candidates for key in pair})
@@ -123,21 +136,42 @@ def _is_parallel(one: RelationForm, other: RelationForm) -> bool:
     )
 
 
-def _list_sharing(pairs: Mapping[str, set[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """Keys of relations that were said of the same pairs often enough."""
-    by_pair: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key in sorted(pairs):
-        for pair in pairs[key]:
-            by_pair[pair].append(key)
-    shared = Counter(
-        both for keys in by_pair.values() if len(keys) <= _BUCKET for both in combinations(keys, 2)
-    )
-    return sorted(
-        (one, other)
-        for (one, other), count in shared.items()
-        if count >= max(_PAIRS, _SHARE * min(len(pairs[one]), len(pairs[other])))
-    )
+def _list_sharing(
+    codes: Mapping[str, int], said: Numbers, pair: Sequence[Numbers]
+) -> list[tuple[str, str]]:
+    """Keys of relations that were said of the same pairs often enough.
+
+    `said`: the code of each statement's relation, `pair`: its head and its tail.
+    """
+    keys = sorted(codes)
+    place = np.empty(len(keys), dtype=np.int64)
+    place[[codes[key] for key in keys]] = np.arange(len(keys))
+    order = np.lexsort((place[said], *pair))
+    relation, head, tail = place[said][order], pair[0][order], pair[1][order]
+    same = (np.diff(head, prepend=-1) == 0) & (np.diff(tail, prepend=-1) == 0)
+    new = ~same | (np.diff(relation, prepend=-1) != 0)
+    relation, starts = relation[new], np.flatnonzero(~same[new])
+    sizes = np.bincount(relation, minlength=len(keys)).tolist()
+    both = array("q")
+    for start, count in zip(starts.tolist(), np.diff(starts, append=len(relation)), strict=True):
+        if 1 < count <= _BUCKET:
+            own = relation[start : start + count].tolist()
+            both.extend(one * len(keys) + other for one, other in combinations(own, 2))
+    shared, counts = np.unique(np.array(both, dtype=np.int64), return_counts=True)
+    ends = [divmod(number, len(keys)) for number in shared.tolist()]
+    return [
+        (keys[one], keys[other])
+        for (one, other), count in zip(ends, counts.tolist(), strict=True)
+        if count >= max(_PAIRS, _SHARE * min(sizes[one], sizes[other]))
+    ]
 
 
-def _pick_first(counts: Counter[_Counted]) -> _Counted:
-    return min(counts, key=lambda item: (-counts[item], item))
+def _pick_usual(owners: Numbers, values: Numbers, words: Sequence[_Counted]) -> list[_Counted]:
+    """The most frequent value of each owner, of equally frequent ones the first by alphabet."""
+    both, counts = np.unique(owners * len(words) + values, return_counts=True)
+    best: dict[int, tuple[int, _Counted]] = {}
+    for number, count in zip(both.tolist(), counts.tolist(), strict=True):
+        owner, value = divmod(number, len(words))
+        found = -count, words[value]
+        best[owner] = min(best.get(owner, found), found)
+    return [best[owner][1] for owner in range(len(best))]

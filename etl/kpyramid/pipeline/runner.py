@@ -25,7 +25,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import load_contracts, map_table
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
@@ -262,7 +262,8 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
 def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
     """A table as the stages before this one made it."""
     contract = load_contracts()[table]
-    return contract.unite([read_result(f, contract) for f in _list_parts(run, stage, table)])
+    parts = [read_result(file, contract) for file in _list_parts(run, stage, table)]
+    return map_table(contract.unite(parts), run.warehouse.staging)
 
 
 def _merge_parts(run: Run, table: str) -> TableFile:

@@ -10,7 +10,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -90,8 +90,11 @@ class Contract:
         Raises:
             IntegrityError: a row breaks the contract.
         """
+        schema, rest, blocks = self._make_schema(), iter(rows), []
         try:
-            table = pa.Table.from_pylist(list(rows), schema=self._make_schema())
+            while block := pa.Table.from_pylist(list(islice(rest, _BLOCK)), schema=schema):
+                blocks.append(block)
+            table = pa.concat_tables([*blocks, block])
         except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
             raise IntegrityError(f"table {self.table}: a value does not fit its column: {e}") from e
         return self.finish(table)
@@ -324,6 +327,10 @@ def hash_contract(table: str) -> str:
 # Tables as Parquet files whose bytes are a function of their rows.
 
 _ROW_GROUP = 131_072
+_BLOCK = 8192
+"""Rows that are objects at a time."""
+_LARGE = 16 << 20
+"""Bytes from which a table that is read does not stay in memory."""
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -370,6 +377,23 @@ def decode_table(data: bytes | Path) -> pa.Table:
         ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
     """
     return open_table(data).read(use_threads=False)
+
+
+def map_table(table: pa.Table, scratch: Path) -> pa.Table:
+    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    if table.nbytes < _LARGE:
+        return table
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        file.flush()
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
 
 
 def open_table(data: bytes | Path) -> pq.ParquetFile:

@@ -188,19 +188,21 @@ class Place:
     source: str
 
 
+_DOCUMENTS = 4096
+"""Documents whose sentences, and whose names, are held at a time."""
+
+
 class Sentences:
-    """The sentences of documents, cut once each; `texts` is their text by id."""
+    """The sentences of documents; `texts` is their text by id."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
-        self._cut: dict[str, list[Span]] = {}
+        self._cut = lru_cache(_DOCUMENTS)(lambda key: list(split_sentences(texts[key])))
 
     def cover(self, document_id: str, spans: Sequence[Span]) -> Span:
         """From the beginning of the first sentence touched to the end of the last."""
         start, end = min(s.start for s in spans), max(s.end for s in spans)
-        if document_id not in self._cut:
-            self._cut[document_id] = list(split_sentences(self.texts[document_id]))
-        cut = self._cut[document_id]
+        cut = self._cut(document_id)
         first = cut[max(0, bisect_right(cut, start, key=lambda s: s.start) - 1)]
         last = cut[max(0, bisect_right(cut, end - 1, key=lambda s: s.start) - 1)]
         return Span(min(first.start, start), max(last.end, end))
@@ -230,8 +232,6 @@ UNTYPED = "NOUN"
 """The type of what the recogniser took for no name of a kind that it knows."""
 _LONGEST_NAME = 150
 """Characters; a longer name of an individual is a sentence."""
-_DOCUMENTS = 4096
-"""Documents whose names are held at a time."""
 _QUANTITY = re.compile(
     r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
     re.IGNORECASE,
@@ -614,15 +614,15 @@ class Linker:
         self._kinds = kinds
         self._mentions = mentions
         self.named: dict[str, Named] = {}
-        self._anywhere: dict[str, set[str]] = defaultdict(set)
+        self._anywhere: dict[str, tuple[str, ...]] = {}
         self._made: dict[str, tuple[Named, set[str], set[str]]] = {}
         self._list_local = lru_cache(_DOCUMENTS)(self._name_local)
         for row in entities:
             entity = str(row["entity_id"])
             name, kind = str(row["name"]), str(row["type"])
             self.named[entity] = Named(entity, name, kind, kinds(name, kind))
-            for form in _list(row["surface_forms"]):
-                self._anywhere[normalise_name(form)].add(entity)
+            for form in {normalise_name(form) for form in _list(row["surface_forms"])}:
+                self._anywhere[form] = (*self._anywhere.get(form, ()), entity)
 
     def _name_local(self, document_id: str) -> dict[str, set[str]]:
         """The entities of a document by the names that they have in it."""

@@ -1,11 +1,13 @@
 """Raw triples as facts between mentions, and near duplicates put to a model."""
 
+from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,49 +17,49 @@ from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, uni
 from kpyramid.graph.entities import UNKNOWN, vote_type
 from kpyramid.graph.names import parse_name
 from kpyramid.graph.nouns import is_of_document
+from kpyramid.graph.relations import Codes, Numbers
 from kpyramid.pipeline.stages.tables import Row, make_reject
-from kpyramid.storage.contracts import map_column
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 _SAME = ("be", "same", "as")
 """Lemmas of the relation of two names of one thing."""
-_CHUNKS = 2000
+_CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
+_BLOCK = 4096
+"""Facts that are objects at a time."""
+Mask = npt.NDArray[np.bool_]
 _Found = dict[str, Any]
 """A row of raw triples or mentions, with its number."""
 
 
-@dataclass(slots=True)
-class End:
-    """A head or tail as one raw triple names it; `mentions` are the rows of those that stand there.
+class End(NamedTuple):
+    """A head or tail as one raw triple names it.
 
-    `noun`: the cluster of a common noun, which is none of the names.
+    `key`: its cluster, or the words of a literal; none where it is not known yet.
     """
 
     name: str
     type: str
-    mentions: tuple[int, ...]
-    types: tuple[str, ...]
-    noun: str | None = None
+    key: str | None
 
     @property
     def is_literal(self) -> bool:
         return self.type in _LITERAL_TYPES
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """A raw triple that is asserted, its ends looked up; `row` is its row, in the order of ids."""
 
     row: int
+    chunk: int
     chunk_id: str
     document: str
     relation: str
+    form: RelationForm
     confidence: float
     qualifiers: tuple[tuple[str, str], ...]
-    form: RelationForm
     head: End
     tail: End
 
@@ -68,17 +70,86 @@ class Fact:
         return ends[:1] if self.tail.is_literal else ends
 
 
+class Facts:
+    """The asserted raw triples, by id: columns of numbers, and objects while they are walked.
+
+    `columns`: row, chunk, confidence, relation, names and types of both ends, mentions (where those
+    of the head begin and end, and those of the tail end), keys of both ends, -1 where not known
+    yet. `table`: the words that the numbers stand for.
+    """
+
+    def __init__(self, table: "_Words", columns: Mapping[str, Numbers]) -> None:
+        self.table, self.columns = table, columns
+
+    def __len__(self) -> int:
+        return len(self.columns["row"])
+
+    def __getitem__(self, rows: Numbers) -> "Facts":
+        return Facts(self.table, {name: own[rows] for name, own in self.columns.items()})
+
+    def __iter__(self) -> Iterator[Fact]:
+        words, names = self.table, self.table.names
+        types = [kind for kind, _ in words.types]
+        keys = [*words.keys, None]  # -1 is the last
+        order = ("row", "chunk", "confidence", "relation", "names", "types", "keys")
+        for start in range(0, len(self), _BLOCK):
+            columns = (self.columns[name][start : start + _BLOCK].tolist() for name in order)
+            for row, chunk, confidence, said, (name, other), (kind, also), (key, last) in zip(
+                *columns, strict=True
+            ):
+                chunk_id, document = words.chunks[chunk]
+                phrase, form = words.relations[said]
+                head = End(names[name], types[kind], keys[key])
+                tail = End(names[other], types[also], keys[last])
+                rest = (confidence, words.qualifiers.get(row, ()), head, tail)
+                yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
+
+    @property
+    def is_literal(self) -> Mask:
+        """Whether each fact's tail is a literal."""
+        literal = [kind in _LITERAL_TYPES for kind, _ in self.table.types]
+        return np.array(literal, dtype=bool)[self.columns["types"][:, 1]]
+
+    def set_keys(self, where: Mask, keys: Iterable[str | None]) -> None:
+        """Gives some ends their clusters: `where` says which, of heads and tails side by side."""
+        known = Codes({key: code for code, key in enumerate(self.table.keys)})
+        codes = (-1 if key is None else known[key] for key in keys)
+        self.columns["keys"][where] = np.fromiter(codes, np.int32, int(where.sum()))
+        self.table.keys = [*known]
+
+
+@dataclass
+class _Words:
+    """What the numbers of facts stand for, by number."""
+
+    chunks: Sequence[tuple[str, str]]
+    relations: Sequence[tuple[str, RelationForm]]
+    names: Sequence[str]
+    types: Sequence[tuple[str, tuple[str, ...]]]
+    mentions: "array[int]"
+    qualifiers: Mapping[int, tuple[tuple[str, str], ...]]
+    keys: list[str]
+
+
 def read_facts(
     mentions: pa.Table, raw_triples: pa.Table, chunks: pa.Table
-) -> tuple[list[Fact], list[Row]]:
+) -> tuple[Facts, list[Row]]:
     """The asserted raw triples by id, and a reject for each other one.
 
-    Rows are objects for some chunks at a time, and equal words of facts are one object.
+    Rows are objects for some chunks at a time.
     """
-    document = map_column(chunks, "chunk_id", "document_id")
-    forms: dict[str, RelationForm] = {}
-    shared: dict[object, Any] = {}
-    facts: list[Fact] = []
+    places = list(zip(*(chunks[c].to_pylist() for c in ("chunk_id", "document_id")), strict=True))
+    number = {chunk: at for at, (chunk, _) in enumerate(places)}
+    names: Codes[str] = Codes()
+    phrases: Codes[str] = Codes()
+    types: Codes[tuple[str, ...]] = Codes()
+    forms: list[RelationForm] = []
+    qualifiers = {}
+    order = ("row", "chunk", "confidence", "relation", "names", "types", "mentions")
+    columns: dict[str, array[Any]] = {
+        name: array("d" if name == "confidence" else "i") for name in order
+    }
+    standing = array("i")
     rejects: list[Row] = []
     for raws, near in _walk_chunks(chunks, raw_triples, mentions):
         by_place, by_name = _index_mentions(near)
@@ -87,31 +158,34 @@ def read_facts(
             if reason:
                 rejects.append(reject_raw(raw, reason))
                 continue
-            if raw["relation"] not in forms:
-                forms[raw["relation"]] = normalise_relation(raw["relation"])
-            ends = []
-            for side in ("head", "tail"):
-                found = _find_mentions(raw, side, by_place, by_name)
-                types = tuple(row["type"] for row in found)
-                types = shared.setdefault(types, types)
-                name = shared.setdefault(raw[side], raw[side])
-                rows = tuple(row["row"] for row in found)
-                ends.append(End(name, vote_type(Counter(types)), rows, types))
-            fact = Fact(
-                raw["row"],
-                shared.setdefault(raw["chunk_id"], raw["chunk_id"]),
-                document[raw["chunk_id"]],
-                shared.setdefault(raw["relation"], raw["relation"]),
-                raw["confidence"],
-                tuple(raw["qualifiers"]),
-                forms[raw["relation"]],
-                *ends,
-            )
-            if fact.form.lemmas == _SAME and not _is_one_kind(fact):
+            ends = [_find_mentions(raw, side, by_place, by_name) for side in ("head", "tail")]
+            kinds = [tuple(row["type"] for row in end) for end in ends]
+            said = raw["relation"]
+            if phrases[said] == len(forms):
+                forms.append(normalise_relation(said))
+            if forms[phrases[said]].lemmas == _SAME and not _is_one_kind(raw, kinds):
                 rejects.append(reject_raw(raw, "kinds_differ"))
-            else:
-                facts.append(fact)
-    return sorted(facts, key=lambda fact: fact.row), rejects
+                continue
+            columns["row"].append(raw["row"])
+            columns["chunk"].append(number[raw["chunk_id"]])
+            columns["confidence"].append(raw["confidence"])
+            columns["relation"].append(phrases[said])
+            columns["names"].extend((names[raw["head"]], names[raw["tail"]]))
+            columns["types"].extend(types[kind] for kind in kinds)
+            columns["mentions"].append(len(standing))
+            for end in ends:
+                standing.extend(row["row"] for row in end)
+                columns["mentions"].append(len(standing))
+            if raw["qualifiers"]:
+                qualifiers[raw["row"]] = tuple(raw["qualifiers"])
+    voted = [(vote_type(Counter(kinds)), kinds) for kinds in types]
+    relations = list(zip(phrases, forms, strict=True))
+    words = _Words(places, relations, [*names], voted, standing, qualifiers, [])
+    shaped = {name: np.array(own) for name, own in columns.items()}
+    for name, width in (("names", 2), ("types", 2), ("mentions", 3)):
+        shaped[name] = shaped[name].reshape(-1, width)
+    shaped["keys"] = np.full_like(shaped["names"], -1)
+    return Facts(words, shaped)[np.argsort(shaped["row"])], rejects
 
 
 def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict[str, Any]]]]:
@@ -161,10 +235,10 @@ def _find_fault(raw: Row) -> str | None:
     return None
 
 
-def _is_one_kind(fact: Fact) -> bool:
+def _is_one_kind(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
     """Both ends are names, of one type or with a word in common."""
-    head, tail = parse_name(fact.head.name), parse_name(fact.tail.name)
-    types = {fact.head.type, fact.tail.type}
+    head, tail = (parse_name(str(raw[side])) for side in ("head", "tail"))
+    types = {vote_type(Counter(own)) for own in kinds}
     alike = len(types) == 1 and UNKNOWN not in types
     return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
 
@@ -195,14 +269,6 @@ def _find_mentions(
         if row is not None:
             return [row]
     return by_name.get((chunk, normalise_name(raw[side])), [])
-
-
-def find_cluster(cluster: Mapping[tuple[str, str], str], fact: Fact, side: str) -> str:
-    """The cluster of an entity, the text of a literal."""
-    end = fact.head if side == "head" else fact.tail
-    if side == "tail" and end.is_literal:
-        return " ".join(end.name.split())
-    return end.noun or cluster[end.name, fact.document]
 
 
 def pick_name(wordings: Counter[str]) -> str:
@@ -242,14 +308,14 @@ def confirm_same(
     return unite_pairs(confirmed.pairs, rank), rejects
 
 
-def list_entities(facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]) -> list[Candidate]:
+def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
     """The clusters that may have a duplicate: names, and nouns that mean a kind."""
     names: dict[str, Counter[str]] = defaultdict(Counter)
     types: dict[str, set[str]] = defaultdict(set)
     stated: dict[str, str] = {}
     for fact in facts:
-        for side, end in fact.entities:
-            key = find_cluster(cluster, fact, side)
+        for _, end in fact.entities:
+            key = str(end.key)
             if is_of_document(key):
                 continue
             names[key][end.name] += 1

@@ -16,7 +16,7 @@ from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.contracts import combine_column, map_column
 
 LITERAL = "LITERAL"
-_BLOCK = 20_000
+_BLOCK = 4096
 """Facts in words at a time: with what their tables say of them some 8 kB each."""
 Index = npt.NDArray[np.int64]
 
@@ -119,13 +119,30 @@ class Graph:
                 self._triples.take(pa.array(block)),
             )
 
-    def walk_ends(self) -> Iterator[tuple[int, str, int, str]]:
-        """Row of the head, normal form of the relation, row of the tail or -1, and the tail."""
-        forms, names = self._forms, self._entities["name"].to_pylist()
-        literals = self._triples["literal"].to_pylist()
-        columns = (column.tolist() for column in (self._heads, self._said, self._tails))
-        for head, said, tail, literal in zip(*columns, literals, strict=True):
-            yield head, forms[said], tail, names[tail] if tail >= 0 else literal
+    def walk_ends(self) -> Iterator[tuple[list[tuple[str, int]], list[str]]]:
+        """What is said of each entity, in the order of their table.
+
+        The normal forms of the relations of which it is the head, each with the fact's place, and
+        of those of which it is the tail.
+        """
+        forms, rows = self._forms, np.arange(len(self._entities) + 1)
+        orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
+        heads, tails = (
+            np.searchsorted(ends, rows, sorter=order)
+            for ends, order in zip((self._heads, self._tails), orders, strict=True)
+        )
+        for at in range(len(self._entities)):
+            active = orders[0][heads[at] : heads[at + 1]]
+            passive = orders[1][tails[at] : tails[at + 1]]
+            relations = [forms[said] for said in self._said[active].tolist()]
+            others = [forms[said] for said in self._said[passive].tolist()]
+            yield list(zip(relations, active.tolist(), strict=True)), others
+
+    def read_tail(self, place: int) -> str:
+        """The name or the literal at the end of a fact."""
+        tail = int(self._tails[place])
+        found = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
+        return str(found.as_py())
 
     def count_chunks(self, places: Collection[int]) -> int:
         """How many chunks state some of the facts."""

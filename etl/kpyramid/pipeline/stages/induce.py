@@ -5,7 +5,7 @@ from a language model, if there is one. All go through the same funnel: linked t
 fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +59,8 @@ from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, part_unsu
 
 _BESIDE = 80
 """Characters before and after a mention that may say its kind."""
+_BLOCK = 4096
+"""Rows that are objects at a time."""
 _NAMED = 0.9
 """Weight of a class that the head of a name says, as `Bank` in `First Bank of Ohio`."""
 
@@ -92,22 +94,26 @@ def run(
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
     places, index = graph.places, index_phrases(schema.properties)
     found = MentionTable(mentions, chunks, entities)
-    entity_rows = entities.drop_columns(["mentions"]).to_pylist()
-    linker = Linker(entity_rows, found, kinds.find_by_name)
-    evidence = _gather_evidence(entity_rows, graph, index)
+    linker = Linker(_walk_rows(entities), found, kinds.find_by_name)
     witnesses = Witnesses(schema, WordForms(places.sentences.texts.values()))
-    counts: list[Mapping[str, int]] = []
-    for at, own in enumerate(evidence):
+    counts: dict[int, Mapping[str, int]] = {}
+    shared: dict[frozenset[str], frozenset[str]] = {}
+    only_kinds = set()
+    ids = [*linker.named]
+    for at, (key, own) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
         own.uses = [_cut_use(mention, places) for mention in found.list_entity(at)]
-        counts.append(witnesses.count(own))
-        named = linker.named[entity_rows[at]["entity_id"]]
-        linker.named[named.entity_id] = replace(
+        named, counted = linker.named[key], witnesses.count(own)
+        if counted:
+            counts[at] = counted
+        if own.is_kind:
+            only_kinds.add(at)
+        known = named.kinds.union(counted)
+        linker.named[key] = replace(
             named,
             type=UNTYPED if witnesses.refutes_tag(own) else named.type,
-            kinds=named.kinds | counts[at].keys(),
+            kinds=shared.setdefault(known, known),
             is_common=witnesses.is_common(named.name),
         )
-        own.uses = []
     copulas = [
         candidate
         for facts in graph.walk_facts(graph.find_stated({IS_A}))
@@ -117,12 +123,12 @@ def run(
         named = linker.named[candidate.subject_id]
         linker.named[named.entity_id] = replace(named, kinds=named.kinds | {candidate.class_iri})
     individuals = (
-        (linker.named[row["entity_id"]], counts[at], found.list_entity(at))
-        for at, row in enumerate(entity_rows)
-        if not evidence[at].is_kind
+        (linker.named[key], counts.get(at, {}), found.list_entity(at))
+        for at, key in enumerate(ids)
+        if at not in only_kinds
     )
     members, rejects = _list_members(individuals, kinds, places, schema)
-    del individuals, entity_rows, evidence, counts
+    del individuals, ids, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates: list[Candidate] = []
     for facts in graph.walk_facts(np.arange(len(triples))):
@@ -155,33 +161,33 @@ def run(
     }
 
 
-def _gather_evidence(
-    entities: Iterable[Row], graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
-) -> list[Evidence]:
-    """What facts say of each entity's kind."""
-    found = [Evidence(str(row["name"])) for row in entities]
-    said: set[int] = set()
-    active: set[int] = set()
-    for head, relation, tail, words in graph.walk_ends():
-        own = found[head]
-        active.add(head)
-        if tail >= 0:
-            (said if relation == IS_A else active).add(tail)
-        wanted = index.get(relation, ())
-        if relation == IS_A:
-            own.stated.add(find_head(words))
-        elif not relation.endswith(">"):
-            own.deeds.add(find_deed(relation))
-        elif relation.endswith("<by>") and tail >= 0:
-            found[tail].deeds.add(find_deed(relation))
-        if wanted and relation not in COPULAS:
-            own.ends.append(frozenset(prop.domain for prop in wanted))
-            if tail >= 0:
-                own = found[tail]
-                own.ends.append(frozenset(p.range for p in wanted if not p.is_datatype))
-    for at in said - active:
-        found[at].is_kind = True
-    return found
+def _walk_rows(entities: pa.Table) -> Iterator[Row]:
+    for block in entities.drop_columns(["mentions"]).to_batches(max_chunksize=_BLOCK):
+        yield from block.to_pylist()
+
+
+def _walk_evidence(
+    linker: Linker, graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
+) -> Iterator[Evidence]:
+    """What facts say of each entity's kind, in the order of the entities."""
+    names = (named.name for named in [*linker.named.values()])
+    for name, (said, suffered) in zip(names, graph.walk_ends(), strict=True):
+        own = Evidence(name)
+        for relation, fact in said:
+            if relation == IS_A:
+                own.stated.add(find_head(graph.read_tail(fact)))
+            elif not relation.endswith(">"):
+                own.deeds.add(find_deed(relation))
+            if relation in index and relation not in COPULAS:
+                own.ends.append(frozenset(prop.domain for prop in index[relation]))
+        for relation in suffered:
+            if relation.endswith("<by>"):
+                own.deeds.add(find_deed(relation))
+            if relation in index and relation not in COPULAS:
+                ranges = (prop.range for prop in index[relation] if not prop.is_datatype)
+                own.ends.append(frozenset(ranges))
+        own.is_kind = not said and {*suffered} == {IS_A}
+        yield own
 
 
 def _cut_use(mention: Mention, places: Places) -> Use:

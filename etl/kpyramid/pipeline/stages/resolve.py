@@ -1,11 +1,11 @@
 """Resolve: raw triples become facts between entities, each fact once (`f_dis`)."""
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,14 +30,14 @@ from kpyramid.graph.nouns import (
     resolve_nouns,
     states_rule,
 )
-from kpyramid.graph.relations import Statement, cluster_relations
+from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
 from kpyramid.pipeline.stages.facts import (
     End,
     Fact,
+    Facts,
     confirm_same,
-    find_cluster,
     list_entities,
     list_relations,
     pick_most_common,
@@ -46,13 +46,10 @@ from kpyramid.pipeline.stages.facts import (
     reject_fact,
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import combine_column, load_contracts
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
-_Said = tuple[str, str, str, bool]
-"""What makes a fact: keys of head, relation and tail, and whether the tail is a literal."""
-Numbers = npt.NDArray[np.int64]
 _NOWHERE = 1 << 60
 """Where what has no place is put: behind everything."""
 _BEFORE = 40
@@ -83,45 +80,63 @@ def run(
         for name, table in (("mentions", mentions), ("raw_triples", raw_triples))
     )
     facts, rejects = read_facts(mentions, raw_triples, chunks)
-    _find_nouns(facts, raw_triples, chunks, documents)
+    facts.set_keys(
+        np.ones((len(facts), 2), dtype=bool), _find_nouns(facts, raw_triples, chunks, documents)
+    )
+    named = facts.columns["keys"] < 0
     titles = list(_list_titles(documents, facts, raw_triples))
-    cluster = resolve_names([*_list_uses(facts), *titles], embedder)
+    clusters = resolve_names(chain(_list_uses(facts), titles), embedder)
+    facts.set_keys(named, clusters[: named.sum()])
     if disambiguator is not None:
-        same, unanswered = confirm_same(
-            "entities", list_entities(facts, cluster), embedder, disambiguator
-        )
-        cluster = {use: same.get(key, key) for use, key in cluster.items()}
+        same, unanswered = confirm_same("entities", list_entities(facts), embedder, disambiguator)
+        clusters = [same.get(key, key) for key in clusters]
+        facts.set_keys(named, clusters[: named.sum()])
         rejects += unanswered
-    kept = []
-    for fact in facts:
-        if not fact.tail.is_literal and find_cluster(cluster, fact, "head") == find_cluster(
-            cluster, fact, "tail"
-        ):
-            rejects.append(reject_fact(fact, raw_triples, "same_head_and_tail"))
-        else:
-            kept.append(fact)
-    relation = cluster_relations(_list_statements(kept, cluster), embedder)
+    subjects = dict(zip(titles, clusters[named.sum() :], strict=True))
+    del clusters, named
+    heads, tails = facts.columns["keys"].T
+    selfish = (heads == tails) & ~facts.is_literal
+    rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
+    facts = facts[~selfish]
+    relation = cluster_relations(_list_statements(facts), embedder)
     if disambiguator is not None:
         same, unanswered = confirm_same(
-            "relations", list_relations(kept, relation), embedder, disambiguator
+            "relations", list_relations(facts, relation), embedder, disambiguator
         )
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
-    facts = kept
-    subjects = {use.document: cluster[use.name, use.document] for use in titles}
-    groups: dict[_Said, list[Fact]] = defaultdict(list)
-    for fact in facts:
-        groups[_identify(fact, cluster, relation)].append(fact)
-    unsure = {said for said, stated in groups.items() if _weigh(stated) < min_confidence}
-    doubtful = [fact for said in unsure for fact in groups.pop(said)]
-    rejects += _reject_unsure(doubtful, raw_triples, chunks)
-    kept = [fact for fact in facts if _identify(fact, cluster, relation) in groups]
+    facts, sizes = _group_facts(facts, relation)
+    sure = np.array([_weigh(own) >= min_confidence for own in _walk(facts, sizes)], dtype=bool)
+    kept = np.repeat(sure, sizes)
+    rejects += _reject_unsure(facts[~kept], raw_triples, chunks)
+    facts, stated = facts[kept], _walk(facts[kept], sizes[sure])
+    cited = {use.document: key for use, key in subjects.items()}
     return {
-        "entities": build_table("entities", _build_entities(kept, cluster, titles, mentions)),
-        "relations": build_table("relations", _build_relations(kept, relation)),
-        "triples": build_table("triples", _build_triples(groups, subjects, documents, raw_triples)),
+        "entities": build_table("entities", _build_entities(facts, subjects, mentions)),
+        "relations": build_table("relations", _build_relations(facts, relation)),
+        "triples": build_table(
+            "triples", _build_triples(stated, relation, cited, documents, raw_triples)
+        ),
         "rejects": build_rejects(rejects),
     }
+
+
+def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
+    """The statements of one fact after those of another, and how many each fact has."""
+    known: Codes[str] = Codes()
+    said = [known[relation.get(form.key, "")] for _, form in facts.table.relations]
+    relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
+    columns = (facts.is_literal, *facts.columns["keys"].T, relations)
+    order = np.lexsort(columns)
+    new = np.any([np.diff(column[order], prepend=~column[order[:1]]) for column in columns], axis=0)
+    return facts[order], np.diff(np.flatnonzero(new), append=len(order))
+
+
+def _walk(facts: Facts, sizes: Numbers) -> Iterator[list[Fact]]:
+    """The statements of each fact."""
+    rest = iter(facts)
+    for size in sizes.tolist():
+        yield list(islice(rest, size))
 
 
 def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
@@ -129,34 +144,39 @@ def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
     for fact in facts:
         for side, end in fact.entities:
             other = fact.tail if side == "head" else fact.head
-            if end.noun is None:
+            if end.key is None:
                 yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
 
 
-def _list_titles(
-    documents: pa.Table, facts: Iterable[Fact], raw_triples: pa.Table
-) -> Iterator[Use]:
+def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> Iterator[Use]:
     """The titles that are names, each with the type of the first name that ends as it does.
 
     The title of a person may say more than the text does, as may one that ends with the lone
     name of its lead subject; any other has to be a name in it. What stands in brackets or after
     a comma tells it from its namesakes.
     """
-    heads: dict[str, list[End]] = defaultdict(list)
-    ends: dict[str, dict[str, End]] = defaultdict(dict)
     starts, _ = _read_ends(raw_triples, "head")
-    starts = np.where(starts < 0, _NOWHERE, starts)
-    for fact in sorted(facts, key=lambda fact: (starts[fact.row], fact.row)):
-        heads[fact.document].append(fact.head)
-        for _, end in fact.entities:
-            ends[fact.document].setdefault(parse_name(end.name).key, end)
+    starts = np.where(starts < 0, _NOWHERE, starts)[facts.columns["row"]]
+    names: Codes[str] = Codes()
+    own = np.array([names[document] for _, document in facts.table.chunks], dtype=np.int64)
+    own = own[facts.columns["chunk"]]
+    order = np.lexsort((starts, own))
+    bounds = np.searchsorted(own[order], np.arange(len(names) + 1))
     for document, title, whole in _read_titles(documents):
-        name, named = parse_name(title), ends[document]
+        if document not in names:
+            continue
+        first, last = bounds[names[document]], bounds[names[document] + 1]
+        there = list(facts[order[first:last]])
+        named: dict[str, End] = {}
+        for fact in there:
+            for _, end in fact.entities:
+                named.setdefault(parse_name(end.name).key, end)
+        name = parse_name(title)
         short = title.split(",")[0]
         if name.key not in named and parse_name(short).key in named:
             title, name = short, parse_name(short)
-        lead = named.get(name.key) or _find_lead(name, heads[document])
-        if lead is not None and lead.noun is None and not name.words[0].endswith("ing"):
+        lead = named.get(name.key) or _find_lead(name, (fact.head for fact in there))
+        if lead is not None and lead.key is None and not name.words[0].endswith("ing"):
             yield Use(title, document, lead.type, "head", "", whole, is_title=True)
 
 
@@ -189,42 +209,43 @@ def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
 
 
 def _find_nouns(
-    facts: Sequence[Fact], raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
-) -> None:
-    """Gives the ends of facts the clusters of common nouns."""
-    starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
-    _, said = _read_ends(raw_triples, "relation")
-    texts = {
-        row["chunk_id"]: (row["start"], row["text"])
-        for row in chunks.select(["chunk_id", "start", "text"]).to_pylist()
-    }
-    phrases = [
-        Phrase(
-            *(end.name, fact.document),
-            _read_before(
-                end.name,
-                int(starts[side][fact.row]),
-                int(said[fact.row]) if side == "tail" else -1,
-                *texts[fact.chunk_id],
-            ),
-            is_typed=end.type != UNKNOWN,
-            is_head=side == "head",
-            is_kind=side == "tail" and names_kind(fact.form),
-            is_general=is_present(fact.form, fact.relation) and not fact.tail.is_literal,
-            is_rule=side == "head" and states_rule(fact.form),
-        )
-        for fact in facts
-        for side, end in fact.entities
-    ]
+    facts: Facts, raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
+) -> Iterator[str | None]:
+    """The clusters of heads and tails that are common nouns, the words of literals."""
     titles = {
         (word, document)
         for document, title, _ in _read_titles(documents)
         for word in {parse_name(title).key, *parse_name(title).words}
     }
-    nouns = iter(resolve_nouns(phrases, titles))
+    walk = partial(_list_phrases, facts, raw_triples, chunks)
+    nouns = resolve_nouns(walk, titles)
     for fact in facts:
-        for _, end in fact.entities:
-            end.noun = next(nouns)
+        yield next(nouns)
+        yield " ".join(fact.tail.name.split()) if fact.tail.is_literal else next(nouns)
+
+
+def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
+    """The ends that are entities as their text has them."""
+    starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
+    _, said = _read_ends(raw_triples, "relation")
+    texts, firsts = combine_column(chunks["text"]), chunks["start"].to_numpy()
+    for fact in facts:
+        text, first = texts[fact.chunk].as_py(), int(firsts[fact.chunk])
+        for side, end in fact.entities:
+            yield Phrase(
+                *(end.name, fact.document),
+                _read_before(
+                    end.name,
+                    int(starts[side][fact.row]),
+                    int(said[fact.row]) if side == "tail" else -1,
+                    *(first, text),
+                ),
+                is_typed=end.type != UNKNOWN,
+                is_head=side == "head",
+                is_kind=side == "tail" and names_kind(fact.form),
+                is_general=is_present(fact.form, fact.relation) and not fact.tail.is_literal,
+                is_rule=side == "head" and states_rule(fact.form),
+            )
 
 
 def _read_before(name: str, at: int, after: int, start: int, text: str) -> str | None:
@@ -236,48 +257,41 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
     if at < 0:
         return None
     words = text[max(0, at - _BEFORE) : at].split()
-    return sys.intern(words[-1]) if words else ""
+    return words[-1] if words else ""
 
 
-def _list_statements(
-    facts: Iterable[Fact], cluster: Mapping[tuple[str, str], str]
-) -> Iterable[Statement]:
-    for fact in facts:
-        yield Statement(
-            fact.form,
-            fact.relation,
-            find_cluster(cluster, fact, "head"),
-            find_cluster(cluster, fact, "tail"),
-            (fact.head.type, fact.tail.type),
-        )
+def _list_statements(facts: Facts) -> Iterator[Statement]:
+    for fact, (head, tail) in zip(facts, facts.columns["keys"], strict=True):
+        yield Statement(fact.form, fact.relation, head, tail, (fact.head.type, fact.tail.type))
 
 
-def _build_entities(
-    facts: Iterable[Fact],
-    cluster: Mapping[tuple[str, str], str],
-    titles: Iterable[Use],
-    found: pa.Table,
-) -> Iterable[Row]:
-    names: dict[str, Counter[str]] = defaultdict(Counter)
-    types: dict[str, Counter[str]] = defaultdict(Counter)
-    mentions: dict[str, set[int]] = defaultdict(set)
-    for fact in facts:
-        for side, end in fact.entities:
-            key = find_cluster(cluster, fact, side)
-            names[key][end.name] += 1
-            types[key].update(end.types)
-            mentions[key].update(end.mentions)
-    for title in titles:
-        key = cluster[title.name, title.document]
-        if key in names:
-            names[key][title.name] += 1
-    for key, wordings in names.items():
+def _build_entities(facts: Facts, titles: Mapping[Use, str], found: pa.Table) -> Iterator[Row]:
+    """Entity by entity, from the ends that are of one."""
+    words, columns = facts.table, facts.columns
+    titled: dict[str, list[str]] = defaultdict(list)
+    for use, key in titles.items():
+        titled[key].append(use.name)
+    is_entity = np.stack([np.ones(len(facts), dtype=bool), ~facts.is_literal], axis=1).ravel()
+    keys = columns["keys"].ravel()
+    order = np.flatnonzero(is_entity)
+    order = order[np.argsort(keys[order], kind="stable")]
+    keys = keys[order]
+    for own in np.split(order, np.flatnonzero(np.diff(keys)) + 1) if len(order) else ():
+        key = words.keys[columns["keys"].ravel()[own[0]]]
+        names = Counter(words.names[name] for name in columns["names"].ravel()[own].tolist())
+        names.update(titled.get(key, ()))
+        types: Counter[str] = Counter()
+        mentions: set[int] = set()
+        for end in own.tolist():
+            types.update(words.types[columns["types"].item(end)][1])
+            first, last = columns["mentions"][end // 2, end % 2 : end % 2 + 2].tolist()
+            mentions.update(words.mentions[first:last])
         yield {
             "entity_id": content_id("entity", key),
-            "name": pick_name(wordings),
-            "type": vote_type(types[key]),
-            "surface_forms": sorted(wordings),
-            "mentions": _take_ids(found["mention_id"], mentions[key]),
+            "name": pick_name(names),
+            "type": vote_type(types),
+            "surface_forms": sorted(names),
+            "mentions": _take_ids(found["mention_id"], mentions),
         }
 
 
@@ -301,21 +315,14 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
         }
 
 
-def _identify(
-    fact: Fact, cluster: Mapping[tuple[str, str], str], relation: Mapping[str, str]
-) -> _Said:
-    head, tail = find_cluster(cluster, fact, "head"), find_cluster(cluster, fact, "tail")
-    return head, relation[fact.form.key], tail, fact.tail.is_literal
-
-
 def _weigh(statements: Iterable[Fact]) -> float:
     """The chance that at least one statement is right: what one chunk says twice is said once."""
     return combine_chances((fact.chunk_id, fact.confidence) for fact in statements)
 
 
-def _reject_unsure(facts: Sequence[Fact], raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
+def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
     """A reject for each statement of facts that are not sure enough, with its sentence."""
-    texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if facts else {}
+    texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if len(facts) else {}
     parts = [_read_ends(raw_triples, part)[1] for part in ("head", "relation", "tail")]
     sentences: dict[str, list[Span]] = {}
     for fact in facts:
@@ -330,7 +337,8 @@ def _reject_unsure(facts: Sequence[Fact], raw_triples: pa.Table, chunks: pa.Tabl
 
 
 def _build_triples(
-    groups: Mapping[_Said, Sequence[Fact]],
+    stated: Iterable[Sequence[Fact]],
+    relation: Mapping[str, str],
     subjects: Mapping[str, str],
     documents: pa.Table,
     raw_triples: pa.Table,
@@ -342,8 +350,9 @@ def _build_triples(
         .to_pylist()
         if (cited := cite_document(row["title"], row["opening"]))
     }
-    for said, facts in groups.items():
-        head, key, tail, is_literal = said
+    for facts in stated:
+        key, is_literal = relation[facts[0].form.key], facts[0].tail.is_literal
+        head, tail = str(facts[0].head.key), str(facts[0].tail.key)
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
         yield {
@@ -357,7 +366,7 @@ def _build_triples(
                 for fact in facts
                 for pair in (
                     *fact.qualifiers,
-                    *_place_nouns(fact, said, titles, subjects),
+                    *_place_nouns(fact, titles, subjects),
                 )
             ),
             "confidence": _weigh(facts),
@@ -370,16 +379,13 @@ def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
     return [ids[row].as_py() for row in sorted(rows)]
 
 
-def _place_nouns(
-    fact: Fact, said: _Said, titles: Mapping[str, str], subjects: Mapping[str, str]
-) -> Qualifiers:
+def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
     """What the document is called, where an end is a common noun that means its own thing.
 
     None where the other end is what the title names, or the noun has the words of the title.
     """
     title = titles.get(fact.document)
-    head, _, tail, is_literal = said
-    ends = {head: fact.head.name} | ({} if is_literal else {tail: fact.tail.name})
+    ends = {str(end.key): end.name for _, end in fact.entities}
     if title is None or subjects.get(fact.document) in ends:
         return
     words = frozenset(parse_name(title).words)
