@@ -34,6 +34,7 @@ _WRITER = "writer"
 """An attribute of blobs that are created once."""
 _AT_ONCE = 8
 """Requests in flight while many objects are copied."""
+_PROBES = [f"writer {number}".encode() for number in range(_AT_ONCE)]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KINDS = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 _VARIABLES = {
@@ -202,22 +203,29 @@ class BucketStore(BlobStore):
     def probe(self) -> None:
         """Refuses a server that ignores the condition: two writers would overwrite each other.
 
+        Several try to create one blob at once: a server may hold to the condition only while
+        nobody else writes.
+
         Raises:
             EndpointError: it does, or it cannot be written to.
         """
         if self._is_probed:
             return
-        name = f"probes/{uuid.uuid4().hex}"
-        try:
-            created = [self._create(name, data) for data in (b"first", b"second")]
-        finally:
-            with contextlib.suppress(EndpointError):
-                self.delete(name)
-        if created != [True, False]:
+        for _ in range(_CONFLICT_TRIES):
+            name = f"probes/{uuid.uuid4().hex}"
+            try:
+                created = do_at_once(lambda data, to=name: self._create(to, data), _PROBES)
+            finally:
+                with contextlib.suppress(EndpointError):
+                    self.delete(name)
+            if any(created):  # else each met another (409), and nobody has won
+                break
+        if sum(created) != 1:
             raise EndpointError(
-                f"store {self.place}: the server does not hold to conditional writes "
-                "(If-None-Match), so writers would overwrite each other; use one that does, such "
-                "as AWS S3, or a folder"
+                f"store {self.place}: of {len(created)} writers that create an object at once "
+                f"{sum(created)} were told that they did. The server does not hold to conditional "
+                "writes (If-None-Match), so writers would overwrite each other; use one that does, "
+                "such as AWS S3, or a folder"
             )
         self._is_probed = True
 
