@@ -114,8 +114,9 @@ class Faults:
 
     `unconditional` says that a blob was written though it was there, as a server does that knows
     no conditions; `racing` only where another PUT of the blob is under way, as one that looks
-    before it writes, and not in one step. `lost_answers`: so many PUTs are forwarded, and their answer is a failure.
-    `change` is what becomes of the bytes of an object that is read, after `seconds`.
+    before it writes, and not in one step. `lost_answers`: so many PUTs are forwarded, and their
+    answer is a failure. `change` is what becomes of the bytes of an object that is read, after
+    `seconds`.
     """
 
     answers: deque[tuple[int, str]] = field(default_factory=deque)

@@ -27,7 +27,9 @@ _LONGEST = 60
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help=SNAPSHOT_HELP)] = "main@1",
+    before: Annotated[
+        str, typer.Argument(metavar="A", help=f"{SNAPSHOT_HELP} Or a folder: ./last-week.")
+    ] = "main@1",
     after: Annotated[str, typer.Argument(metavar="B", help="Likewise.")] = "main",
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     table: Annotated[
@@ -47,7 +49,10 @@ def diff(
     that differ; with --table also the rows. What only documents with labels say is counted and
     shown with --access or --everything.
 
-    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50
+    Whoever has only copied folders compares those; then no warehouse is read.
+
+    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50;
+    kpyramid diff ./last-week ./now
     """
     from kpyramid.cli.console import print_rows
     from kpyramid.snapshot.diff import NAMES, compare

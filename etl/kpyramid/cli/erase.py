@@ -1,8 +1,9 @@
 """`kpyramid erase`: a document leaves every snapshot, cache and report."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +18,9 @@ from kpyramid.cli.options import (
     name_first,
     print_found,
 )
+
+if TYPE_CHECKING:
+    from kpyramid.storage.archive import Exported
 
 _MOST_NAMED = 10
 
@@ -46,7 +50,9 @@ def erase(
     from kpyramid.cli import console
     from kpyramid.pipeline import erasure
     from kpyramid.settings import load_settings
+    from kpyramid.storage.archive import list_exports
     from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.snapshots import has_snapshot
 
     place, loaded = open_warehouse(warehouse), load_settings(settings)
     if yes:
@@ -55,7 +61,12 @@ def erase(
         found = done.found
     else:
         found, done = erasure.find_document(place, document), None
-    missed = _list_missed(found.caches, in_bucket=place.bucket is not None)
+    exports = [
+        one
+        for one in list_exports(place)
+        if one.snapshot in found.snapshots or not has_snapshot(place, one.snapshot)
+    ]
+    missed = _list_missed(found.caches, exports, in_bucket=place.bucket is not None)
     said = {
         "document": document,
         "erased": yes,
@@ -68,6 +79,7 @@ def erase(
         "replies": done.replies if done else None,
         "replies_of_unknown_documents": done.unnamed if done else None,
         "caches": found.caches,
+        "exports": [asdict(one) for one in exports],
         "not_reached": missed,
     }
     went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
@@ -96,10 +108,18 @@ def erase(
     print_found(said, lines)
 
 
-def _list_missed(caches: Sequence[str], *, in_bucket: bool) -> list[str]:
+def _list_missed(
+    caches: Sequence[str], exports: "Sequence[Exported]", *, in_bucket: bool
+) -> list[str]:
     """Where the document may still be."""
+    made = [
+        f"{one.place}, an export of snapshot {one.snapshot}"
+        + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
+        for one in exports
+    ]
     missed = [
-        "copies and exports of these snapshots that were handed out, and backups",
+        *made,
+        "copies of snapshots and exports that were handed out, and backups",
         "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
         "what a model's provider keeps of requests",
     ]

@@ -54,7 +54,8 @@ def promote(
     before = entry.parent if entry else identifier
     moved = f"is at snapshot {identifier} now, before at {before or 'none'}"
     stays = f"is at snapshot {identifier} already"
-    print_found({**found, "before": before}, [f"Ref {ref} {moved if entry else stays}."])
+    said = [f"Ref {ref} {moved}.", *_name_exports(place, ref)] if entry else [f"Ref {ref} {stays}."]
+    print_found({**found, "before": before}, said)
 
 
 @command(app)
@@ -63,21 +64,37 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
     next build moves the ref forward as ever, unless it makes the very snapshot that was undone:
-    that one comes back by `kpyramid promote` only. Exports by Airflow follow when their DAG is run.
+    that one comes back by `kpyramid promote` only. Exports by Airflow follow within 15 minutes.
 
     Example: kpyramid rollback main
     """
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import rollback as move
 
-    entry = move(open_warehouse(warehouse), ref, at=_name_now())
+    place = open_warehouse(warehouse)
+    entry = move(place, ref, at=_name_now())
     print_found(
         {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
         [
             f"Ref {ref} is at snapshot {entry.snapshot} again; {entry.parent} is undone.",
             f"To have it back: kpyramid promote {ref} {entry.parent}",
+            *_name_exports(place, ref),
         ],
     )
+
+
+def _name_exports(place: "Warehouse", ref: str) -> list[str]:
+    """How the exports that follow a ref come to follow a move that Airflow does not see."""
+    from kpyramid.storage.archive import list_exports
+
+    followed = {
+        (one.place.rpartition("/")[0], one.corpus) for one in list_exports(place) if one.ref == ref
+    }
+    return [
+        f"{folder}/newest.json follows within 15 minutes, if Airflow runs; at once: airflow dags "
+        f"trigger export_pyramid_{corpus}"
+        for folder, corpus in sorted(followed)
+    ]
 
 
 @command(app)

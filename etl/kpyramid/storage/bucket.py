@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -142,6 +143,11 @@ class BucketStore(BlobStore):
                 return None
         return Blob(name, meta["size"], meta["last_modified"].timestamp())
 
+    def send(self, path: Path, name: str) -> None:
+        """Copies a file, which appears whole; what is there is replaced."""
+        with self._name_faults("write"):
+            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
+
     def upload(self, folder: Path, name: str, *, last: str) -> None:
         """Copies a folder's files below a name, `last` when all others are there.
 
@@ -164,7 +170,7 @@ class BucketStore(BlobStore):
         ]
 
         missing = [target for target in missing if target != mark]
-        do_at_once(lambda target: self._send(files[target], target), missing)
+        do_at_once(lambda target: self.send(files[target], target), missing)
         self.replace(mark, files[mark].read_bytes())
 
     def download(self, blobs: Iterable[Blob], name: str, folder: Path) -> None:
@@ -214,7 +220,7 @@ class BucketStore(BlobStore):
         for _ in range(_CONFLICT_TRIES):
             name = f"probes/{uuid.uuid4().hex}"
             try:
-                created = do_at_once(lambda data, to=name: self._create(to, data), _PROBES)
+                created = do_at_once(partial(self._create, name), _PROBES)
             finally:
                 with contextlib.suppress(EndpointError):
                     self.delete(name)
@@ -228,10 +234,6 @@ class BucketStore(BlobStore):
                 "such as AWS S3, or a folder"
             )
         self._is_probed = True
-
-    def _send(self, path: Path, name: str) -> None:
-        with self._name_faults("write"):
-            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
 
     def _create(self, name: str, data: bytes, writer: str = "probe") -> bool:
         given = {"mode": "create", "use_multipart": False, "attributes": {_WRITER: writer}}

@@ -29,14 +29,15 @@ _SOONEST = 0.2
 """Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
-"""Of a corpus in a bucket, without a credential and `..`."""
+"""Of a place in a bucket, without a credential and `..`."""
+_SUCH = "such as s3://bucket/prefix; credentials and endpoint come from the workers' variables"
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
 
 
 @checked(frozen=True, config=_STRICT)
 class Evaluation:
-    """Questions that each new snapshot is asked, the strategies, and the folder of the pages."""
+    """Questions that each new snapshot is asked, the strategies, and the place of the pages."""
 
     questions: _TEXT
     to: _TEXT
@@ -49,14 +50,16 @@ Form = Literal["folder", "tar", "turtle", "nquads", "graphml", "neo4j", "jsonl",
 
 @checked(frozen=True, config=_STRICT)
 class Export:
-    """A folder that a serving team reads: each new snapshot in a form, and which is newest.
+    """What a serving team reads: each new snapshot in a form, and which is newest.
 
-    `everything`: also what only documents with access labels say.
+    `to`: a folder, or an address in a bucket. `everything`: also what only documents with access
+    labels say. `keep`: so many exports stay, those of what the ref was at last.
     """
 
     to: _TEXT
     form: Form = "folder"
     everything: bool = False
+    keep: Annotated[int, Field(strict=True, ge=1)] = 3
 
 
 @checked(frozen=True, config=_STRICT)
@@ -301,16 +304,28 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
     try:
         source = fill_source(declared.source, date(2026, 1, 1))
         if is_address(source) and not re.match(_ADDRESS, source):
-            problems.append(
-                f"source: {source!r} is no folder, and no address such as s3://bucket/prefix; "
-                "credentials and endpoint come from the workers' variables"
-            )
+            problems.append(f"source: {source!r} is no folder, and no address {_SUCH}")
     except SettingsError as e:
         problems.append(str(e))
     if declared.learn and (is_dated(declared.source) or is_address(declared.source)):
         problems.append("learn: writes into the source, so that is to be one folder for all days")
     if declared.batch and not declared.settings:
         problems.append("batch: needs settings that name a model")
+    to = {f"exports.{number}.to": export.to for number, export in enumerate(declared.exports)}
+    to |= {"evaluate.to": declared.evaluate.to} if declared.evaluate else {}
+    for name, place in to.items():
+        if is_address(place) and not re.match(_ADDRESS, place):
+            problems.append(f"{name}: {place!r} is no folder, and no address {_SUCH}")
+    read_here = {
+        "settings": declared.settings,
+        "evaluate.questions": declared.evaluate and declared.evaluate.questions,
+        "learn.feedback": declared.learn and declared.learn.feedback,
+    }
+    problems += [
+        f"{name}: {path!r} is an address; this is read from a disk that all workers have"
+        for name, path in read_here.items()
+        if path and is_address(path)
+    ]
     places = [os.path.normpath(export.to) for export in declared.exports]
     if len({*places}) < len(places):
         problems.append("exports: two write into one folder, which has one newest.json")
