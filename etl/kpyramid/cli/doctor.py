@@ -34,8 +34,8 @@ _LEAST_BYTES = 2**30
 """Free space below which even a small first build may fail."""
 _SECONDS = 10.0
 _SKEW = timedelta(minutes=5)
-_MOST_BYTES, _MOST_NAMED = 2**22, 5
-"""Of an endpoint's list of models what is read, and named."""
+_MOST_BYTES, _MOST_NAMED = 2**22, 200
+"""Of an endpoint's list of models so many bytes are read, and characters shown."""
 
 State = Literal["ok", "warn", "fail"]
 
@@ -281,9 +281,7 @@ def _ask_models(
             served = _read_models(reply.read(_MOST_BYTES))
             if chosen.model in served or not served:  # some servers list none
                 return Finding(f"endpoint {section}", "ok", detail)
-            named = ", ".join(
-                [*sorted(served)[:_MOST_NAMED], *["..."][: len(served) > _MOST_NAMED]]
-            )
+            named = ", ".join(sorted(served))[:_MOST_NAMED]
             advice = f"mend {section}.model, or have the server load it; it lists {named}"
             detail += f", and does not list {chosen.model!r}"
             return Finding(f"endpoint {section}", "warn", detail, advice)

@@ -197,18 +197,11 @@ def command(
     return register
 
 
-_IN_BUCKET = re.compile(r"(s3|gs|az):/+(?=[^/])")
-
-
 def _refuse_addresses(given: Iterable[object]) -> None:
-    """Passes when no path of a command is an address, which would name a folder `s3:` here.
-
-    Raises:
-        SettingsError: one is.
-    """
+    """Passes when no path of a command is an address, which would name a folder `s3:` here."""
     for path in given:
-        if isinstance(path, Path) and _IN_BUCKET.match(str(path)):
-            address = _IN_BUCKET.sub(r"\1://", str(path))
+        if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
+            address = str(path).replace("/", "//", 1)
             raise SettingsError(
                 f"{address}: here this command takes a path of this machine only, no address; copy "
                 "it with a client of the bucket"

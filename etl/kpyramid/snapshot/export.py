@@ -63,7 +63,6 @@ def export(
     form: str,
     place: str | Path,
     tell: Tell = hush,
-    *,
     warehouse: Warehouse | None = None,
     corpus: str = "",
     ref: str = "",
@@ -120,23 +119,15 @@ def _open(
 # The whole snapshot.
 
 
-def _require_whole(snapshot: Snapshot) -> None:
+def _write_whole(
+    write: Callable[[Path, Path, Tell], None], snapshot: Snapshot, path: Path, tell: Tell
+) -> tuple[str, ...]:
     if seen := snapshot.describe_scope():
         raise InputError(
             f"this form is a copy of the whole snapshot, and {seen} may be seen: give "
             "--everything, or choose a form that leaves the others out, such as duckdb or nquads"
         )
-
-
-def _write_folder(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    _require_whole(snapshot)
-    copy_folder(snapshot.folder, path, tell)
-    return ()
-
-
-def _write_tar(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    _require_whole(snapshot)
-    write_tarball(snapshot.folder, path, tell)
+    write(snapshot.folder, path, tell)
     return ()
 
 
@@ -404,8 +395,8 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
 
 
 FORMS: Mapping[str, Callable[[Snapshot, Path, Tell], tuple[str, ...]]] = {
-    "folder": _write_folder,
-    "tar": _write_tar,
+    "folder": partial(_write_whole, copy_folder),
+    "tar": partial(_write_whole, write_tarball),
     "turtle": _write_turtle,
     "nquads": partial(_write_rdf, write_quads),
     "graphml": _write_graphml,

@@ -139,7 +139,11 @@ def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) 
     with ExitStack() as stack:
         if is_address(place):
             tell(f"copying {place}", 0, None)
-            _require_snapshot(str(place))
+            _, blobs = find_corpus(str(place), what="snapshot")
+            if not {MANIFEST, PurePosixPath(str(place)).name} & {blob.name for blob in blobs}:
+                raise InputError(
+                    f"{place} holds no {MANIFEST}: name a snapshot's folder or tarball"
+                )
             path = stack.enter_context(bring_corpus(warehouse, str(place), "snapshot"))
         else:
             path = Path(place)
@@ -161,17 +165,6 @@ def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) 
         _refuse_erased(warehouse, folder, str(place))
         tell(f"moving it to {warehouse.locate('snapshots')}", 0, None)
         return identifier, settle(warehouse, folder, identifier)
-
-
-def _require_snapshot(place: str) -> None:
-    """Passes when an address may name a snapshot, so that no whole bucket is copied."""
-    bucket, blobs = find_corpus(place, what="snapshot")
-    is_file = bucket.place != place.rstrip("/")
-    if len(blobs) > _MOST_MEMBERS or not (is_file or any(b.name == MANIFEST for b in blobs)):
-        raise InputError(
-            f"{place} holds no {MANIFEST}, or too much for a snapshot; name a snapshot's folder or "
-            "tarball"
-        )
 
 
 def _refuse_erased(warehouse: Warehouse, folder: Path, place: str) -> None:
@@ -334,16 +327,9 @@ def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
     """
     try:
         _keep_note(warehouse, exported)
-    except (RefusedError, OSError) as e:
-        log.warning("%s is not noted, so `erase` will not name it: %s", exported.place, e)
-        yield
-        return
-    try:
         yield
     except BaseException:
         with suppress(PyramidError, OSError):
-            if is_address(exported.place):
-                remove(exported.place)
             if not is_there(exported.place):
                 warehouse.store.delete(exported.note)
         raise
@@ -351,7 +337,10 @@ def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
 
 
 def _keep_note(warehouse: Warehouse, exported: Exported) -> None:
-    warehouse.store.replace(exported.note, json.dumps(asdict(exported), indent=1).encode())
+    try:
+        warehouse.store.replace(exported.note, json.dumps(asdict(exported)).encode())
+    except (RefusedError, OSError) as e:
+        log.warning("%s is not noted, so `erase` will not name it: %s", exported.place, e)
 
 
 def list_exports(warehouse: Warehouse) -> list[Exported]:

@@ -166,10 +166,8 @@ class BucketStore(BlobStore):
         missing = [
             target
             for target, path in files.items()
-            if not is_whole or there.get(target) != path.stat().st_size
+            if target != mark and not (is_whole and there.get(target) == path.stat().st_size)
         ]
-
-        missing = [target for target in missing if target != mark]
         do_at_once(lambda target: self.send(files[target], target), missing)
         self.replace(mark, files[mark].read_bytes())
 

@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from kpyramid.errors import (
@@ -186,6 +186,7 @@ def write_at(place: str | Path) -> Iterator[Path]:
     """Where to write a file or folder that is to lie at a place: there, or here until it is sent.
 
     To an address it goes when the block ends: a file as one object, of a folder the manifest last.
+    If that fails, what was sent is removed.
 
     Raises:
         EndpointError: it cannot be sent.
@@ -197,10 +198,16 @@ def write_at(place: str | Path) -> Iterator[Path]:
     bucket, name = _find_above(str(place))
     with stage_folder(open_warehouse(bucket.place)) as folder:
         yield folder / name
-        made = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        last = [path for path in made if path == folder / name / MANIFEST]
-        for some in ([path for path in made if path not in last], last):
-            do_at_once(lambda path: bucket.send(path, _name(path, folder)), some)
+        made = [path for path in folder.rglob("*") if path.is_file()]
+        names = [path.relative_to(folder).as_posix() for path in made]
+        last = [each for each in names if each == f"{name}/{MANIFEST}"]
+        try:
+            for some in ([each for each in names if each not in last], last):
+                do_at_once(lambda each: bucket.send(folder / each, each), some)
+        except BaseException:
+            with suppress(EndpointError):
+                do_at_once(bucket.delete, names)
+            raise
 
 
 def remove(place: str | Path) -> None:
@@ -226,7 +233,3 @@ def _find_above(place: str) -> tuple[BucketStore, str]:
     if not is_address(above):
         raise SettingsError(f"{place} is all of a bucket; name something in it: {place}/pyramid")
     return BucketStore(above), name
-
-
-def _name(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix()

@@ -35,7 +35,7 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.archive import list_exports, remove_export
+from kpyramid.storage.archive import hush, list_exports, remove_export
 from kpyramid.storage.copies import is_there, remove, write_at
 from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
 from kpyramid.storage.leases import hold
@@ -322,12 +322,8 @@ def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
                 remove(target)  # what a killed worker sent
             scope = EVERYTHING if wanted.everything else PUBLIC
             with hold_snapshot(entry.snapshot, warehouse, scope=scope) as snapshot:
-                exporting.export(
-                    *(snapshot, wanted.form, target),
-                    warehouse=home,
-                    corpus=corpus.name,
-                    ref=corpus.ref,
-                )
+                whose = home, corpus.name, corpus.ref
+                exporting.export(snapshot, wanted.form, target, hush, *whose)
         newest = json.dumps({"ref": corpus.ref, "path": name, **asdict(entry)}, indent=1).encode()
         if open_warehouse(to).store.read(NEWEST) != newest:
             with write_at(f"{to}/{NEWEST}") as path:
@@ -342,8 +338,8 @@ def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[
 
     Newest is what the ref was at last, so that what it is at stays.
     """
-    own = [one for one in list_exports(home) if one.corpus == corpus.name]
-    own = [one for one in own if one.place.rpartition("/")[0] == to]
+    mine = corpus.name, to
+    own = [one for one in list_exports(home) if (one.corpus, one.place.rpartition("/")[0]) == mine]
     there = {one.snapshot for one in own if has_snapshot(home, one.snapshot)}
     if len(there) > keep:
         newest = dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])
