@@ -297,7 +297,9 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
         to = f"s3://{BUCKET}/served-{os.getpid()}"
     served = open_warehouse(to).store
-    place = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    notes = shutil.ignore_patterns("exports")  # of other tests
+    tiny = open_tiny().folder.parent.parent
+    place = str(shutil.copytree(tiny, tmp_path / "warehouse", ignore=notes))
     home, one = open_warehouse(place), open_tiny().id
     served.replace("own.txt", b"of the serving team")
     exports = f'exports = [{{to = "{to}/", keep = 2}}]'

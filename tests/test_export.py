@@ -458,7 +458,8 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.chdir(tmp_path)
     to = f"s3://{BUCKET}/for-others-{os.getpid()}"
-    home = shutil.copytree(told.folder.parent.parent, tmp_path / "home")
+    notes = shutil.ignore_patterns("exports")  # of other tests
+    home = shutil.copytree(told.folder.parent.parent, tmp_path / "home", ignore=notes)
 
     def run(*words: object) -> Any:
         done = CliRunner().invoke(app, [*map(str, words), "--json"])

@@ -26,14 +26,7 @@ from kpyramid.snapshot.graph import (
 )
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import GRAPH, SEARCHED
-from kpyramid.storage.archive import (
-    Exported,
-    Tell,
-    copy_folder,
-    hush,
-    note_export,
-    write_tarball,
-)
+from kpyramid.storage.archive import Exported, Tell, copy_folder, hush, note_export, write_tarball
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import discard, is_there, write_at
 from kpyramid.storage.layout import Warehouse, is_address, name_place

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from kpyramid.errors import (
-    ConflictError,
-    EndpointError,
-    InputError,
-    IntegrityError,
-    SettingsError,
-)
+from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError, SettingsError
 from kpyramid.storage.bucket import BucketStore, do_at_once
 from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal

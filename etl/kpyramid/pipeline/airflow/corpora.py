@@ -30,7 +30,6 @@ _SOONEST = 0.2
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
 """Of a place in a bucket, without a credential and `..`."""
-_SUCH = "such as s3://bucket/prefix; credentials and endpoint come from the workers' variables"
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
 
@@ -301,21 +300,22 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         ZoneInfo(declared.timezone)
     except (ZoneInfoNotFoundError, ValueError):
         problems.append(f"timezone: {declared.timezone!r} is none, say Europe/Berlin or UTC")
+    places = {f"exports.{number}.to": export.to for number, export in enumerate(declared.exports)}
+    places |= {"evaluate.to": declared.evaluate.to} if declared.evaluate else {}
     try:
-        source = fill_source(declared.source, date(2026, 1, 1))
-        if is_address(source) and not re.match(_ADDRESS, source):
-            problems.append(f"source: {source!r} is no folder, and no address {_SUCH}")
+        places["source"] = fill_source(declared.source, date(2026, 1, 1))
     except SettingsError as e:
         problems.append(str(e))
     if declared.learn and (is_dated(declared.source) or is_address(declared.source)):
         problems.append("learn: writes into the source, so that is to be one folder for all days")
     if declared.batch and not declared.settings:
         problems.append("batch: needs settings that name a model")
-    to = {f"exports.{number}.to": export.to for number, export in enumerate(declared.exports)}
-    to |= {"evaluate.to": declared.evaluate.to} if declared.evaluate else {}
-    for name, place in to.items():
-        if is_address(place) and not re.match(_ADDRESS, place):
-            problems.append(f"{name}: {place!r} is no folder, and no address {_SUCH}")
+    problems += [
+        f"{name}: {place!r} is no folder, and no address such as s3://bucket/prefix; credentials "
+        "and endpoint come from the workers' variables"
+        for name, place in places.items()
+        if is_address(place) and not re.match(_ADDRESS, place)
+    ]
     read_here = {
         "settings": declared.settings,
         "evaluate.questions": declared.evaluate and declared.evaluate.questions,
@@ -326,7 +326,7 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         for name, path in read_here.items()
         if path and is_address(path)
     ]
-    places = [os.path.normpath(export.to) for export in declared.exports]
-    if len({*places}) < len(places):
+    folders = [os.path.normpath(export.to) for export in declared.exports]
+    if len({*folders}) < len(folders):
         problems.append("exports: two write into one folder, which has one newest.json")
     return problems
