@@ -332,6 +332,12 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
 
     assert export() == (one, {one})
     two = publish(2)
+    if kind == "bucket":
+        sent.append("fail at newest.json")
+        with pytest.raises(EndpointError):
+            night.export(corpus, 0, place)
+        newest = json.loads(served.read("newest.json") or b"")
+        assert newest["snapshot"] == one, "what stood there stands until the new one does"
     assert export() == (two, {one, two})
     if kind == "bucket":
         assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
@@ -356,12 +362,15 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
 
 
 def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:
-    """Lists what goes to a bucket, in order."""
+    """Lists what goes to a bucket, in order; "fail at NAME" in the list has that fail once."""
     from kpyramid.storage.bucket import BucketStore
 
     send = BucketStore.send
 
     def note(store: BucketStore, path: Path, name: str) -> None:
+        if f"fail at {name}" in sent:
+            sent.remove(f"fail at {name}")
+            raise EndpointError("gone")
         send(store, path, name)
         sent.append(name)
 

@@ -180,7 +180,7 @@ def write_at(place: str | Path) -> Iterator[Path]:
     """Where to write a file or folder that is to lie at a place: there, or here until it is sent.
 
     To an address it goes when the block ends: a file as one object, of a folder the manifest last.
-    If that fails, what was sent is removed.
+    If that fails, what was sent is removed, unless something was there before.
 
     Raises:
         EndpointError: it cannot be sent.
@@ -195,12 +195,13 @@ def write_at(place: str | Path) -> Iterator[Path]:
         made = [path for path in folder.rglob("*") if path.is_file()]
         names = [path.relative_to(folder).as_posix() for path in made]
         last = [each for each in names if each == f"{name}/{MANIFEST}"]
+        was_there = is_there(place)
         try:
             for some in ([each for each in names if each not in last], last):
                 do_at_once(lambda each: bucket.send(folder / each, each), some)
         except BaseException:
             with suppress(EndpointError):
-                do_at_once(bucket.delete, names)
+                do_at_once(bucket.delete, [] if was_there else names)
             raise
 
 
