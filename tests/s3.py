@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -113,12 +113,15 @@ class Faults:
     """What the proxy does: `answers` are given instead of forwarding a PUT, one each.
 
     `unconditional` says that a blob was written though it was there, as a server does that knows
-    no conditions. `lost_answers`: so many PUTs are forwarded, and their answer is a failure.
-    `change` is what becomes of the bytes of an object that is read, after `seconds`.
+    no conditions; `racing` only where another PUT of the blob is under way, as one that looks
+    before it writes, and not in one step. `lost_answers`: so many PUTs are forwarded, and their
+    answer is a failure. `change` is what becomes of the bytes of an object that is read, after
+    `seconds`.
     """
 
     answers: deque[tuple[int, str]] = field(default_factory=deque)
     unconditional: bool = False
+    racing: bool = False
     lost_answers: int = 0
     puts: int = 0
     change: Callable[[bytes], bytes] = bytes
@@ -128,7 +131,7 @@ class Faults:
 @contextmanager
 def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
     """A proxy before a server; signatures stay right because the host's name stays."""
-    faults = Faults()
+    faults, under_way = Faults(), Counter[str]()
     target = server.url.removeprefix("http://")
 
     class Handler(BaseHTTPRequestHandler):
@@ -143,6 +146,7 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
                     message = f"<Error><Code>{code}</Code><Message>planned</Message></Error>"
                     self._answer(status, {}, message.encode())
                     return
+            is_raced = self._race() if self.command == "PUT" and faults.racing else False
             connection = http.client.HTTPConnection(target, timeout=30)
             connection.request(self.command, self.path, body, dict(self.headers.items()))
             found = connection.getresponse()
@@ -151,7 +155,9 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
             if self.command == "PUT" and faults.lost_answers:
                 faults.lost_answers -= 1
                 self._answer(500, {}, b"<Error><Code>InternalError</Code></Error>")
-            elif faults.unconditional and found.status == http.HTTPStatus.PRECONDITION_FAILED:
+            elif found.status == http.HTTPStatus.PRECONDITION_FAILED and (
+                faults.unconditional or is_raced
+            ):
                 self._answer(200, {"ETag": '"0"'}, b"")
             elif self.command == "GET" and "/tables/" in self.path:
                 time.sleep(faults.seconds)
@@ -159,6 +165,15 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
                     self._answer(found.status, dict(found.getheaders()), faults.change(content))
             else:
                 self._answer(found.status, dict(found.getheaders()), content)
+
+        def _race(self) -> bool:
+            """Whether another PUT of the blob comes while this one waits for it."""
+            under_way[self.path] += 1
+            time.sleep(0.1)
+            is_raced = under_way[self.path] > 1
+            time.sleep(0.1)
+            under_way[self.path] -= 1
+            return is_raced
 
         def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response_only(status)

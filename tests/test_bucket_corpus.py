@@ -15,6 +15,7 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import open_run
 from kpyramid.storage.store import Blob
 from tests.s3 import BUCKET, S3Server, use_server
+from tests.tiny_pyramid import open_tiny
 
 PLACE = f"s3://{BUCKET}"
 FILES = {
@@ -136,3 +137,24 @@ def test_commands_take_an_address(tmp_path: Path) -> None:
     assert open_run(open_warehouse(tmp_path), "one").corpus == place
     failed = CliRunner().invoke(app, ["build", f"{PLACE}/none", *warehouse])
     assert failed.exit_code == 3 and "does not exist" in json.loads(failed.stdout)["error"]
+
+
+def test_pages_of_an_evaluation_go_to_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "born", "question": "Where was Ada Lovelace born?", "answer": "London"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n")
+
+    def evaluate(out: str) -> int:
+        words = ["evaluate", "q.jsonl", "--ref", str(open_tiny().folder), "--strategy", "naive"]
+        return CliRunner().invoke(app, [*words, "--out", out, "--quiet"]).exit_code
+
+    for _ in range(2):  # the second time it replaces
+        assert evaluate(f"{PLACE}/pages/one") == 0
+        page = BucketStore(f"{PLACE}/pages").read("one/evaluation.html")
+        assert page is not None and b"naive" in page
+    names = {blob.name for blob in BucketStore(f"{PLACE}/pages").list()}
+    assert {"one/answers.parquet", "one/evaluation.html"} <= names
+    assert evaluate("s3://missing/pages/one") == 8
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("s3")] == []

@@ -289,9 +289,9 @@ class DyingBucket(BucketStore):
         self._spend()
         super().replace(name, data)
 
-    def _send(self, path: Path, name: str) -> None:
+    def send(self, path: Path, name: str) -> None:
         self._spend()
-        super()._send(path, name)
+        super().send(path, name)
 
     def delete(self, name: str) -> None:
         if not name.startswith("probes/"):

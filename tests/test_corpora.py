@@ -1,6 +1,7 @@
 """Declarations of corpora, what a run of them builds, and what its tasks do without Airflow."""
 
 import json
+import os
 import shutil
 import socket
 import sys
@@ -8,7 +9,7 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -27,11 +28,17 @@ from kpyramid.errors import (
 from kpyramid.pipeline.airflow import night
 from kpyramid.pipeline.airflow.corpora import Corpus, fill_source, list_corpora, plan_night
 from kpyramid.settings import Settings
+from kpyramid.snapshot import Form
+from kpyramid.snapshot.export import FORMS
+from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import open_warehouse
-from kpyramid.storage.publication import commit
+from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, read_head
 from kpyramid.storage.runs import start_run
+from kpyramid.storage.snapshots import read_manifest
+from tests.corpora import pass_gates
 from tests.loopback import serve
+from tests.s3 import BUCKET, use_server
 from tests.tiny_pyramid import TEXTS, open_tiny
 
 AT = datetime(2026, 2, 3, 2, tzinfo=UTC)
@@ -75,6 +82,16 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
         ('source = "d"\n[deadline]\nminutes = 60', "deadline.notify: Field required"),
         ('source = "d"\nexports = [{to = "x", form = "zip"}]', "exports.0.form: Input should be"),
         ('source = "d"\nexports = [{to = "x"}, {to = "x/", form = "tar"}]', "two write into one"),
+        ('source = "d"\nexports = [{to = "https://h/x"}]', "exports.0.to: 'https://h/x' is no"),
+        ('source = "d"\nexports = [{to = "s3://k:s@b/x"}]', "credentials and endpoint come from"),
+        ('source = "d"\nexports = [{to = "x", keep = 0}]', "exports.0.keep: Input should be"),
+        ('source = "d"\nsettings = "s3://b/x.toml"', "settings: 's3://b/x.toml' is an address;"),
+        (
+            'source = "d"\n[evaluate]\nquestions = "s3://b/q.jsonl"\nto = "s3:///x"',
+            "evaluate.to: 's3:///x' is no folder, and no address such as s3://bucket/prefix; "
+            "credentials and endpoint come from the workers' variables; evaluate.questions: "
+            "'s3://b/q.jsonl' is an address; this is read from a disk that all workers have",
+        ),
     ],
 )
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
@@ -189,6 +206,29 @@ def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None
         night.plan(corpus, start(), {}, str(warehouse), 1)
 
 
+def test_files_that_were_not_read_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = declare(tmp_path, 'source = "docs"\nref = "trial"\n')
+    (tmp_path / "docs").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "docs" / name).write_text(text)
+    for number in range(5):
+        (tmp_path / "docs" / f"scan-{number}.tiff").write_bytes(b"II*\0")
+    warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    found = night.plan(corpus, start(), {}, warehouse, 1)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "5 .tiff, unknown format: scan-0.tiff, scan-1.tiff, scan-2.tiff and 2 more. " in said[0]
+    assert "5 files or records were not read" in said[1]
+    night.run_stages(["resolve", "induce", "complete", "condense"], found.run, warehouse, None, 1)
+    pass_gates(monkeypatch)
+    told = night.publish(corpus, found.run, warehouse, None, 1, "trial")
+    assert str(told["headline"]).endswith("; 5 of the corpus not read")
+    command = said[1].partition("kpyramid ")[2].split()
+    listed = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert listed["total"] == 5
+
+
 def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_none(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,6 +286,100 @@ def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     newest = json.loads((tmp_path / "rdf/newest.json").read_bytes())
     assert newest["path"] == f"{snapshot.id}.ttl"
     assert (tmp_path / "rdf" / newest["path"]).is_file()
+
+
+@pytest.mark.parametrize("kind", ["folder", pytest.param("bucket", marks=pytest.mark.slow)])
+def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    to = str(tmp_path / "served")
+    if kind == "bucket":
+        use_server(request.getfixturevalue("s3_server"), monkeypatch)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+        to = f"s3://{BUCKET}/served-{os.getpid()}"
+    served = open_warehouse(to).store
+    notes = shutil.ignore_patterns("exports")  # of other tests
+    tiny = open_tiny().folder.parent.parent
+    place = str(shutil.copytree(tiny, tmp_path / "warehouse", ignore=notes))
+    home, one = open_warehouse(place), open_tiny().id
+    served.replace("own.txt", b"of the serving team")
+    exports = f'exports = [{{to = "{to}/", keep = 2}}]'
+    corpus = declare(tmp_path, f'source = "docs"\nref = "main"\n{exports}\n')
+    sent: list[str] = []
+    note_sent(monkeypatch, sent)
+
+    def export() -> tuple[object, object]:
+        found = night.export(corpus, 0, place)
+        newest = json.loads(served.read("newest.json") or b"")
+        assert newest["snapshot"] == newest["path"] == found["snapshot"]
+        held = {blob.name.split("/")[0] for blob in served.list()}
+        held -= {"own.txt", "newest.json", "probes"}
+        assert {exported.snapshot for exported in list_exports(home)} == held
+        assert all(exported.is_whole for exported in list_exports(home))
+        assert served.read(f"{newest['path']}/manifest.json"), "what is named is whole"
+        return found["snapshot"], held
+
+    def publish(number: int) -> str:
+        folder = home.snapshots / one
+        facts = {k: v for k, v in read_manifest(folder).items() if k != "files"}
+        files: dict[str, bytes | Path] = {
+            name: folder / name
+            for name in dict(read_manifest(folder)["files"])  # type: ignore[call-overload]
+        }
+        made = write_snapshot(home, files, {**facts, "night": number})
+        order = f"9{number}"
+        commit(home, "main", snapshot=made, order=order, run="r", at="2026-11-23T00:00:00Z")
+        return made
+
+    assert export() == (one, {one})
+    two = publish(2)
+    if kind == "bucket":
+        sent.append("fail at newest.json")
+        with pytest.raises(EndpointError):
+            night.export(corpus, 0, place)
+        newest = json.loads(served.read("newest.json") or b"")
+        assert newest["snapshot"] == one, "what stood there stands until the new one does"
+    assert export() == (two, {one, two})
+    if kind == "bucket":
+        assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
+    run = [*("--warehouse", place)]
+    done = CliRunner().invoke(app, ["rollback", "main", *run])
+    assert f"{to}/newest.json follows within 15 minutes" in " ".join(done.stdout.split())
+    assert "airflow dags trigger export_pyramid_news" in " ".join(done.stdout.split())
+    sent.clear()
+    assert export() == (one, {one, two})
+    assert sent == (["newest.json"] if kind == "bucket" else []), "it was there already"
+    sent.clear()
+    before = [*served.list()]
+    assert export() == (one, {one, two})
+    assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
+    done = CliRunner().invoke(app, ["promote", "main", two, *run])
+    assert "newest.json follows" in " ".join(done.stdout.split())
+    three = publish(3)
+    assert export() == (three, {two, three})
+    shutil.rmtree(home.snapshots / two)  # by gc, or erased
+    assert export() == (three, {three})
+    assert served.read("own.txt"), "only what it exported goes"
+
+
+def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:
+    """Lists what goes to a bucket, in order; "fail at NAME" in the list has that fail once."""
+    from kpyramid.storage.bucket import BucketStore
+
+    send = BucketStore.send
+
+    def note(store: BucketStore, path: Path, name: str) -> None:
+        if f"fail at {name}" in sent:
+            sent.remove(f"fail at {name}")
+            raise EndpointError("gone")
+        send(store, path, name)
+        sent.append(name)
+
+    monkeypatch.setattr(BucketStore, "send", note)
+
+
+def test_every_form_of_an_export_can_be_declared() -> None:
+    assert {*get_args(Form)} == {*FORMS}
 
 
 def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(

@@ -294,6 +294,8 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
     line += [["induce", "complete"], ["complete", "condense"], ["condense", "publish"]]
     assert days["edges"] == sorted([*line, *(["plan", task] for task in build[1:])])
     assert days["timetable"] == "CronTriggerTimetable", "backfills need a timetable"
+    exported = dags["export_pyramid_days"]["timetable"]
+    assert exported == "AssetOrTimeSchedule", "a person's move of a ref is no event"
     assert (days["owner"], list(days["access"])) == ("night desk", ["Viewer"])
     assert "source: `../days/{{ date }}`" in days["doc"]
     assert days["assets"] == {

@@ -1,6 +1,7 @@
 """What changed between two snapshots: every difference is counted, in words, and nobody else's."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,20 @@ def test_terms_of_the_ontology_and_settings_that_differ_are_named(
     assert causes["settings.complete.most_open"][1] == 3
     assert (term.change, term.words) == ("changed", "works for (property)")
     assert term.fields["label"] == ("employer", "works for")
+
+
+def test_who_has_only_folders_asks_what_changed(built: Path, tmp_path: Path, whole: Diff) -> None:
+    places = []
+    for name, snapshot in zip(("last week", "now"), open_two(built), strict=True):
+        places.append(shutil.copytree(snapshot.folder, tmp_path / name))
+    words = ["diff", *map(str, places), "--everything", "--table", "facts", "--json"]
+    done = CliRunner().invoke(app, [*words, "--warehouse", str(tmp_path / "none")])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert said["summary"] == whole.summarise()
+    assert [row["words"] for row in said["rows"]] == [r.words for r in whole.read("facts", 20)]
+    help_text = " ".join(CliRunner().invoke(app, ["diff", "--help"]).stdout.split())
+    assert "kpyramid diff ./last-week ./now" in help_text
 
 
 def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:

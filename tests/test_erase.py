@@ -18,6 +18,8 @@ from kpyramid import hold_snapshot
 from kpyramid.cli.app import app
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.pipeline import erasure
+from kpyramid.pipeline.airflow import night
+from kpyramid.pipeline.airflow.corpora import list_corpora
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.layout import Warehouse, open_warehouse
@@ -242,6 +244,38 @@ def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
     assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1), done.output
     assert said["caches"] == [str(tmp_path / "shared")]
     assert [key for key, _ in cache.list_replies()] == ["c" * 64]
+
+
+def test_exports_that_have_the_document_are_named_and_airflows_own_go(
+    place: tuple[Path, Warehouse, str], tmp_path: Path
+) -> None:
+    _, warehouse, document = place
+    (tmp_path / "news.toml").write_text(
+        'source = "corpus"\nref = "main"\nexports = [{to = "served"}]\n'
+    )
+    (corpus,) = list_corpora(tmp_path)
+    served = night.export(corpus, 0, warehouse.locate())["path"]
+    handed = tmp_path / "handed.tar.zst"
+    words = ["export", "main@1", str(handed), "--to", "tar", "--warehouse", warehouse.locate()]
+    assert CliRunner().invoke(app, words).exit_code == 0
+
+    planned = run_erase(warehouse, document)
+    done = run_erase(warehouse, document, "--yes", "--json")
+
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert {one["place"] for one in said["exports"]} == {served, str(handed)}
+    for text in (" ".join(planned.stdout.split()), " ".join(said["not_reached"])):
+        assert f"{served}, an export of snapshot" in text
+        assert "; the next run of export_pyramid_news removes it" in text
+        assert f"{handed}, an export of snapshot" in text
+    clean = night.export(corpus, 0, warehouse.locate())
+    assert clean["removed"] == [served]
+    assert {path.name for path in (tmp_path / "served").iterdir()} == {
+        *("newest.json", said["refs"]["main"])
+    }
+    later = json.loads(run_erase(warehouse, document, "--json").stdout)
+    assert [one["place"] for one in later["exports"]] == [str(handed)], "that one may still be"
 
 
 def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) -> None:

@@ -27,20 +27,21 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import EndpointError, InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
 from kpyramid.snapshot.indexing import write_rows
 from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
-from kpyramid.storage.archive import import_snapshot
+from kpyramid.storage.archive import import_snapshot, list_exports
+from kpyramid.storage.bucket import BucketStore
 from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests.corpora import hash_tree, open_told, require_java
-from tests.s3 import BUCKET, use_server
+from tests.s3 import BUCKET, S3Server, use_server
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
 RECORDS = [
@@ -350,10 +351,11 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("form", [f for f in FORMS if f not in ("duckdb", "lance")])
 def test_the_same_snapshot_gives_the_same_bytes(told: Snapshot, tmp_path: Path, form: str) -> None:
-    made = [export(told, form, tmp_path / name) for name in ("one", "two")]
+    paths = [tmp_path / name for name in ("one", "two")]
+    made = [export(told, form, path) for path in paths]
     one, two = (
-        hash_tree(e.path) if e.path.is_dir() else hashlib.sha256(e.path.read_bytes()).hexdigest()
-        for e in made
+        hash_tree(path) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
     )
     assert one == two
     assert made[0].bytes > 0 and made[0].files
@@ -375,13 +377,14 @@ def test_what_has_labels_is_in_no_export_without_them(
         assert list(tmp_path.iterdir()) == []
         return
     made = export(public, form, tmp_path / "out")
-    said = read_everything(made.path)
+    said = read_everything(tmp_path / "out")
     for word in (b"Zorblax", b"zorblax", b"Quuxville", b"in house"):
         assert word not in said
     assert b"Leon Batt" in said
     assert bool(made.left_out) == (form == "duckdb")
     if form != "duckdb":
-        assert b"Zorblax" in read_everything(export(told, form, tmp_path / "all").path)
+        export(told, form, tmp_path / "all")
+        assert b"Zorblax" in read_everything(tmp_path / "all")
 
 
 def test_an_export_appears_whole_or_not_at_all(
@@ -447,6 +450,75 @@ def test_commands_export_import_and_promote(told: Snapshot, tmp_path: Path) -> N
     assert run("verify", "--warehouse", other)["ok"]
 
 
+@pytest.mark.slow
+def test_exports_at_an_address_are_whole_and_imported_from_there(
+    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s3_server: S3Server
+) -> None:
+    use_server(s3_server, monkeypatch)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.chdir(tmp_path)
+    to = f"s3://{BUCKET}/for-others-{os.getpid()}"
+    notes = shutil.ignore_patterns("exports")  # of other tests
+    home = shutil.copytree(told.folder.parent.parent, tmp_path / "home", ignore=notes)
+
+    def run(*words: object) -> Any:
+        done = CliRunner().invoke(app, [*map(str, words), "--json"])
+        return done.exit_code, json.loads(done.stdout)
+
+    def send(form: str, name: str) -> Any:
+        words = ["export", "main", f"{to}/{name}", "--to", form, "--everything"]
+        return run(*words, "--warehouse", home)
+
+    here = export(told, "jsonl", tmp_path / "rows")
+    for form, name in (("folder", told.id), ("tar", "a.tar.zst"), ("jsonl", "rows/today")):
+        assert send(form, name)[0] == 0
+    there = {blob.name: blob.size for blob in BucketStore(to).list()}
+    names = {f"rows/today/{name}" for name in here.files}
+    assert names == {name for name in there if name.startswith("rows/")}
+    assert sum(there[name] for name in names) == here.bytes
+    code, said = send("folder", told.id)
+    assert (code, "is there already; nothing was written" in said["error"]) == (3, True)
+    for number, name in enumerate((told.id, "a.tar.zst")):
+        other = tmp_path / f"other-{number}"
+        assert run("import", f"{to}/{name}", "--warehouse", other)[1]["snapshot"] == told.id
+        assert hash_tree(other / "snapshots" / told.id) == hash_tree(told.folder)
+    assert run("import", to, "--warehouse", tmp_path / "w")[0] == 3, "no whole bucket is copied"
+    code, said = run("import", f"{to}/none", "--warehouse", tmp_path / "w")
+    assert (code, "does not exist" in said["error"]) == (3, True)
+    BucketStore(to).replace(f"{told.id}/views.sql", b"-- altered")
+    code, said = run("import", f"{to}/{told.id}", "--warehouse", tmp_path / "w")
+    assert (code, said["error"].startswith(f"{to}/{told.id}: ")) == (6, True)
+    assert "views.sql" in said["error"]
+
+    # The bucket fails after some files; nothing is left of them, nor a note.
+    before = [*BucketStore(to).list()], list_exports(open_warehouse(home))
+    sending, left = BucketStore.send, iter([*range(30)])
+
+    def fail(store: BucketStore, path: Path, name: str) -> None:
+        if next(left, None) is None:
+            raise EndpointError("gone")
+        sending(store, path, name)
+
+    monkeypatch.setattr(BucketStore, "send", fail)
+    assert send("folder", "half")[0] == 8
+    assert ([*BucketStore(to).list()], list_exports(open_warehouse(home))) == before
+    assert {one.place for one in before[1]} == {
+        f"{to}/{name}" for name in (told.id, "a.tar.zst", "rows/today")
+    }
+    assert not any(path.name.startswith("s3") for path in tmp_path.iterdir())
+
+
+def test_a_path_of_this_machine_is_no_address(told: Snapshot, tmp_path: Path) -> None:
+    words = ["instructions", "q.jsonl", "--out", "s3://bucket/rows", "--warehouse", str(tmp_path)]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    assert done.exit_code == 2
+    assert "s3://bucket/rows: here this command takes a path" in json.loads(done.stdout)["error"]
+    words = ["export", str(told.folder), "s3://bucket", "--to", "tar", "--everything"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "s3://bucket is all of a bucket" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("store", ["folder", pytest.param("bucket", marks=pytest.mark.slow)])
 def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
     told: Snapshot,
@@ -499,9 +571,10 @@ def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
 def test_a_graph_that_is_copied_is_the_graph_that_is_written(
     told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copied = export(told, "turtle", tmp_path / "copied").path.read_bytes()
+    export(told, "turtle", tmp_path / "copied")
     monkeypatch.setattr("kpyramid.snapshot.export.GRAPH", "none.ttl")
-    assert export(told, "turtle", tmp_path / "written").path.read_bytes() == copied
+    export(told, "turtle", tmp_path / "written")
+    assert (tmp_path / "written").read_bytes() == (tmp_path / "copied").read_bytes()
 
 
 def test_a_folder_and_a_tarball_need_no_duckdb(told: Snapshot, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import MANIFEST, SUMS
 from kpyramid.storage.verification import check_bytes
 from tests.corpora import copy_shared_build
+from tests.loopback import serve
 
 
 def invoke(*words: object) -> Any:
@@ -121,6 +122,22 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
     assert found["java"]["state"] == "warn"
     assert found["models"]["state"] == "fail"
     assert "base_url" in found["endpoint llm"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("model", "state"), [("good", "ok"), ("goood", "warn")], ids=["listed", "not listed"]
+)
+def test_doctor_looks_for_the_model_in_the_endpoints_list(
+    tmp_path: Path, model: str, state: str
+) -> None:
+    settings = tmp_path / "settings.toml"
+    with serve(models=["good", "other"]) as server:
+        text = f'[llm]\nprovider = "openai"\nmodel = "{model}"\nbase_url = "{server.base_url}"\n'
+        settings.write_text(f'{text}[condense]\nmode = "llm"\n')
+        _, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
+    assert found["endpoint llm"]["state"] == state
+    advice = "mend llm.model, or have the server load it; it lists good, other"
+    assert found["endpoint llm"]["advice"] == ("" if state == "ok" else advice)
 
 
 def test_doctor_asks_the_engine(tmp_path: Path) -> None:

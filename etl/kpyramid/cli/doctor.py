@@ -1,5 +1,6 @@
 """`kpyramid doctor`: what a night needs, looked at before it begins."""
 
+import json
 import os
 import platform
 import shutil
@@ -33,6 +34,8 @@ _LEAST_BYTES = 2**30
 """Free space below which even a small first build may fail."""
 _SECONDS = 10.0
 _SKEW = timedelta(minutes=5)
+_MOST_BYTES, _MOST_NAMED = 2**22, 200
+"""Of an endpoint's list of models so many bytes are read, and characters shown."""
 
 State = Literal["ok", "warn", "fail"]
 
@@ -265,7 +268,7 @@ def _check_endpoint(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
 def _ask_models(
     section: str, chosen: "LLMSettings | EmbedSettings", settings: "Settings"
 ) -> Finding:
-    """Whether an endpoint lists its models to the key of the settings; nothing is paid."""
+    """Whether an endpoint lists the model to the key of the settings; nothing is paid."""
     from kpyramid.llm.transport import OPENAI, read_key
 
     llm = replace(settings.llm, base_url=chosen.base_url, api_key_env=chosen.api_key_env)
@@ -274,7 +277,14 @@ def _ask_models(
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
-            return Finding(f"endpoint {section}", "ok", f"{url} answers with {reply.status}")
+            detail = f"{url} answers with {reply.status}"
+            served = _read_models(reply.read(_MOST_BYTES))
+            if chosen.model in served or not served:  # some servers list none
+                return Finding(f"endpoint {section}", "ok", detail)
+            named = ", ".join(sorted(served))[:_MOST_NAMED]
+            advice = f"mend {section}.model, or have the server load it; it lists {named}"
+            detail += f", and does not list {chosen.model!r}"
+            return Finding(f"endpoint {section}", "warn", detail, advice)
     except urllib.error.HTTPError as e:
         if e.code in (401, 403):
             advice = f"put a key that it takes into {chosen.api_key_env}"
@@ -283,6 +293,14 @@ def _ask_models(
     except OSError as e:
         advice = f"start the server, or mend {section}.base_url"
         return Finding(f"endpoint {section}", "fail", f"{url}: {e}", advice)
+
+
+def _read_models(data: bytes) -> set[str]:
+    """The names in a list of models; none where it is no such list."""
+    try:
+        return {str(row["id"]) for row in json.loads(data)["data"]}
+    except (ValueError, KeyError, TypeError):
+        return set()
 
 
 def _check_python(_: "Warehouse", __: "Settings") -> Iterator[Finding]:

@@ -100,8 +100,11 @@ def evaluate(
         Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for answers, figures and comparisons as Parquet, and a page."),
+        str | None,
+        typer.Option(
+            help="Folder for answers, figures and comparisons as Parquet, and a page; here or at "
+            "s3://bucket/prefix."
+        ),
     ] = None,
     settings: SettingsOption = None,
     quiet: QuietOption = False,
@@ -130,7 +133,12 @@ def evaluate(
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import Backends, open_snapshot
     from kpyramid.settings import load_settings
+    from kpyramid.storage.layout import is_address
 
+    if out is not None and is_address(out):
+        from kpyramid.storage.copies import is_there
+
+        is_there(out)  # a bucket that is none is found before the model is paid
     if questions is not None and folder is None:
         asked = read_questions(questions)
     elif folder is not None and questions is None:
@@ -142,7 +150,9 @@ def evaluate(
     chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     loaded = load_settings(settings)
     names = [r.value for r in reader or [BackendName.rules]]
-    with _open_asker(loaded, warehouse, out, needed=judge or "llm" in names) as (asker, read_cost):
+    books = Path(out) if out and not is_address(out) else None
+    is_asking = judge or "llm" in names
+    with _open_asker(loaded, warehouse, books, needed=is_asking) as (asker, read_cost):
         model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
@@ -181,9 +191,9 @@ def evaluate(
 
         print_figures(results, sheets)
         if out is not None:
-            say(f"Page: {out / 'evaluation.html'}; tables beside it")
+            say(f"Page: {out.rstrip('/')}/evaluation.html; tables beside it")
 
-    print_found({**results.to_dict(), **tabled, "out": str(out) if out else None}, print_compared)
+    print_found({**results.to_dict(), **tabled, "out": out}, print_compared)
     if results.answers.stopped is not None:
         raise results.answers.stopped
 
@@ -192,7 +202,7 @@ def evaluate(
 def _open_asker(
     settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
 ) -> "Iterator[tuple[Asker | None, Callable[[], float | None]]]":
-    """What asks the model of [llm], and what it took; its books lie in the folder of results."""
+    """What asks the model of [llm], and what it took; books lie with results of this machine."""
     if not needed:
         yield None, lambda: 0.0
         return
@@ -243,14 +253,16 @@ def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
     return {"title": sheet.title, "rows": rows}
 
 
-def _write(results: "Results", sheets: "Sequence[Sheet]", out: Path) -> None:
+def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
     from kpyramid.evaluation.report import render_page
     from kpyramid.storage.contracts import encode_table
+    from kpyramid.storage.copies import write_at
     from kpyramid.storage.writing import write_durably
 
-    for name, table in results.build_tables().items():
-        write_durably(out / f"{name}.parquet", encode_table(table))
-    write_durably(out / "evaluation.html", render_page(results, sheets).encode())
+    with write_at(out) as folder:
+        for name, table in results.build_tables().items():
+            write_durably(folder / f"{name}.parquet", encode_table(table))
+        write_durably(folder / "evaluation.html", render_page(results, sheets).encode())
 
 
 # `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.

@@ -38,7 +38,12 @@ def export(
     snapshot: Annotated[
         str, typer.Argument(metavar="SNAPSHOT", help=f"{SNAPSHOT_HELP} Or a folder: ./copy.")
     ],
-    path: Annotated[Path, typer.Argument(help="File or folder to write; it must not be there.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="File or folder to write, here or at s3://bucket/prefix; it must not be there."
+        ),
+    ],
     to: Annotated[
         Form,
         typer.Option(
@@ -55,11 +60,14 @@ def export(
 ) -> None:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
+    At an address it is made here first, then sent; of a folder the manifest goes last.
+
     Title, source, licence, attribution and labels of each document go along, and facts lead to
     their places. What only documents with labels say is left out without --access or
     --everything; folder and tar are the whole snapshot, and need --everything if any has labels.
 
-    Example: kpyramid export main pyramid.tar.zst --to tar
+    Examples: kpyramid export main pyramid.tar.zst --to tar; kpyramid export main
+    s3://served/news.ttl --to turtle
     """
     from kpyramid.cli.console import show_steps
     from kpyramid.snapshot import export as forms
@@ -67,18 +75,19 @@ def export(
     from kpyramid.storage.layout import open_warehouse
 
     scope = read_scope(access, everything)
-    is_held = not is_path(snapshot) and os.access(open_warehouse(warehouse).root, os.W_OK)
+    place = None if is_path(snapshot) else open_warehouse(warehouse)
+    is_held = place is not None and os.access(place.root, os.W_OK)
     with ExitStack() as stack:
         if is_held:
             opened = stack.enter_context(hold_snapshot(snapshot, warehouse, scope=scope))
         else:
             opened = open_snapshot(snapshot, warehouse, scope=scope)
         tell = stack.enter_context(show_steps(quiet=quiet))
-        made = forms.export(opened, to, path, tell)
+        made = forms.export(opened, to, path, tell, warehouse=place)
     found = {
         "snapshot": opened.id,
         "to": to,
-        "path": str(path),
+        "path": path,
         "bytes": made.bytes,
         "files": made.files,
         "left_out": made.left_out,
@@ -93,7 +102,12 @@ def export(
 
 @command(app, name="import")
 def import_(
-    path: Annotated[Path, typer.Argument(help="A snapshot's folder, or its tarball (--to tar).")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A snapshot's folder, or its tarball (--to tar), here or at s3://bucket/prefix."
+        ),
+    ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     quiet: QuietOption = False,
 ) -> None:

@@ -4,6 +4,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from kpyramid.errors import InputError, PyramidError, name_extra
+from kpyramid.errors import InputError, PyramidError, SettingsError, name_extra
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
@@ -181,7 +182,12 @@ def command(
             as_json = given["as_json"]
             asked = {parameter.name: given.pop(parameter.name) for parameter in added}
             verbose = asked.get("verbose", False)
-            run_command(lambda: function(**given), verbose=verbose, as_json=as_json)
+
+            def act() -> None:
+                _refuse_addresses(given.values())
+                function(**given)
+
+            run_command(act, verbose=verbose, as_json=as_json)
 
         signature = own.replace(parameters=[*own.parameters.values(), *added])
         run.__signature__ = signature  # type: ignore[attr-defined]
@@ -189,6 +195,17 @@ def command(
         return function
 
     return register
+
+
+def _refuse_addresses(given: Iterable[object]) -> None:
+    """Passes when no path of a command is an address, which would name a folder `s3:` here."""
+    for path in given:
+        if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
+            address = str(path).replace("/", "//", 1)
+            raise SettingsError(
+                f"{address}: here this command takes a path of this machine only, no address; copy "
+                "it with a client of the bucket"
+            )
 
 
 @dataclass(slots=True)

@@ -30,6 +30,7 @@ from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.diff import Row
+    from kpyramid.storage.archive import Exported
     from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer()
@@ -67,7 +68,8 @@ def promote(
     before = entry.parent if entry else identifier
     moved = f"is at snapshot {identifier} now, before at {before or 'none'}"
     stays = f"is at snapshot {identifier} already"
-    print_found({**found, "before": before}, [f"Ref {ref} {moved if entry else stays}."])
+    said = [f"Ref {ref} {moved}.", *_name_exports(place, ref)] if entry else [f"Ref {ref} {stays}."]
+    print_found({**found, "before": before}, said)
 
 
 @command(app)
@@ -76,7 +78,7 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
     next build moves the ref forward as ever, unless it makes the very snapshot that was undone:
-    that one comes back by `kpyramid promote` only. Exports by Airflow follow when their DAG is run.
+    that one comes back by `kpyramid promote` only. Exports by Airflow follow within 15 minutes.
 
     Example: kpyramid rollback main
     """
@@ -84,14 +86,30 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
     from kpyramid.storage.publication import rollback as move
     from kpyramid.storage.refs import name_now
 
-    entry = move(open_warehouse(warehouse), ref, at=name_now())
+    place = open_warehouse(warehouse)
+    entry = move(place, ref, at=name_now())
     print_found(
         {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
         [
             f"Ref {ref} is at snapshot {entry.snapshot} again; {entry.parent} is undone.",
             f"To have it back: kpyramid promote {ref} {entry.parent}",
+            *_name_exports(place, ref),
         ],
     )
+
+
+def _name_exports(place: "Warehouse", ref: str) -> list[str]:
+    """How the exports that follow a ref come to follow a move that Airflow does not see."""
+    from kpyramid.storage.archive import list_exports
+
+    followed = {
+        (one.place.rpartition("/")[0], one.corpus) for one in list_exports(place) if one.ref == ref
+    }
+    return [
+        f"{folder}/newest.json follows within 15 minutes, if Airflow runs; at once: airflow dags "
+        f"trigger export_pyramid_{corpus}"
+        for folder, corpus in sorted(followed)
+    ]
 
 
 @command(app)
@@ -315,7 +333,9 @@ def erase(
     from kpyramid.cli import console
     from kpyramid.pipeline import erasure
     from kpyramid.settings import load_settings
+    from kpyramid.storage.archive import list_exports
     from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.snapshots import has_snapshot
 
     place, loaded = open_warehouse(warehouse), load_settings(settings)
     if yes:
@@ -324,7 +344,12 @@ def erase(
         found = done.found
     else:
         found, done = erasure.find_document(place, document), None
-    missed = _list_missed(found.caches, in_bucket=place.bucket is not None)
+    exports = [
+        one
+        for one in list_exports(place)
+        if one.snapshot in found.snapshots or not has_snapshot(place, one.snapshot)
+    ]
+    missed = _list_missed(found.caches, exports, in_bucket=place.bucket is not None)
     said = {
         "document": document,
         "erased": yes,
@@ -337,6 +362,7 @@ def erase(
         "replies": done.replies if done else None,
         "replies_of_unknown_documents": done.unnamed if done else None,
         "caches": found.caches,
+        "exports": [asdict(one) for one in exports],
         "not_reached": missed,
     }
     went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
@@ -365,10 +391,18 @@ def erase(
     print_found(said, lines)
 
 
-def _list_missed(caches: Sequence[str], *, in_bucket: bool) -> list[str]:
+def _list_missed(
+    caches: Sequence[str], exports: "Sequence[Exported]", *, in_bucket: bool
+) -> list[str]:
     """Where the document may still be."""
+    made = [
+        f"{one.place}, an export of snapshot {one.snapshot}"
+        + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
+        for one in exports
+    ]
     missed = [
-        "copies and exports of these snapshots that were handed out, and backups",
+        *made,
+        "copies of snapshots and exports that were handed out, and backups",
         "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
         "what a model's provider keeps of requests",
     ]
@@ -387,7 +421,9 @@ _LONGEST = 60
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help=SNAPSHOT_HELP)] = "main@1",
+    before: Annotated[
+        str, typer.Argument(metavar="A", help=f"{SNAPSHOT_HELP} Or a folder: ./last-week.")
+    ] = "main@1",
     after: Annotated[str, typer.Argument(metavar="B", help="Likewise.")] = "main",
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     table: Annotated[
@@ -407,7 +443,10 @@ def diff(
     that differ; with --table also the rows. What only documents with labels say is counted and
     shown with --access or --everything.
 
-    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50
+    Whoever has only copied folders compares those; then no warehouse is read.
+
+    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50;
+    kpyramid diff ./last-week ./now
     """
     from kpyramid.cli.console import print_rows
     from kpyramid.snapshot.diff import NAMES, compare

@@ -4,7 +4,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,9 +30,11 @@ from kpyramid.snapshot.graph import (
 )
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import GRAPH, SEARCHED, VECTORS
-from kpyramid.storage.archive import Tell, copy_folder, hush, write_tarball
+from kpyramid.storage.archive import Exported, Tell, copy_folder, hush, note_export, write_tarball
 from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.copies import discard, is_there, write_at
 from kpyramid.storage.declarations import locate_declarations
+from kpyramid.storage.layout import Warehouse, is_address, name_place
 from kpyramid.storage.writing import sync_folder, sync_tree
 
 if TYPE_CHECKING:
@@ -47,47 +49,61 @@ _PIECE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was written: a file or a folder, its bytes, and tables that the scope kept back."""
+    """What was written: its bytes and files, and tables that the scope kept back."""
 
-    path: Path
     bytes: int
     files: tuple[str, ...]
     left_out: tuple[str, ...]
 
 
-def export(snapshot: Snapshot, form: str, path: Path, tell: Tell = hush) -> Export:
+def export(
+    snapshot: Snapshot,
+    form: str,
+    place: str | Path,
+    tell: Tell = hush,
+    warehouse: Warehouse | None = None,
+    corpus: str = "",
+    ref: str = "",
+) -> Export:
     """Writes a snapshot, as far as its scope lets it be seen, in one of `FORMS`.
 
-    Each document's source, title, licence, attribution and access labels go along. `tell` hears
-    what is under way.
+    Each document's source, title, licence, attribution and access labels go along. For an address
+    it is written here, then sent. `tell` hears what is under way. `warehouse` is where the export
+    is noted, with `corpus` and `ref` if it is a declared one: see `Exported`.
 
     Raises:
-        InputError: there is no such form, something is at the path, or the scope hides documents
+        EndpointError: it cannot be sent.
+        InputError: there is no such form, something is at the place, or the scope hides documents
             and the form is a copy of the whole snapshot.
         IntegrityError: the snapshot is damaged.
     """
     if form not in FORMS:
         raise InputError(f"--to {form!r}: it is one of {', '.join(FORMS)}")
-    if path.exists() or path.is_symlink():
-        raise InputError(f"{path} is there already; nothing was written. Name another path")
+    if is_there(place):
+        raise InputError(f"{place} is there already; nothing was written. Name another place")
+    noted = Exported(snapshot.id, form, name_place(place), corpus, ref)
+    with note_export(warehouse, noted) if warehouse else nullcontext(), write_at(place) as path:
+        made = _write(snapshot, form, path, tell)
+        if is_address(place):
+            tell(f"sending it to {place}", 0, None)
+    return made
+
+
+def _write(snapshot: Snapshot, form: str, path: Path, tell: Tell) -> Export:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    _remove(part)
+    discard(part)
     try:
         left_out = FORMS[form](snapshot, part, tell)
         tell("waiting for the disk", 0, None)
         sync_tree(part)
         part.rename(path)
     finally:
-        _remove(part)
+        discard(part)
     sync_folder(path.parent)
     found = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
     names = tuple(p.relative_to(path).as_posix() for p in found) if path.is_dir() else (path.name,)
-    return Export(path, sum(p.stat().st_size for p in found), names, tuple(left_out))
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
 
 
 def _open(
@@ -101,23 +117,15 @@ def _open(
 # The whole snapshot.
 
 
-def _require_whole(snapshot: Snapshot) -> None:
+def _write_whole(
+    write: Callable[[Path, Path, Tell], None], snapshot: Snapshot, path: Path, tell: Tell
+) -> tuple[str, ...]:
     if seen := snapshot.describe_scope():
         raise InputError(
             f"this form is a copy of the whole snapshot, and {seen} may be seen: give "
             "--everything, or choose a form that leaves the others out, such as duckdb or nquads"
         )
-
-
-def _write_folder(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    _require_whole(snapshot)
-    copy_folder(snapshot.folder, path, tell)
-    return ()
-
-
-def _write_tar(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    _require_whole(snapshot)
-    write_tarball(snapshot.folder, path, tell)
+    write(snapshot.folder, path, tell)
     return ()
 
 
@@ -385,8 +393,8 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
 
 
 FORMS: Mapping[str, Callable[[Snapshot, Path, Tell], tuple[str, ...]]] = {
-    "folder": _write_folder,
-    "tar": _write_tar,
+    "folder": partial(_write_whole, copy_folder),
+    "tar": partial(_write_whole, write_tarball),
     "turtle": _write_turtle,
     "nquads": partial(_write_rdf, write_quads),
     "graphml": _write_graphml,

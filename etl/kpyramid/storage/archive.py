@@ -1,19 +1,24 @@
-"""Snapshots that travel: a copied folder, a tarball, and taking either into a warehouse."""
+"""Snapshots that travel: as a folder or a tarball, into a warehouse, and where exports lie."""
 
+import json
+import logging
 import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError, IntegrityError, PyramidError, RefusedError
+from kpyramid.keys import content_id
+from kpyramid.storage.copies import bring_corpus, find_corpus, is_there, remove
 from kpyramid.storage.erasure import load_erased
-from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.layout import Warehouse, is_address, stage_folder
 from kpyramid.storage.publication import settle
 from kpyramid.storage.snapshots import (
     MANIFEST,
@@ -32,6 +37,8 @@ _MOST_LISTED = 2**24
 """Bytes of a manifest or of a list of sums; those of a snapshot have some 10,000."""
 _MEMBER = re.compile(r"\w[\w.-]*(/\w[\w.-]*){0,3}", re.ASCII)
 _ZSTD = b"\x28\xb5\x2f\xfd"
+
+log = logging.getLogger(__name__)
 
 
 Tell = Callable[[str, int, int | None], object]
@@ -115,23 +122,37 @@ def write_tarball(folder: Path, target: Path, tell: Tell = hush) -> None:
                 tar.addfile(member, file)
 
 
-def import_snapshot(warehouse: Warehouse, path: Path, tell: Tell = hush) -> tuple[str, bool]:
+def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) -> tuple[str, bool]:
     """Takes a folder or tarball that was exported into a warehouse; its id, and whether it is new.
 
-    All of it is checked: names, bytes, contracts, references, spans. Only the files that its
-    manifest names are written, below `staging/`, each no longer than the manifest says. That shows
-    that it is as it was made, not who made it: for that compare the id.
+    It lies here, or at an address, from which it is copied first. All of it is checked: names,
+    bytes, contracts, references, spans. Only the files that its manifest names are written, below
+    `staging/`, each no longer than the manifest says. That shows that it is as it was made, not who
+    made it: for that compare the id.
 
     Raises:
-        InputError: there is no snapshot at the path, no room for it, it is of a newer format, or it
-            has a document that was erased from the warehouse.
+        InputError: there is no snapshot there, no room for it, it is of a newer format, or it has a
+            document that was erased from the warehouse.
         IntegrityError: something in it is altered, missing, too much, or no plain file.
     """
-    with stage_folder(warehouse) as folder:
+    with ExitStack() as stack:
+        if is_address(place):
+            tell(f"copying {place}", 0, None)
+            _, blobs = find_corpus(str(place), what="snapshot")
+            if not {MANIFEST, PurePosixPath(str(place)).name} & {blob.name for blob in blobs}:
+                raise InputError(
+                    f"{place} holds no {MANIFEST}: name a snapshot's folder or tarball"
+                )
+            path = stack.enter_context(bring_corpus(warehouse, str(place), "snapshot"))
+        else:
+            path = Path(place)
+        folder = stack.enter_context(stage_folder(warehouse))
         try:
             named = (_copy if path.is_dir() else _unpack)(path, folder, tell)
+            if is_address(place) and path.is_dir():
+                named = PurePosixPath(str(place)).name
             tell("checking bytes", 0, None)
-            require_format(read_manifest(folder), path.name)
+            require_format(read_manifest(folder), PurePosixPath(str(place)).name)
             identifier, problems = identify_folder(folder), check_bytes(folder)
             if SNAPSHOT_ID.fullmatch(named) and named != identifier:
                 problems = [f"its name is {named}, and its id {identifier}", *problems]
@@ -139,20 +160,20 @@ def import_snapshot(warehouse: Warehouse, path: Path, tell: Tell = hush) -> tupl
             if problems := problems or check_tables(folder):
                 raise IntegrityError(f"altered or damaged: {'; '.join(problems[:5])}")
         except IntegrityError as e:
-            raise IntegrityError(f"{path}: {e}. Nothing was imported") from e
-        _refuse_erased(warehouse, folder, path)
+            raise IntegrityError(f"{place}: {e}. Nothing was imported") from e
+        _refuse_erased(warehouse, folder, str(place))
         tell(f"moving it to {warehouse.locate('snapshots')}", 0, None)
         return identifier, settle(warehouse, folder, identifier)
 
 
-def _refuse_erased(warehouse: Warehouse, folder: Path, path: Path) -> None:
+def _refuse_erased(warehouse: Warehouse, folder: Path, place: str) -> None:
     erased = load_erased(warehouse)
     for file in list_table(folder, "documents"):
         documents = pq.read_table(file, columns=["source", "sha256"]).to_pylist()
         if any(erased.holds(row["source"], row["sha256"]) for row in documents):
             raise InputError(
-                f"{path} has a document that was erased from {warehouse.locate()}, and would bring "
-                "it back. Nothing was imported; import a snapshot that was built without it"
+                f"{place} has a document that was erased from {warehouse.locate()}, and would "
+                "bring it back. Nothing was imported; import a snapshot that was built without it"
             )
 
 
@@ -269,3 +290,70 @@ def _find_top(name: str) -> str:
             "first. A tarball made otherwise: unpack it, and import the folder"
         )
     return top
+
+
+# What was exported is noted in the warehouse, so that an erasure can name where a document went.
+
+_EXPORTS = "exports"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """An export of a snapshot: its form, and the path or address where it lies.
+
+    `corpus` and `ref` are of one that Airflow makes anew when the ref moves, else empty. `is_whole`
+    is not said before all of it is there.
+    """
+
+    snapshot: str
+    form: str
+    place: str
+    corpus: str = ""
+    ref: str = ""
+    is_whole: bool = False
+
+    @property
+    def note(self) -> str:
+        """Its name in the warehouse's store."""
+        return f"{_EXPORTS}/{self.snapshot}-{content_id('export', self.place)}.json"
+
+
+@contextmanager
+def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
+    """Notes an export before it is made, and that it is whole; one that fails leaves nothing.
+
+    Where the warehouse may only be read, a warning says that nothing was noted.
+    """
+    try:
+        _keep_note(warehouse, exported)
+        yield
+    except BaseException:
+        with suppress(PyramidError, OSError):
+            if not is_there(exported.place):
+                warehouse.store.delete(exported.note)
+        raise
+    _keep_note(warehouse, replace(exported, is_whole=True))
+
+
+def _keep_note(warehouse: Warehouse, exported: Exported) -> None:
+    try:
+        warehouse.store.replace(exported.note, json.dumps(asdict(exported)).encode())
+    except (RefusedError, OSError) as e:
+        log.warning("%s is not noted, so `erase` will not name it: %s", exported.place, e)
+
+
+def list_exports(warehouse: Warehouse) -> list[Exported]:
+    """The exports that are noted; a note that cannot be read is named in a warning."""
+    names, found = [blob.name for blob in warehouse.store.list(_EXPORTS)], []
+    for name, data in zip(names, warehouse.read_all(names), strict=True):
+        try:
+            found += [Exported(**json.loads(data))] if data else []
+        except (ValueError, TypeError) as e:
+            log.warning("note of an export %s cannot be read: %s", warehouse.locate(name), e)
+    return found
+
+
+def remove_export(warehouse: Warehouse, exported: Exported) -> None:
+    """Removes an export and its note."""
+    remove(exported.place)
+    warehouse.store.delete(exported.note)

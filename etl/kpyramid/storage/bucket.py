@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
@@ -34,6 +35,7 @@ _WRITER = "writer"
 """An attribute of blobs that are created once."""
 _AT_ONCE = 8
 """Requests in flight while many objects are copied."""
+_PROBES = [f"writer {number}".encode() for number in range(_AT_ONCE)]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KINDS = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 _VARIABLES = {
@@ -141,6 +143,11 @@ class BucketStore(BlobStore):
                 return None
         return Blob(name, meta["size"], meta["last_modified"].timestamp())
 
+    def send(self, path: Path, name: str) -> None:
+        """Copies a file, which appears whole; what is there is replaced."""
+        with self._name_faults("write"):
+            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
+
     def upload(self, folder: Path, name: str, *, last: str) -> None:
         """Copies a folder's files below a name, `last` when all others are there.
 
@@ -159,11 +166,9 @@ class BucketStore(BlobStore):
         missing = [
             target
             for target, path in files.items()
-            if not is_whole or there.get(target) != path.stat().st_size
+            if target != mark and not (is_whole and there.get(target) == path.stat().st_size)
         ]
-
-        missing = [target for target in missing if target != mark]
-        do_at_once(lambda target: self._send(files[target], target), missing)
+        do_at_once(lambda target: self.send(files[target], target), missing)
         self.replace(mark, files[mark].read_bytes())
 
     def download(self, blobs: Iterable[Blob], name: str, folder: Path) -> None:
@@ -202,28 +207,31 @@ class BucketStore(BlobStore):
     def probe(self) -> None:
         """Refuses a server that ignores the condition: two writers would overwrite each other.
 
+        Several try to create one blob at once: a server may hold to the condition only while
+        nobody else writes.
+
         Raises:
             EndpointError: it does, or it cannot be written to.
         """
         if self._is_probed:
             return
-        name = f"probes/{uuid.uuid4().hex}"
-        try:
-            created = [self._create(name, data) for data in (b"first", b"second")]
-        finally:
-            with contextlib.suppress(EndpointError):
-                self.delete(name)
-        if created != [True, False]:
+        for _ in range(_CONFLICT_TRIES):
+            name = f"probes/{uuid.uuid4().hex}"
+            try:
+                created = do_at_once(partial(self._create, name), _PROBES)
+            finally:
+                with contextlib.suppress(EndpointError):
+                    self.delete(name)
+            if any(created):  # else each met another (409), and nobody has won
+                break
+        if sum(created) != 1:
             raise EndpointError(
-                f"store {self.place}: the server does not hold to conditional writes "
-                "(If-None-Match), so writers would overwrite each other; use one that does, such "
-                "as AWS S3, or a folder"
+                f"store {self.place}: of {len(created)} writers that create an object at once "
+                f"{sum(created)} were told that they did. The server does not hold to conditional "
+                "writes (If-None-Match), so writers would overwrite each other; use one that does, "
+                "such as AWS S3, or a folder"
             )
         self._is_probed = True
-
-    def _send(self, path: Path, name: str) -> None:
-        with self._name_faults("write"):
-            self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
 
     def _create(self, name: str, data: bytes, writer: str = "probe") -> bool:
         given = {"mode": "create", "use_multipart": False, "attributes": {_WRITER: writer}}

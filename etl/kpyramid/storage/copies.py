@@ -1,21 +1,20 @@
-"""What lies in a bucket brought to this machine: snapshots, which go there too, and corpora."""
+"""What goes between buckets and this machine: snapshots, corpora, and what is made for others."""
 
 import logging
+import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
-from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError, SettingsError
+from kpyramid.storage.bucket import BucketStore, do_at_once
+from kpyramid.storage.layout import Warehouse, is_address, open_warehouse, stage_folder
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.store import Blob
 from kpyramid.storage.verification import check_bytes
 from kpyramid.storage.writing import sync_folder
-
-if TYPE_CHECKING:
-    from kpyramid.storage.bucket import BucketStore
 
 _MOST_NAME = 255
 """Bytes of a file's name."""
@@ -77,19 +76,21 @@ def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
 
 
 @contextmanager
-def bring_corpus(warehouse: Warehouse, place: str) -> Iterator[Path]:
+def bring_corpus(warehouse: Warehouse, place: str, what: str = "corpus") -> Iterator[Path]:
     """A local folder, or file, with all that lies below an address; it is gone at the end.
+
+    `what` it is, for messages.
 
     Raises:
         InputError: as `find_corpus`, or it is part of the warehouse.
         EndpointError: the bucket cannot be read, or changed meanwhile.
     """
     own = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
-    bucket, blobs = find_corpus(place, own)
+    bucket, blobs = find_corpus(place, own, what)
     is_file = bucket.place != place.rstrip("/")
     with stage_folder(warehouse) as folder:
-        log.info("copying %d bytes of corpus %s", sum(blob.size for blob in blobs), place)
-        changed = f"corpus {place} changed while it was read; run the command again"
+        log.info("copying %d bytes of %s %s", sum(blob.size for blob in blobs), what, place)
+        changed = f"{what} {place} changed while it was read; run the command again"
         try:
             bucket.download(blobs, "", folder)
         except FileNotFoundError as e:
@@ -99,7 +100,7 @@ def bring_corpus(warehouse: Warehouse, place: str) -> Iterator[Path]:
         yield folder / blobs[0].name if is_file else folder
 
 
-def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
+def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[BucketStore, list[Blob]]:
     """What there is to read at an address: the objects below it, or the one that it names.
 
     Hidden objects are left out, and `own`, what lies below the address of the warehouse.
@@ -107,12 +108,10 @@ def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
     Raises:
         InputError: there is nothing, it is part of the warehouse, or a name cannot be a file's.
     """
-    from kpyramid.storage.bucket import BucketStore
-
     bucket = BucketStore(place)
     if own and f"{bucket.place}/".startswith(own):
         raise InputError(
-            f"corpus {place} lies among what the warehouse keeps; move it out of there"
+            f"{what} {place} lies among what the warehouse keeps; move it out of there"
         )
     blobs = [
         blob
@@ -125,7 +124,7 @@ def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
     for name in (blob.name for blob in blobs):
         if name in folders or any(len(part.encode()) > _MOST_NAME for part in name.split("/")):
             raise InputError(
-                f"corpus {bucket.place}: {name[:200]!r} cannot be a file's name: it is too long, "
+                f"{what} {bucket.place}: {name[:200]!r} cannot be a file's name: it is too long, "
                 "or a folder's too; rename the object"
             )
     if not blobs:
@@ -135,7 +134,7 @@ def find_corpus(place: str, own: str = "") -> "tuple[BucketStore, list[Blob]]":
             found = bucket.find(name)
             blobs = [found] if found else []
     if not blobs:
-        raise InputError(f"corpus {place} does not exist: put it there, or correct the address")
+        raise InputError(f"{what} {place} does not exist: put it there, or correct the address")
     return bucket, blobs
 
 
@@ -159,3 +158,72 @@ def put_snapshot(warehouse: Warehouse, identifier: str) -> None:
                 "command again when it has ended"
             )
         warehouse.bucket.upload(warehouse.snapshots / identifier, name, last=MANIFEST)
+
+
+def is_there(place: str | Path) -> bool:
+    """Whether something lies at a path, or at or below an address.
+
+    Raises:
+        EndpointError: the bucket is not there, or cannot be read.
+        SettingsError: the address names nothing in a bucket.
+    """
+    if not is_address(place):
+        return os.path.lexists(place)
+    bucket, name = _find_above(str(place))
+    bucket.look()
+    return bucket.find(name) is not None or any(True for _ in bucket.list(name))
+
+
+@contextmanager
+def write_at(place: str | Path) -> Iterator[Path]:
+    """Where to write a file or folder that is to lie at a place: there, or here until it is sent.
+
+    To an address it goes when the block ends: a file as one object, of a folder the manifest last.
+    If that fails, what was sent is removed, unless something was there before.
+
+    Raises:
+        EndpointError: it cannot be sent.
+        SettingsError: the address names nothing in a bucket.
+    """
+    if not is_address(place):
+        yield Path(place)
+        return
+    bucket, name = _find_above(str(place))
+    with stage_folder(open_warehouse(bucket.place)) as folder:
+        yield folder / name
+        made = [path for path in folder.rglob("*") if path.is_file()]
+        names = [path.relative_to(folder).as_posix() for path in made]
+        last = [each for each in names if each == f"{name}/{MANIFEST}"]
+        was_there = is_there(place)
+        try:
+            for some in ([each for each in names if each not in last], last):
+                do_at_once(lambda each: bucket.send(folder / each, each), some)
+        except BaseException:
+            with suppress(EndpointError):
+                do_at_once(bucket.delete, [] if was_there else names)
+            raise
+
+
+def remove(place: str | Path) -> None:
+    """Removes what lies at a path or an address, so that nobody takes what is left for whole."""
+    if is_address(place):
+        bucket, name = _find_above(str(place))
+        bucket.delete(f"{name}/{MANIFEST}")
+        do_at_once(bucket.delete, [name, *(blob.name for blob in bucket.list(name))])
+    elif is_there(place):
+        gone = Path(place).with_name(f".{Path(place).name}.gone")
+        discard(gone)
+        discard(Path(place).replace(gone))
+
+
+def discard(path: Path) -> None:
+    """Removes a file or a folder, if it is there."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _find_above(place: str) -> tuple[BucketStore, str]:
+    """The store around what an address names, and its name there."""
+    above, _, name = place.rstrip("/").rpartition("/")
+    if not is_address(above):
+        raise SettingsError(f"{place} is all of a bucket; name something in it: {place}/pyramid")
+    return BucketStore(above), name

@@ -30,14 +30,14 @@ _SOONEST = 0.2
 """Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
-"""Of a corpus in a bucket, without a credential and `..`."""
+"""Of a place in a bucket, without a credential and `..`."""
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
 
 
 @checked(frozen=True, config=_STRICT)
 class Evaluation:
-    """Questions that each new snapshot is asked, the strategies, and the folder of the pages."""
+    """Questions that each new snapshot is asked, the strategies, and the place of the pages."""
 
     questions: _TEXT
     to: _TEXT
@@ -46,14 +46,16 @@ class Evaluation:
 
 @checked(frozen=True, config=_STRICT)
 class Export:
-    """A folder that a serving team reads: each new snapshot in a form, and which is newest.
+    """What a serving team reads: each new snapshot in a form, and which is newest.
 
-    `everything`: also what only documents with access labels say.
+    `to`: a folder, or an address in a bucket. `everything`: also what only documents with access
+    labels say. `keep`: so many exports stay, those of what the ref was at last.
     """
 
     to: _TEXT
     form: Form = "folder"
     everything: bool = False
+    keep: Annotated[int, Field(strict=True, ge=1)] = 3
 
 
 @checked(frozen=True, config=_STRICT)
@@ -312,20 +314,33 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         ZoneInfo(declared.timezone)
     except (ZoneInfoNotFoundError, ValueError):
         problems.append(f"timezone: {declared.timezone!r} is none, say Europe/Berlin or UTC")
+    places = {f"exports.{number}.to": export.to for number, export in enumerate(declared.exports)}
+    places |= {"evaluate.to": declared.evaluate.to} if declared.evaluate else {}
     try:
-        source = fill_source(declared.source, date(2026, 1, 1))
-        if is_address(source) and not re.match(_ADDRESS, source):
-            problems.append(
-                f"source: {source!r} is no folder, and no address such as s3://bucket/prefix; "
-                "credentials and endpoint come from the workers' variables"
-            )
+        places["source"] = fill_source(declared.source, date(2026, 1, 1))
     except SettingsError as e:
         problems.append(str(e))
     if declared.learn and (is_dated(declared.source) or is_address(declared.source)):
         problems.append("learn: writes into the source, so that is to be one folder for all days")
     if declared.batch and not declared.settings:
         problems.append("batch: needs settings that name a model")
-    places = [os.path.normpath(export.to) for export in declared.exports]
-    if len({*places}) < len(places):
+    problems += [
+        f"{name}: {place!r} is no folder, and no address such as s3://bucket/prefix; credentials "
+        "and endpoint come from the workers' variables"
+        for name, place in places.items()
+        if is_address(place) and not re.match(_ADDRESS, place)
+    ]
+    read_here = {
+        "settings": declared.settings,
+        "evaluate.questions": declared.evaluate and declared.evaluate.questions,
+        "learn.feedback": declared.learn and declared.learn.feedback,
+    }
+    problems += [
+        f"{name}: {path!r} is an address; this is read from a disk that all workers have"
+        for name, path in read_here.items()
+        if path and is_address(path)
+    ]
+    folders = [os.path.normpath(export.to) for export in declared.exports]
+    if len({*folders}) < len(folders):
         problems.append("exports: two write into one folder, which has one newest.json")
     return problems

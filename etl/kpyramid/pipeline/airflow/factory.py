@@ -14,6 +14,7 @@ from airflow.sdk import (
     DAG,
     Asset,
     AssetAlias,
+    AssetOrTimeSchedule,
     BaseOperatorLink,
     CronTriggerTimetable,
     ExceptionRetryPolicy,
@@ -53,6 +54,8 @@ _PATIENCE = timedelta(hours=20)
 """For a person's approval: the next night waits that long, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
+_LOOK = "*/15 * * * *"
+"""When exports are looked after besides: Airflow sees no move that a person makes."""
 
 log = logging.getLogger(__name__)
 
@@ -353,7 +356,7 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
         from kpyramid.pipeline.airflow.night import resolve, run_command
 
         snapshot = resolve(corpus, WAREHOUSE)
-        out = f"{to}/{snapshot}"
+        out = f"{to.rstrip('/')}/{snapshot}"
         place = "--ref", snapshot, "--warehouse", WAREHOUSE, "--out", out, "--quiet"
         run_command("evaluate", questions, *place, *arms)
         return {"snapshot": snapshot, "page": f"{out}/evaluation.html"}
@@ -367,17 +370,23 @@ def export_pyramid(corpus: Corpus) -> DAG:
     """Export each new snapshot to where serving teams read it, a task for each declared form.
 
     The snapshot is the one that the ref is at when the task runs, whichever event started it.
-    `newest.json` in the folder names it. Run this DAG after a ref was moved by hand, which is no
-    event: `kpyramid rollback`, `promote` and `erase`.
+    `newest.json` in the folder names it. A ref that was moved by hand (`kpyramid rollback`,
+    `promote`, `erase`) is no event: every quarter of an hour the tasks look whether `newest.json`
+    is right, and do nothing if it is. Exports but the newest few are removed.
     """
 
     @task(inlets=[locate_asset(corpus)])
     def export(number: int) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
+        if not night.is_published(corpus.ref, WAREHOUSE):
+            raise AirflowSkipException(f"nothing is published as {corpus.ref} yet")
         return night.export(corpus, number, WAREHOUSE)
 
-    with _open_dag("export", corpus, export_pyramid, schedule=[locate_asset(corpus)]) as dag:
+    schedule = AssetOrTimeSchedule(
+        timetable=CronTriggerTimetable(_LOOK, timezone="UTC"), assets=[locate_asset(corpus)]
+    )
+    with _open_dag("export", corpus, export_pyramid, schedule=schedule) as dag:
         export.expand(number=list(range(len(corpus.declared.exports))))
     return dag
 

@@ -32,18 +32,22 @@ from kpyramid.pipeline.models import Looker
 from kpyramid.pipeline.runner import Shard, is_stored, read_parts
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages.extract import list_passages
+from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.wiring import open_extractor
 from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.archive import hush, list_exports, remove_export
+from kpyramid.storage.copies import is_there, remove, write_at
+from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit
 from kpyramid.storage.publication import promote as promote_ref
 from kpyramid.storage.refs import find_entry, list_entries, list_undone, name_now, read_head
-from kpyramid.storage.runs import Run, StageMark, open_run
+from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
+from kpyramid.storage.snapshots import has_snapshot
 from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
@@ -73,7 +77,8 @@ def plan(
 ) -> Plan:
     """Starts a night's run, reads the corpus, and finds what there is to compute.
 
-    Stages whose results are stored are done here, all at once.
+    Stages whose results are stored are done here, all at once. What of the corpus cannot be read is
+    named in a warning.
 
     Raises:
         InputError: there is no corpus of that day.
@@ -103,6 +108,7 @@ def plan(
             workers=workers,
         )
         run = open_run(open_warehouse(warehouse), night.run)
+        _name_unread(run, warehouse)
         call_stage("chunk", run=night.run, warehouse=warehouse)
         stored = []
         for stage in PIPELINE[2:-1]:
@@ -122,6 +128,17 @@ def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
     head = read_head(place, corpus.ref)
     if head is not None:
         promote_ref(place, corpus.candidate, head.snapshot, at=name_now())
+
+
+def _name_unread(run: Run, warehouse: str) -> None:
+    unread = list_unread(read_parts(run, find_stage("chunk"), "rejects"))
+    for kind in unread:
+        log.warning("not read: %s", kind)
+    if unread:
+        count = sum(len(kind.refused) for kind in unread)
+        place = shlex.join(["--ref", run.ref, "--warehouse", warehouse])
+        all_of_it = f"kpyramid rejects list --stage ingest --limit 0 {place}"
+        log.warning("%d files or records were not read; when published: %s", count, all_of_it)
 
 
 def _count_new(run: Run, embedding: set[str]) -> int:
@@ -192,11 +209,14 @@ def publish(
     """
     mark = _call("publish", run, warehouse, settings, workers, None)
     place = open_warehouse(warehouse)
+    read = read_mark(open_run(place, run), "ingest")
+    unread = sum(read.rejects.values()) if read else 0
     head = read_head(place, ref)
     snapshot = mark.details["snapshot"]
     moved = head is not None and (head.run, head.snapshot) == (run, snapshot)
     changes = mark.details.get("changes", "the first snapshot of its ref")
     headline = f"{ref} {'is now' if moved else 'stays'} at {snapshot}: {changes}"
+    headline += f"; {unread} of the corpus not read" if unread else ""
     log.info("%s; report %s", headline, place.locate(f"runs/{run}/report.html"))
     is_candidate = ref == corpus.candidate != corpus.ref
     own = read_head(place, corpus.ref) if is_candidate else None
@@ -275,30 +295,56 @@ _ENDINGS = {"folder": "", "tar": ".tar.zst", "turtle": ".ttl", "nquads": ".nq"}
 def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
     """Exports the snapshot that the corpus's ref is at now, and names it the newest.
 
-    The ref is asked, never the event that started this: events arrive in any order. `number`: of
-    the declared export.
+    The ref is asked, never the event that started this: events arrive in any order. Where all is
+    as it should be nothing is written. `number`: of the declared export.
 
     Raises:
         InputError: documents have labels, the form is a copy of the whole snapshot, and the
             declaration does not say `everything`.
         IntegrityError: the snapshot is damaged; nothing is named.
     """
-    wanted = corpus.declared.exports[number]
-    entry = find_entry(open_warehouse(warehouse), corpus.ref)
-    to = Path(corpus.place(wanted.to))
-    target = to / (entry.snapshot + _ENDINGS.get(wanted.form, f".{wanted.form}"))
-    command = ["export", entry.snapshot, str(target), "--to", wanted.form, "--warehouse", warehouse]
+    wanted, home = corpus.declared.exports[number], open_warehouse(warehouse)
+    entry = find_entry(home, corpus.ref)
+    to = corpus.place(wanted.to).rstrip("/")
+    name = entry.snapshot + _ENDINGS.get(wanted.form, f".{wanted.form}")
+    target = f"{to}/{name}"
+    command = ["export", entry.snapshot, target, "--to", wanted.form, "--warehouse", warehouse]
     command += ["--everything"] if wanted.everything else []
     with telling_how_to_go_on(*command):
-        known = target.exists()
+        whole = {one.place for one in list_exports(home) if one.is_whole}
+        known = is_there(target) and (not is_address(target) or target in whole)
         if not known:
+            if is_address(target):
+                remove(target)  # what a killed worker sent
             scope = EVERYTHING if wanted.everything else PUBLIC
             with hold_snapshot(entry.snapshot, warehouse, scope=scope) as snapshot:
-                exporting.export(snapshot, wanted.form, target)
-        newest = {"ref": corpus.ref, "path": target.name, **asdict(entry)}
-        write_durably(to / NEWEST, json.dumps(newest, indent=1).encode())
+                whose = home, corpus.name, corpus.ref
+                exporting.export(snapshot, wanted.form, target, hush, *whose)
+        newest = json.dumps({"ref": corpus.ref, "path": name, **asdict(entry)}, indent=1).encode()
+        if open_warehouse(to).store.read(NEWEST) != newest:
+            with write_at(f"{to}/{NEWEST}") as path:
+                write_durably(path, newest)
+        removed = _clear_exports(corpus, home, to, wanted.keep)
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
-    return {"snapshot": entry.snapshot, "path": str(target), "copied": not known}
+    return {"snapshot": entry.snapshot, "path": target, "copied": not known, "removed": removed}
+
+
+def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[str]:
+    """Removes exports whose snapshot left the warehouse, and all but the newest few; their places.
+
+    Newest is what the ref was at last, so that what it is at stays.
+    """
+    mine = corpus.name, to
+    own = [one for one in list_exports(home) if (one.corpus, one.place.rpartition("/")[0]) == mine]
+    there = {one.snapshot for one in own if has_snapshot(home, one.snapshot)}
+    if len(there) > keep:
+        newest = dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])
+        there = {*[snapshot for snapshot in newest if snapshot in there][:keep]}
+    gone = [one for one in own if one.snapshot not in there]
+    for one in gone:
+        log.info("removing %s", one.place)
+        remove_export(home, one)
+    return [one.place for one in gone]
 
 
 _ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}
