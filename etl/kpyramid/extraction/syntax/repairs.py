@@ -560,11 +560,26 @@ def _check_apposition(noun: Node) -> None:
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
+    if _is_listed(noun):
+        noun.dep = "conj"
+        return
     if edge == 0 or nodes[edge - 1].text not in _DASHES:
         return
     glued = not nodes[edge - 1].space and not nodes[edge - 2].space
     if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
         noun.dep = "dep"
+
+
+def _is_listed(name: Node) -> bool:
+    """Whether a name is an item: Atari in "Amiga, Atari, and Commodore", which "and" goes on."""
+    first, nodes = name.head, name.tree.nodes
+    if first.pos != "PROPN" or name.pos != "PROPN" or nodes[name.left_edge.i - 1].text != ",":
+        return False
+    if find_kind_label(name.word) == "PERSON" or {first.entity, name.entity} <= PLACES:
+        return False
+    last = [c for each in (first, name) for c in each.children if c.dep == "conj" and c.i > name.i]
+    joined = any(c.dep == "cc" and c.i > name.i for each in (first, name) for c in each.children)
+    return joined and bool(last) and last[0].pos == "PROPN"
 
 
 def _retype_names(tree: Tree) -> None:
