@@ -412,7 +412,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
         words = " ".join(node.word for node in part.link)
         dated = part.role == "time" or part.root.pos == "NUM"
         if words == "to" and dated and found.get("time", "").startswith("from "):
-            found["time"] += f" to {phrase.text}"
+            end = phrase.text.rpartition(" to ")[2]
+            found["time"] = f"{found['time'].partition(' to ')[0]} to {end}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             time = phrase.text if dated else f"{words} {phrase.text}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import DIRECTIONS, PLURAL, Findings, word_noun
+from kpyramid.extraction.facts.candidates import DIRECTIONS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import TAKING_BACK, find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
@@ -128,8 +128,6 @@ def _add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
-    if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
-        return True
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
@@ -164,28 +162,6 @@ def _add_attribute_value(
     return True
 
 
-def _add_holders(
-    office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
-) -> bool:
-    """Add "Y is brother of X" for "X's brothers are Y and Z"; return whether names hold an office.
-
-    Without an owner the office is nobody's, and nothing is added.
-    """
-    named = holder.pos == "PROPN" and holder.entity in {"PERSON", ""}
-    joined = any(c.dep == "conj" for c in holder.children)
-    lemma = office.lemma.lower()
-    if not named or not joined or find_kind_label(lemma) != "PERSON":
-        return False
-    owner = findings.find_owner(office)
-    if owner is None:
-        findings.drop("office_without_owner", office.i, holder.i)
-        return True
-    be = "was" if group.text.startswith(("was", "were", "had")) else "is"
-    for phrase in findings.read_arguments(holder):
-        findings.add(verb, group, phrase, f"{be} {lemma} of", owner, (office.i,))
-    return True
-
-
 def _add_kind(
     head: Phrase, noun: Node, verb: Node, group: VerbGroup, past: bool, way: str,
     findings: Findings,
@@ -213,9 +189,6 @@ def _add_kind(
         return
     be = group.text
     relation: str | None = _word_kind(noun, be)
-    one = findings.tree[head.root].tag not in PLURAL and noun.tag == "NNS"
-    if one := one and verb.word == _PLURAL_BE.get(be):  # "Sarin and soman are inhibitors of X"
-        relation, tail = f"{be} a", _part_kind(tail, noun)
     common = {"negated": negated, "indirect": way != "own"}
     found = [*list_kind_relations(noun, findings)]
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
@@ -235,17 +208,9 @@ def _add_kind(
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
         tokens_at = (*group.tokens, *at_all)
-        rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1) if one else rest
+        if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
+            rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
-
-
-def _part_kind(kind: Phrase, noun: Node) -> Phrase:
-    """The kind with its noun in the singular."""
-    at = noun.idx - kind.span.start
-    if not kind.literal or kind.text[at : at + len(noun.text)] != noun.text:
-        return kind
-    text = kind.text[:at] + noun.lemma + kind.text[at + len(noun.text) :]
-    return replace(kind, text=text, literal=False)
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:

@@ -237,7 +237,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
         return
-    if kind.entity in LITERALS or kind.tag == "NNS":
+    if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
@@ -246,11 +246,6 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
     if aside or _is_item(appositive) or is_one_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
-        return
-    if kind is noun and is_named_place(kind):
-        # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
-        if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
-            _add(findings, find_phrase(kind), "is located in", find_phrase(name))
         return
     before = find_phrase(noun)
     gap = (

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
-from kpyramid.extraction.syntax.predicates import VERBS
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
@@ -225,8 +224,6 @@ _IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
-_VERBAL = frozenset("to from against over into as".split())
-_GIVING = VERBS["giving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -259,15 +256,11 @@ def repair_tree(tree: Tree) -> None:
             join_hyphens(node)
         elif node.dep == "appos":
             _check_apposition(node)
-        elif node.dep == "prep" and node.head.dep == "dobj":
-            _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_conjunct(node)
             _seat_infinitive(node)
-        elif node.dep == "ccomp" and node.head.lemma == "be":
-            _seat_relative(node)
     _retype_names(tree)
 
 
@@ -412,22 +405,6 @@ def _lift_modifier(verb: Node) -> None:
             return
 
 
-def _lift_preposition(prep: Node) -> None:
-    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
-    noun = prep.head
-    verb = noun.head
-    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
-        return
-    lemma = verb.lemma.lower()
-    between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
-    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
-    given = prep.word == "to" and lemma in _GIVING
-    if not named and not given:
-        return
-    move(prep, verb)
-    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
-
-
 def _seat_conjunct(noun: Node) -> None:
     """Join the duke to the king in "X was King of Sweden from 1364 and Duke of Meath from 1384"."""
     if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in _SUBJECTS for c in noun.children):
@@ -471,18 +448,6 @@ def _widen(node: Node, last: Node) -> None:
         if node.head is node:
             break
         node = node.head
-
-
-def _seat_relative(verb: Node) -> None:
-    """Hang "that was built in 1901" on the hotel in "X is a hotel in Salem that was built"."""
-    copula = verb.head
-    noun = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
-    that = next((c for c in verb.children if c.word == "that" and c.dep in _SUBJECTS), None)
-    if noun is not None and that is not None and noun.i < that.i == verb.left_edge.i:
-        that.pos, that.tag = "PRON", "WDT"
-        verb.dep = "relcl"
-        move(verb, noun)
-        noun.right_edge = max(noun.right_edge, verb.right_edge, key=lambda n: n.i)
 
 
 def _follows(verb: Node, name: Node) -> bool:
