@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
+from kpyramid.extraction.syntax.predicates import VERBS
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
@@ -224,6 +225,8 @@ _IS_MONTH = re.compile(MONTH)
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
+_VERBAL = frozenset("to from against over into as".split())
+_GIVING = VERBS["giving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
@@ -256,6 +259,8 @@ def repair_tree(tree: Tree) -> None:
             join_hyphens(node)
         elif node.dep == "appos":
             _check_apposition(node)
+        elif node.dep == "prep" and node.head.dep == "dobj":
+            _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -403,6 +408,22 @@ def _lift_modifier(verb: Node) -> None:
         if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.lemma)):
             move(verb, at)
             return
+
+
+def _lift_preposition(prep: Node) -> None:
+    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
+    noun = prep.head
+    verb = noun.head
+    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
+        return
+    lemma = verb.lemma.lower()
+    between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
+    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
+    given = prep.word == "to" and lemma in _GIVING
+    if not named and not given:
+        return
+    move(prep, verb)
+    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
 
 
 def _seat_conjunct(noun: Node) -> None:
