@@ -380,7 +380,8 @@ def _keep_all(prep: Node) -> bool:
 
 def _keep_beside(prep: Node) -> bool:
     """Whether a preposition may stand in a name in full: no place does, "River Tasse in Kent"."""
-    placed = any(c.dep == "pobj" and c.entity in PLACES for c in prep.children)
+    places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
+    placed = any(all(g.dep != "cc" for g in c.children) for c in places)
     return _keep_all(prep) and not (placed and prep.word in _WHERE)
 
 
