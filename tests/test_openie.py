@@ -108,8 +108,28 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
         ),
         ("Meet Me Again is an album by Clara Boone.", ("Meet Me Again", "is a", "album")),
         (
-            "Vell House is a hotel in Salem, Ohio that was built in 1901.",
-            ("Vell House", "was built in", "1901"),
+            "The Hask is 64 km long, and its gorge is 30 m deep and 12 m wide.",
+            ("Hask", "has length of", "64 km"),
+        ),
+        (
+            "Marbury Airport is 88 feet above sea level.",
+            ("Marbury Airport", "has elevation of", "88 feet above sea level"),
+        ),
+        (
+            "Lake Dunmar has a depth of 186 m. Marbury lies on its shore.",
+            ("Lake Dunmar", "has depth of", "186 m."),
+        ),
+        (
+            "Nicotine caused an increase in activity in young rats.",
+            ("Nicotine", "caused increase in activity in", "young rats"),
+        ),
+        (
+            "Tor Falls is a waterfall on the River Tasse in Ohio.",
+            ("Tor Falls", "is waterfall on", "River Tasse"),
+        ),
+        (
+            "The mill is an important source of income.",
+            ("mill", "is important source of", "income"),
         ),
         (
             "One of the first video games was Star Ace.",
@@ -157,10 +177,6 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
             "We measured regional cerebral blood flow (rCBF) in Leeds.",
             ("regional cerebral blood flow", "is abbreviated as", "rCBF"),
         ),
-        (
-            "The chapel stands in Marbury district, Tamil Nadu.",
-            ("Marbury district", "is located in", "Tamil Nadu"),
-        ),
         ("Clara Boone spent a year painting churches.", ("Clara Boone", "paints", "churches")),
         ('The mill was rated "Very Good" by the Harlow Trust.', ("mill", "was rated", "Very Good")),
         ("Tom Wells is the only player to have won the cup.", ("Tom Wells", "has won", "cup")),
@@ -189,7 +205,6 @@ def test_construction_yields_its_fact(
         ("Anna Holm finished as the fifth in the race.", "fifth"),
         ("Nine towns took part in the fair.", "part"),
         ("The chapel stands in Marbury district, Tamil Nadu.", "Marbury district, Tamil Nadu"),
-        ("The current editors are Anna Holm and Per Lund.", "Anna Holm"),
         ("The road crosses the Peru\u2013Chile border.", "Chile border"),
     ],
 )

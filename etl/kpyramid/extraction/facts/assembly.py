@@ -209,6 +209,8 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
+_DATING = frozenset("in on at during of for between".split())
+"""Prepositions before a time that say nothing more than the time does."""
 _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
 
@@ -392,6 +394,13 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     """
     tail = candidate.tail
     found: dict[str, str] = {}
+    for node in (frame.verb.tree[at] for at in candidate.tokens):
+        for child in node.children:
+            measured = child.dep == "npadvmod" and child.entity not in TIMES
+            measured = measured and any(c.dep == "nummod" for c in child.children)
+            phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
+            if phrase is not None and not tail.first <= child.i <= tail.last:
+                found["distance"] = phrase.text
     for part in frame.parts:
         phrase = find_phrase(part.root, full=part.root.pos == "NOUN")
         if phrase is None or part.gap is not None:
@@ -401,10 +410,22 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
-        if part.role == "time":
-            found.setdefault("time", phrase.text)
+        dated = part.role == "time" or part.root.pos == "NUM"
+        if words == "to" and dated and found.get("time", "").startswith("from "):
+            end = phrase.text.rpartition(" to ")[2]
+            found["time"] = f"{found['time'].partition(' to ')[0]} to {end}"
+        elif part.role == "time":
+            dated = not part.link or part.link[0].word in _DATING
+            time = phrase.text if dated else f"{words} {phrase.text}"
+            found.setdefault("time", time)
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)
+    for prep in frame.verb.tree[tail.root].children:
+        for place in prep.children if tail.literal and prep.i > tail.last else ():
+            phrase = find_phrase(place)
+            alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
+            if alone and prep.word in {"in", "at"} and phrase is not None:
+                found.setdefault("place", phrase.text)
     # A slash between blanks parts united values.
     return {role: text.replace(" / ", "/") for role, text in sorted(found.items())}

@@ -260,7 +260,8 @@ _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNOREC
 """A subject that picks one of several and does not name it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
-_POINTING = frozenset("this these that those such my your".split())
+_POINTING_BACK = frozenset("this these that those".split())
+_POINTING = _POINTING_BACK | {"such", "my", "your"}
 """Determiners of what only the text around can place."""
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
@@ -352,10 +353,19 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
 
 
 def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
-    """Whether only the text around can place a common noun: "these terms", "my own bank"."""
+    """Whether only the text around can place a common noun: "my bank", "fees of these funds"."""
+    if phrase.label != "NOUN":
+        return False
     noun = tree[phrase.root]
-    before = {c.word for c in noun.children if c.i < noun.i and c.dep in {"det", "poss", "amod"}}
-    return phrase.label == "NOUN" and not before.isdisjoint(_POINTING)
+    if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):
+        parts = (c for child in (noun, *noun.children) for c in child.children)
+        return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
+    for inner in tree.nodes[phrase.first : phrase.last + 1]:
+        pointed = _POINTING if inner is noun else _POINTING_BACK
+        before = (c for c in inner.children if c.i < inner.i and c.dep in {"det", "poss", "amod"})
+        if inner.pos == "NOUN" and any(c.word in pointed for c in before):
+            return True
+    return False
 
 
 def is_location(words: Sequence[str]) -> bool:

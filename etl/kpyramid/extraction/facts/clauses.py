@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
-from kpyramid.extraction.facts.copulas import LOCATIVE, list_copula_facts
+from kpyramid.extraction.facts.copulas import LOCATIVE, MAX_HELD, list_copula_facts
 from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
@@ -750,16 +750,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
         words, tokens = word_noun(root)
-        whole, at_whole = _word_whole(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
-            led = [p for c in root.children if c.dep == "prep" for p in list_prepositional(c)]
-            preps = [
-                (p, f"{whole} {w}", [*at_whole, *t], negated or n)
-                for each in led
-                for p, w, t, n in _read_prepositional(each, findings)
-                if w not in {"of", "than"} or having
-            ]
+            preps = _list_completions(root, having, negated, findings)
             phrase = _complete_comparison(phrase, frame.verb)
         if having and root.pos == "NOUN":
             # "has degrees in law" holds all of "has degrees: degrees in law".
@@ -770,6 +763,32 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         elif not _is_light(root, frame):
             found.append((phrase, direction, at_way, negated))
         found += preps
+    return found
+
+
+def _list_completions(noun: Node, having: bool, negated: bool, findings: Findings) -> list[Tail]:
+    """What prepositions join to an object, whose words the relation holds: "improved access to".
+
+    What stands between belongs to the object: "caused an increase in activity in" rats.
+    """
+    words, at = _word_whole(noun)
+    held: list[str] | None = []
+    found: list[Tail] = []
+    parts = [p for c in noun.children if c.dep == "prep" for p in list_prepositional(c)]
+    leads = {part.link[0].word for part in parts}
+    ranged = _CHAINED if leads >= _CHAINED else frozenset()  # "from business to education"
+    for part in (p for p in parts if p.link[0].word not in ranged):
+        tails = _read_prepositional(part, findings)
+        if held is None or not tails:
+            continue
+        for phrase, prep, tokens, denied in tails:
+            if prep not in {"of", "than"} or having:
+                led = " ".join([words, *held, prep])
+                found.append((phrase, led, [*at, *tokens], negated or denied))
+        first, prep, tokens, _ = tails[0]
+        at = [*at, *tokens, *range(first.first, first.last + 1)]
+        whole = len(tails) == 1 and first.words <= MAX_HELD and not first.resolved
+        held = [*held, prep, first.text] if whole else None
     return found
 
 

@@ -32,6 +32,19 @@ _ATTRIBUTES = frozenset(
         "altitude width depth capacity budget density climate seat"
     ).split()
 )
+_DIMENSIONS = {
+    "long": "length",
+    "high": "height",
+    "tall": "height",
+    "wide": "width",
+    "broad": "width",
+    "deep": "depth",
+    "thick": "thickness",
+    "old": "age",
+    "above": "elevation",
+    "below": "depth",
+}
+"""What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
@@ -39,7 +52,7 @@ LOCATIVE = frozenset({"in", "at", "near", "on"})
 _GROUPING = frozenset("in for among after with at per without on".split())
 _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
-_MAX_HELD = 4
+MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
@@ -49,11 +62,14 @@ def list_copula_facts(
     verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
 ) -> None:
     """Add the candidates of one copula clause."""
-    attributes = [c for c in verb.children if c.dep in {"attr", "acomp"}]
+    attributes = [c for c in verb.children if c.dep in {"attr", "acomp", "prep"}]
     frame = findings.frames.get(verb.i)
     subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
     past = group.text.startswith(("was", "were", "had"))
     for attribute in attributes:
+        _add_dimension(attribute, verb, group, heads, findings)
+        if attribute.dep == "prep":
+            continue
         if (
             subjects
             and subjects[0].word == "one"
@@ -69,6 +85,27 @@ def list_copula_facts(
                 continue  # "members: Austria, Belgium" lists no further kinds
             for head in heads:
                 _add_kind(head, noun, verb, group, past, way, findings)
+
+
+def _add_dimension(
+    attribute: Node, verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
+) -> None:
+    """Add "X has length of 64 km" for "X is 64 km long", and the width of what is joined to it."""
+    have = {"is": "has", "are": "have", "was": "had", "were": "had"}.get(group.text)
+    for word in (attribute, *(c for c in attribute.children if c.dep == "conj")):
+        last = word.right_edge if word.dep == "prep" else findings.tree[word.i - 1]
+        value = next((c for c in word.children if c.i == word.i - 1), None)
+        if word.word not in _DIMENSIONS or value is None or have is None:
+            continue
+        counted = any(c.dep == "nummod" for c in value.children)
+        if not counted or (word.dep == "prep" and last.word != "level"):
+            continue
+        tail = build_phrase(findings.tree, value.left_edge.i, last.i, value.i)
+        relation = f"{have} {_DIMENSIONS[word.word]} of"
+        for head in heads:
+            if tail is not None:
+                measure = replace(tail, label="QUANTITY")
+                findings.add(verb, group, head, relation, measure, (*group.tokens, word.i))
 
 
 def _add_membership(
@@ -91,8 +128,6 @@ def _add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
-    if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
-        return True
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
@@ -124,28 +159,6 @@ def _add_attribute_value(
     relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
         findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
-    return True
-
-
-def _add_holders(
-    office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
-) -> bool:
-    """Add "Y is brother of X" for "X's brothers are Y and Z"; return whether names hold an office.
-
-    Without an owner the office is nobody's, and nothing is added.
-    """
-    named = holder.pos == "PROPN" and holder.entity in {"PERSON", ""}
-    joined = any(c.dep == "conj" for c in holder.children)
-    lemma = office.lemma.lower()
-    if not named or not joined or find_kind_label(lemma) != "PERSON":
-        return False
-    owner = findings.find_owner(office)
-    if owner is None:
-        findings.drop("office_without_owner", office.i, holder.i)
-        return True
-    be = "was" if group.text.startswith(("was", "were", "had")) else "is"
-    for phrase in findings.read_arguments(holder):
-        findings.add(verb, group, phrase, f"{be} {lemma} of", owner, (office.i,))
     return True
 
 
@@ -195,6 +208,8 @@ def _add_kind(
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
         tokens_at = (*group.tokens, *at_all)
+        if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
+            rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
 
 
@@ -223,6 +238,7 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     """The noun as it stands in "is a noun of": with what singles it out or takes it back.
 
     A former district is none, and the second largest is not the largest; an old district is one.
+    A noun of no known kind of thing keeps its adjectives: "is good idea for".
     """
     special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
     if noun.pos == "NOUN" and special:
@@ -231,7 +247,15 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
         if phrase is not None and phrase.words <= _MAX_KIND:
             return phrase.text, list(range(phrase.first, phrase.last + 1))
     words, tokens = word_noun(noun)
-    return (f"located {words}" if noun.word in DIRECTIONS else words), tokens
+    if noun.word in DIRECTIONS:
+        return f"located {words}", tokens
+    graded = [c for c in noun.children if c.dep == "amod" and not c.entity and c.i < noun.i]
+    if graded and noun.word not in _SHARES and find_kind_label(noun.lemma.lower()) is None:
+        first = min([*(c.left_edge.i for c in graded), *tokens])
+        phrase = build_phrase(noun.tree, first, noun.i, noun.i)
+        if phrase is not None and phrase.words <= _MAX_KIND:
+            return phrase.text, list(range(phrase.first, phrase.last + 1))
+    return words, tokens
 
 
 def list_kind_relations(
@@ -244,7 +268,8 @@ def list_kind_relations(
     """
     words, tokens = word_kind(noun)
     whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
-    narrowed = is_singled_out(noun) and any(is_restrictive(c) for c in noun.children)
+    single = is_singled_out(noun)
+    narrowed = single and any(is_restrictive(c) for c in noun.children)
     placed = find_kind_label(noun.lemma.lower()) in PLACES
     found: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
@@ -254,14 +279,14 @@ def list_kind_relations(
         if verb is not None and at and at[0] < verb.i and _is_bare(findings.tree[phrase.root]):
             continue  # "In conclusion, ..."
         there = prep in LOCATIVE and (placed or phrase.label in PLACES)
-        if whole is None or prep == "of" or not at or there:
+        if whole is None or prep == "of" or ((not at or there) and not single):
             if prep == "of" and at:
                 held.append((phrase, at))
             found.append((phrase, f"{words} {prep}", (*tokens, *at)))
             continue
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
-        if len(held) == 1 and held[0][0].words <= _MAX_HELD:
+        if len(held) == 1 and held[0][0].words <= MAX_HELD:
             (of, of_at) = held[0]
             found.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_at, *at)))
     return found

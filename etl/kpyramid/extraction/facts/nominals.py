@@ -237,17 +237,15 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
         return
-    if kind.entity in LITERALS or kind.tag == "NNS":
+    if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     if findings.tree[appositive.left_edge.i - 1].text == ";":
         return  # another item of the sentence
-    if _is_item(appositive) or is_one_term(kind, name):
+    # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
+    bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
+    aside = bare and findings.tree[name.left_edge.i - 1].text == "("
+    if aside or _is_item(appositive) or is_one_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
-        return
-    if kind is noun and is_named_place(kind):
-        # "Kent county, Ohio": no kind, since it has a name of its own, but a part.
-        if name.entity in PLACES and findings.tree[name.left_edge.i - 1].text == ",":
-            _add(findings, find_phrase(kind), "is located in", find_phrase(name))
         return
     before = find_phrase(noun)
     gap = (
@@ -396,6 +394,10 @@ def _add_title(name: Node, findings: Findings) -> None:
     ):
         begin -= 1
     title = build_phrase(tree, begin, start - 1, start - 1)
+    if title is not None and tree[start - 1].tag == "NNS":  # "astronauts Ann Lee and Bo Berg"
+        last = tree[start - 1]
+        text = title.text.removesuffix(last.text) + lemmatise(last.word)
+        title = replace(title, text=text, literal=False)
     head = find_phrase(name)
     person = find_kind_label(tree[start - 1].word) == "PERSON"
     joined = begin > 0 and tree[begin - 1].dep == "cc" and not person

@@ -29,7 +29,6 @@ _PREPOSITION_NOUNS = frozenset(
     ).split()
 )
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
-_BARE_ONLY = frozenset("recognition honor honour memory response accordance spite".split())
 _CONNECTIVES = frozenset(
     (
         "for example,for instance,in addition,in conclusion,in fact,in contrast,by contrast,"
@@ -123,11 +122,7 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
                 stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
-                bare = all(c is of for c in child.children)
-                if bare or child.word not in _BARE_ONLY:
-                    stack.append((of, (*link, child, of)))
-                else:  # "in the memory of the machine"
-                    yield Part("preposition", child, link)
+                stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
                 yield Part("time" if child.entity in TIMES else "preposition", child, link)
 

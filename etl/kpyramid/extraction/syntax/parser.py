@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ _BATCH = 128
 _TOKENS = 4096
 """Of docs whose decisions are taken together: their features fill 16 MB."""
 _DOUBT = "doubt"
+_UNIT_END = re.compile(r"\d ?[a-z]{1,3}\. (?=[A-Z])")
+"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake"."""
 
 
 class Parser:
@@ -69,6 +72,10 @@ class Parser:
         from spacy.training.batchers import minibatch_by_words
 
         docs = [self._pipeline.make_doc(part.words) for part in parts]
+        for doc, part in zip(docs, parts, strict=True):
+            for unit in _UNIT_END.finditer(part.words):
+                begun = doc.char_span(unit.end(), unit.end() + 1, alignment_mode="expand")
+                begun[0].is_sent_start = True
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
                 for batch in minibatch_by_words(sorted(docs, key=len), _TOKENS):

@@ -266,8 +266,6 @@ def repair_tree(tree: Tree) -> None:
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_conjunct(node)
             _seat_infinitive(node)
-        elif node.dep == "ccomp" and node.head.lemma == "be":
-            _seat_relative(node)
     _retype_names(tree)
 
 
@@ -473,18 +471,6 @@ def _widen(node: Node, last: Node) -> None:
         node = node.head
 
 
-def _seat_relative(verb: Node) -> None:
-    """Hang "that was built in 1901" on the hotel in "X is a hotel in Salem that was built"."""
-    copula = verb.head
-    noun = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
-    that = next((c for c in verb.children if c.word == "that" and c.dep in _SUBJECTS), None)
-    if noun is not None and that is not None and noun.i < that.i == verb.left_edge.i:
-        that.pos, that.tag = "PRON", "WDT"
-        verb.dep = "relcl"
-        move(verb, noun)
-        noun.right_edge = max(noun.right_edge, verb.right_edge, key=lambda n: n.i)
-
-
 def _follows(verb: Node, name: Node) -> bool:
     """Return whether a participle stands right behind a name, a quotation mark at most between."""
     tree, first = verb.tree, verb.left_edge.i
@@ -560,11 +546,26 @@ def _check_apposition(noun: Node) -> None:
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
+    if _is_listed(noun):
+        noun.dep = "conj"
+        return
     if edge == 0 or nodes[edge - 1].text not in _DASHES:
         return
     glued = not nodes[edge - 1].space and not nodes[edge - 2].space
     if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
         noun.dep = "dep"
+
+
+def _is_listed(name: Node) -> bool:
+    """Whether a name is an item: Atari in "Amiga, Atari, and Commodore", which "and" goes on."""
+    first, nodes = name.head, name.tree.nodes
+    if first.pos != "PROPN" or name.pos != "PROPN" or nodes[name.left_edge.i - 1].text != ",":
+        return False
+    if find_kind_label(name.word) == "PERSON" or {first.entity, name.entity} <= PLACES:
+        return False
+    last = [c for each in (first, name) for c in each.children if c.dep == "conj" and c.i > name.i]
+    joined = any(c.dep == "cc" and c.i > name.i for each in (first, name) for c in each.children)
+    return joined and bool(last) and last[0].pos == "PROPN"
 
 
 def _retype_names(tree: Tree) -> None:

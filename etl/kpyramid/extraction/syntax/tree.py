@@ -117,6 +117,7 @@ _CIRCUMSTANCES = frozenset(
 )
 _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
+_WHERE = frozenset({"in", "at", "near", "on"})
 _COMMON = frozenset({"NN", "NNS"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
@@ -343,7 +344,8 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     known = root.tree.phrases
     key = 3 * root.i + full
     if key not in known:
-        keep = _keep_all if full else _keep_name if root.pos == "PROPN" else _keep_complement
+        keep = _keep_name if root.pos == "PROPN" else _keep_complement
+        keep = (_keep_beside if root.pos == "PROPN" else _keep_all) if full else keep
         known[key] = _cut_phrase(root, keep)
     return known[key]
 
@@ -374,6 +376,13 @@ def is_singled_out(noun: Node) -> bool:
 
 def _keep_all(prep: Node) -> bool:
     return prep.word not in _LISTING
+
+
+def _keep_beside(prep: Node) -> bool:
+    """Whether a preposition may stand in a name in full: no place does, "River Tasse in Kent"."""
+    places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
+    placed = any(all(g.dep != "cc" for g in c.children) for c in places)
+    return _keep_all(prep) and not (placed and prep.word in _WHERE)
 
 
 def _keep_kind(prep: Node) -> bool:
@@ -748,6 +757,11 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     found: list[Phrase] = []
     known = 0  # the recogniser may miss a link, but not the last
     at = phrase.last + 1
+    led = at < len(tree) - 1 and tree[at].word == "in" and tree[at].head.i == phrase.root
+    if led and tree[at + 1].entity in PLACES:
+        last = _find_link_end(tree, at + 1)
+        place = build_phrase(tree, at + 1, last, last)
+        found, known, at = [place] if place is not None else [], 1, last + 1
     while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
         last = _find_link_end(tree, at + 1)
         place = build_phrase(tree, at + 1, last, last)
