@@ -56,7 +56,8 @@ RECORDS = [
     {
         "id": "batt",
         "text": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
-        "Leon Batt studied at the University of Bergen.",
+        "Leon Batt studied at the University of Bergen. Leon Batt retired in 1951. Leon Batt "
+        "retired on 5 May 1951.",
         "title": None,
     },
     {
@@ -65,7 +66,6 @@ RECORDS = [
         "access": ["board"],
         "licence": "in house",
     },
-    {"id": "again", "text": "Leon Batt was born in Oslo."},
 ]
 WHOLE = ("folder", "tar")
 

@@ -266,8 +266,8 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
 
     A fact is stated by its standard relation, unless the text only holds it for possible, and
     described as an `rdf:Statement` under its id: its wording, a fact that says all of it and more
-        (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances, and the
-    places (PROV-O) that state it, each with its words and its document. A document has source,
+    (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances, and
+    the places (PROV-O) that state it, each with its words and its document. A document has source,
     title, licence, attribution and access labels.
     """
     database.execute(_TERMS.format(base=""))
