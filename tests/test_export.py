@@ -28,6 +28,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import EndpointError, InputError, IntegrityError
+from kpyramid.ontology import names as n
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
 from kpyramid.snapshot.indexing import write_rows
@@ -56,7 +57,8 @@ RECORDS = [
     {
         "id": "batt",
         "text": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
-        "Leon Batt studied at the University of Bergen.",
+        "Leon Batt studied at the University of Bergen. Leon Batt retired in 1951. Leon Batt "
+        "retired on 5 May 1951.",
         "title": None,
     },
     {
@@ -347,6 +349,55 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
     assert {row["licence"] for row in held.open_table("documents").to_arrow().to_pylist()} == {
         record.get("licence") for record in RECORDS
     }
+
+
+def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
+    """Of each fact of an export the relation, and a fact that says more; empty for none."""
+    if form == "graphml":
+        import networkx
+
+        edges = networkx.read_graphml(path, force_multigraph=True).edges(keys=True, data=True)
+        rows = [{"id": key, **data} for _, _, key, data in edges]
+    elif form == "neo4j":
+        with (path / "facts.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    elif form == "jsonl":
+        rows = [json.loads(line) for line in (path / "facts.jsonl").read_text("utf-8").splitlines()]
+    elif form == "lance":
+        import lancedb
+
+        rows = lancedb.connect(path).open_table("condensed").to_arrow().to_pylist()
+    else:
+        store = ox.Store()
+        store.bulk_load(
+            path=path, format=ox.RdfFormat.TURTLE if form == "turtle" else ox.RdfFormat.N_QUADS
+        )
+        asked = f"""PREFIX rdf: <{n.RDF}> PREFIX rdfs: <{n.RDFS}> PREFIX kp: <{n.KP}>
+            SELECT ?id ?relation ?more_detailed_id WHERE {{
+            ?id a rdf:Statement ; rdf:predicate/rdfs:label ?relation
+            OPTIONAL {{ ?id kp:moreDetailed ?more_detailed_id }} }}"""
+        names = ("id", "relation", "more_detailed_id")
+        found: Any = store.query(asked)
+        rows = [
+            {k: v.value.removeprefix(n.ENTITY) if (v := row[k]) else "" for k in names}
+            for row in found
+        ]
+    return {row["id"]: (row["relation"], row.get("more_detailed_id") or "") for row in rows}
+
+
+@pytest.mark.parametrize("form", ["turtle", "nquads", "graphml", "neo4j", "jsonl", "lance"])
+def test_a_fact_has_its_standard_relation_and_the_fact_that_says_more(
+    told: Snapshot, tmp_path: Path, form: str
+) -> None:
+    export(told, form, tmp_path / "out")
+    facts = told.table("condensed").to_pylist()
+    assert read_relations(form, tmp_path / "out") == {
+        row["condensed_id"]: (row["standard_relation"], row["more_detailed_id"] or "")
+        for row in facts
+    }
+    said = {told.state_condensed(row["condensed_id"])[3]: row["standard_relation"] for row in facts}
+    assert said["was born in"] == "birth place"
+    assert sum(row["more_detailed_id"] is not None for row in facts) == 1
 
 
 @pytest.mark.parametrize("form", [f for f in FORMS if f not in ("duckdb", "lance")])

@@ -107,6 +107,27 @@ def test_another_name_for_what_exists_becomes_its_alias_and_a_part_its_split() -
     assert not naming.losses
 
 
+@pytest.mark.parametrize(
+    ("fields", "doubt"),
+    [
+        ({"phrases": ("laboured for", "sued")}, "“sued” may say something else"),
+        (
+            {"phrases": ("employs", "laboured for")},
+            "“employs” says the contrary, or reads from the other end",
+        ),
+        ({"doubt": "cosine 0.91 to “works for”"}, "cosine 0.91 to “works for”"),
+        ({"splits": EMPLOYER}, "by the rules it says another thing"),
+    ],
+)
+def test_a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for(
+    fields: dict[str, Any], doubt: str
+) -> None:
+    naming = name(Answers(), propose("laboured for", **fields))
+    (made,) = naming.proposals
+    assert (made.existing, made.doubt) == (None, doubt)
+    assert made.notes == ("m: another name for 'employer'",)
+
+
 def test_only_what_could_be_the_same_is_compared() -> None:
     asker = Answers()
     name(asker, propose("laboured for", range="http://www.w3.org/2001/XMLSchema#date"))

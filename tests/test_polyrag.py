@@ -1,14 +1,20 @@
 """PolyRAG's way down the pyramid: to the letter of the paper, and with what is carried down."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_question
+from kpyramid.query.backends import Chosen
 from kpyramid.query.facts import find_facts, list_parts
 from kpyramid.query.options import find_for_options
-from kpyramid.query.types import Answer, Backends, Outcome, Question
+from kpyramid.query.polyrag import Mode, ask_polyrag
+from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Reading
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
@@ -75,6 +81,51 @@ def test_what_a_layer_found_without_answering_goes_down_with_the_question(
 def test_the_paper_mode_shows_the_reader_nothing_from_above(snapshot: Snapshot) -> None:
     found = answer(BORN, snapshot, mode="paper", ontology=False, sufficient=1.0)
     assert {item.layer for item in found.context} == {"text"}
+
+
+class Noting(Chosen):
+    """The rules' decisions: what the reader was given, and its reading with other fields."""
+
+    def __init__(self, **changed: Any) -> None:
+        super().__init__(Backends())
+        self.given: list[tuple[Item, ...]] = []
+        self.changed = changed
+
+    def read(
+        self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
+    ) -> Reading:
+        self.given.append(tuple(items))
+        return replace(super().read(asked, items, found), **self.changed)
+
+
+def test_the_authors_mode_hands_the_reader_all_facts_beside_the_passages(
+    snapshot: Snapshot,
+) -> None:
+    passages = [key for key, *_ in snapshot.neighbours(BORN, 5, "chunks")]
+    facts = [key for key, *_ in snapshot.neighbours(BORN, 10, "condensed")]
+    modes: dict[Mode, list[str]] = {"authors": [*passages, *facts], "paper": passages}
+    for mode, seen in modes.items():
+        noting = Noting()
+        found = ask_polyrag(
+            analyse(BORN, snapshot), noting, mode=mode, ontology=False, sufficient=1.0
+        )
+        assert [item.key for item in found.context] == seen
+        assert [item.key for item in noting.given[-1]] == seen
+        assert (found.layer, found.choices) == ("text", ("London",))
+
+
+@pytest.mark.parametrize("mode", ["authors", "paper"])
+def test_without_text_algorithm_1_gives_what_the_reader_makes_of_the_facts_alone(
+    snapshot: Snapshot, mode: Mode
+) -> None:
+    towns = "In which towns was Ada Lovelace born?"  # several: more may be found below
+    asked = analyse(towns, snapshot, "Paris", "London", "Leeds")
+    guess = {"text": "Paris", "choices": ("Paris",), "confidence": 0.1}
+    options: Any = {"ontology": False, "text": False}
+    found = ask_polyrag(asked, Noting(**guess), mode=mode, **options)
+    assert (found.choices, found.confidence) == (("Paris",), 0.1)  # no union, no floor
+    best = ask_polyrag(asked, Noting(**guess), **options)
+    assert best.choices == ("London",)  # what the graph's own facts say
 
 
 def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: Snapshot) -> None:

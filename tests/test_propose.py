@@ -311,6 +311,20 @@ def test_what_is_near_a_known_wording_by_its_vector_alone_is_left_to_a_person() 
     assert found.existing is None and "“works for”" in found.doubt
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_a_person_has_to_decide_about_is_no_wording_of_a_cluster(count: int) -> None:
+    main = [(head, kind, "frobs at", *tail) for head, kind, _, *tail in SUED[:4]]
+    near = [(head, kind, "frobs for", *tail) for head, kind, _, *tail in SUED[:count]]
+    (joined,) = list_new(run([*main, *near], alias_similarity=0.52))
+    assert set(joined.phrases) == {"frobs at", "frobs for"}
+
+    found = {p.label: p for p in list_new(run([*main, *near], alias_similarity=0.5))}
+    assert found["frobs at"].phrases == ("frobs at",) and not found["frobs at"].doubt
+    if count > 1:  # a wording of one fact is no proposal
+        assert found["frobs for"].doubt == "cosine 0.50 to “works for” (works for)"
+    assert len(found) == min(count, 2)
+
+
 def test_years_are_the_range_where_most_values_are_years() -> None:
     facts = [(f"Ann {i}", "PERSON", "retired in", str(1950 + i), "LITERAL") for i in range(6)]
     (found,) = list_new(run(facts))

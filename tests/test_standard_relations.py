@@ -61,6 +61,25 @@ def test_the_kind_of_the_tail_tells_an_employer_from_a_field() -> None:
     assert found["Bela Kiss", "works in"] == ("works in", False)
 
 
+@pytest.mark.parametrize(
+    ("tail", "same", "other"),
+    [
+        ("ORG", "works for", "works on"),
+        ("FIELD", "works on", "works for"),
+        ("NOUN", "works on", "works for"),
+    ],
+)
+def test_works_in_an_organisation_is_works_for_and_works_in_a_field_works_on(
+    tail: str, same: str, other: str
+) -> None:
+    comparer, ends = Comparer(MemoEmbedder()), ("PERSON", tail)
+    for one, two in (("works in", same), (same, "works in")):
+        assert comparer.compare(one, two, ends).likeness == "equivalent"
+    for one, two in (("works in", other), (other, "works in")):
+        assert comparer.compare(one, two, ends).likeness == "different"
+    assert comparer.read(same, ends).meaning == comparer.read("works in", ends).meaning
+
+
 def test_a_date_and_a_place_of_birth_are_two_relations_in_one_wording() -> None:
     place, year = ("Ghent", "GPE"), ("1815", "LITERAL")
     found = name_relations([say(ADA, "was born in", place), say(BELA, "was born in", year)])

@@ -8,6 +8,7 @@ from functools import partial
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
 from kpyramid.completion.types import GraphLayer, Proposal, may_share
 from kpyramid.embeddings.port import Embedder
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.llm.caller import Asker, Loss, ask_batches, cut_batches
 from kpyramid.llm.types import Failure, FailureKind
 from kpyramid.ontology.names import THING
@@ -64,6 +65,8 @@ class Namer:
     ) -> Naming:
         """Names, definitions and verdicts for proposals that no rule took for what exists.
 
+        What the model holds for the same is another name only where the rules do not doubt it and
+        each wording says what the label says, or the property; else it is left to a person.
         A name that is missing or wrong leaves the rules' one, and is a loss. While answers of one
         round are still to come, later rounds ask nothing: they depend on them.
 
@@ -74,7 +77,7 @@ class Namer:
         described = _describe([proposals[at] for at in chosen], graph, schema, embedder)
         fresh = [item for item in described if item.key not in self._answers]
         losses = [] if self._waits else self._ask(fresh, schema)
-        made, judged = list(proposals), set()
+        made, judged, comparer = list(proposals), set(), Comparer(embedder)
         owners: dict[_Place, object] = {**_list_names(schema), **self._given}
         for item in described:
             owners.setdefault((item.kind, item.label.casefold()), item.key)
@@ -91,7 +94,8 @@ class Namer:
             if not fault and renamed and owners.get(place, item.key) != item.key:
                 fault = f"{named.name!r} is the name of something else"
             if fault is None:
-                made[at] = proposal = _apply(named, proposals[at], known, self.model)
+                doubt = _find_doubt(proposals[at], named, schema, comparer)
+                made[at] = proposal = _apply(named, proposals[at], known, self.model, doubt)
                 if renamed:
                     self._given[place] = owners[place] = item.key
                 if proposal.existing or proposal.splits:
@@ -228,12 +232,32 @@ def _list_names(schema: Schema) -> dict[_Place, object]:
     }
 
 
-def _apply(named: Named, proposal: Proposal, known: Mapping[str, str], model: str) -> Proposal:
+def _find_doubt(proposal: Proposal, named: Named, schema: Schema, comparer: Comparer) -> str:
+    """Why a person has to say whether a property is another name for what a model took it for."""
+    prop = schema.property_by_iri.get(named.existing or "")
+    if named.verdict != "same" or prop is None or proposal.doubt:
+        return proposal.doubt
+    if proposal.splits or proposal.inverse:
+        return "by the rules it says another thing"
+    names = (prop.label, *prop.alt_labels)
+    for wording in proposal.phrases:
+        found = [comparer.compare(wording, name) for name in (proposal.label, *names)]
+        if any(verdict.likeness == "contrary" or verdict.turned for verdict in found):
+            return f"“{wording}” says the contrary, or reads from the other end"
+        if not any(verdict.likeness == "equivalent" for verdict in found):
+            return f"“{wording}” may say something else"
+    return ""
+
+
+def _apply(
+    named: Named, proposal: Proposal, known: Mapping[str, str], model: str, doubt: str
+) -> Proposal:
     """The proposal as the model words and judges it; `known` has labels by IRI."""
     existing = named.existing or ""
     if named.verdict == "same":
         note = f"{model}: another name for {known[existing]!r}"
-        return replace(proposal, existing=existing, notes=(*proposal.notes, note))
+        notes, same = (*proposal.notes, note), None if doubt else existing
+        return replace(proposal, existing=same, doubt=doubt, notes=notes)
     splits, notes = proposal.splits, proposal.notes
     if named.name != proposal.label:
         notes = (*notes, f"{model} named it; by the rules {proposal.label!r}")

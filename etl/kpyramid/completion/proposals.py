@@ -462,45 +462,54 @@ def _propose_properties(
 ) -> list[Proposal]:
     """The wordings that are other names of properties, then a property for each cluster.
 
-    Each wording with enough facts is compared with the ontology by itself; the others that have a
-    fact in the priority region are clustered.
+    Each wording is compared with the ontology by itself: what is another name leaves the clusters,
+    and so does what a person has to decide about (`doubt`), a proposal of its own. Of one with too
+    few facts for a proposal, that is seen when it is about to share a cluster.
     """
     schema = ontology.schema
     units = list_units(graph, ontology, compared)
+    facts = np.flatnonzero(units.new)
+    facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
+    starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
 
-    def draft(groups: Iterable[Sequence[int]], counted: Mask) -> list[Proposal | None]:
-        """The property of each group of units, from their facts that are counted."""
-        facts = np.flatnonzero(counted)
-        facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
-        starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
-        least, found = settings.min_support, list[Proposal | None]()
-        for group in groups:
-            places = np.sort(np.concatenate([facts[starts[u] : starts[u + 1]] for u in group]))
-            enough = len(places) >= least
-            ends = ontology.classes
-            found.append(
-                draft_property(graph, ends, units.turned, places, schema, least) if enough else None
-            )
-        return found
+    def draft(group: Sequence[int], least: int, counted: Mask) -> Proposal | None:
+        """The property of a group of units, from their facts that are counted."""
+        places = np.sort(np.concatenate([facts[starts[u] : starts[u + 1]] for u in group]))
+        places = places[counted[places]]
+        if len(places) < least:
+            return None
+        return draft_property(graph, ontology.classes, units.turned, places, schema, least)
 
     def place(drafts: Iterable[Proposal]) -> list[Proposal]:
         similarity = settings.alias_similarity
         return place_beside(list(drafts), schema, similarity=similarity, embedder=embedder)
 
-    single = draft(([unit] for unit in range(len(units))), units.new)
-    alone = {unit: found for unit, found in enumerate(single) if found}
-    placed = dict(zip(alone, place(alone.values()), strict=True))
-    known = {unit: found for unit, found in placed.items() if found.existing}
+    def place_alone(some: Iterable[int], least: int) -> dict[int, Proposal]:
+        """Those of some units that by themselves are, or may be, another name."""
+        drafts = {unit: found for unit in some if (found := draft([unit], least, units.new))}
+        placed = zip(drafts, place(drafts.values()), strict=True)
+        return {unit: found for unit, found in placed if found.existing or found.doubt}
+
+    known = place_alone(range(len(units)), settings.min_support)
     chosen = np.array([u for u in np.flatnonzero(units.missing) if u not in known], dtype=np.int64)
+    own = [
+        found if found.existing else replace(found, score=float(units.missing[unit]))
+        for unit, found in known.items()
+        if found.existing or units.missing[unit]
+    ]
     if not len(chosen):
-        return list(known.values())
+        return own
     points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
     comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
     clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
-    drafts = draft((chosen[cluster].tolist() for cluster in clusters), units.inside)
-    new = [found for found in place(filter(None, drafts)) if not found.existing]
-    return [*known.values(), *new]
+    groups = [chosen[cluster].tolist() for cluster in clusters]
+    least = settings.min_support
+    shared = (g for g in groups if len(g) > 1 and units.missing[g].sum() >= least)
+    apart = place_alone((u for group in shared for u in group if units.support[u] < least), 1)
+    groups = [kept for group in groups if (kept := [u for u in group if u not in apart])]
+    drafts = (draft(group, least, units.inside) for group in groups)
+    return own + [found for found in place(filter(None, drafts)) if not found.existing]
 
 
 def rank_apart(scores: Array, centres: Matrix) -> list[int]:

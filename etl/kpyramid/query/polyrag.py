@@ -109,7 +109,7 @@ def ask_polyrag(
     if text:
         return way.end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
-    return way.end(_read_carried(asked, decisions, way))
+    return way.end(_read_carried(asked, decisions, way, best=mode == "best"))
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -257,14 +257,19 @@ def _ask_text(
     return _make_answer(reading, step, items, layer or "text")
 
 
-def _read_carried(asked: QuestionAnalysis, decisions: Decisions, way: _Way) -> Answer:
-    """What a reader makes of what the upper layers found, when the text is switched off."""
+def _read_carried(
+    asked: QuestionAnalysis, decisions: Decisions, way: _Way, *, best: bool
+) -> Answer:
+    """What a reader makes of what the upper layers found, when the text is switched off.
+
+    Algorithm 1 takes it as it is; the `best` unites it with what each layer read, above a floor.
+    """
     items = tuple(way.carried)
     if not items:
         return Answer("", (), (), None, (), ())
     own = decisions.read(asked, items)
-    reading = _unite([own, *way.partial], asked.candidates)
-    floor = OPTION_FLOOR if asked.candidates else 0.0
+    reading = _unite([own, *way.partial], asked.candidates) if best else own
+    floor = OPTION_FLOOR if best and asked.candidates else 0.0
     reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, layer or "graph", floor)

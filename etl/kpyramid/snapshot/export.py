@@ -170,7 +170,7 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
-_PLAIN = ("relation", "wording", "confidence")
+_PLAIN = ("relation", "wording", "more_detailed_id", "confidence")
 _LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
 
@@ -247,6 +247,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "id": "id",
             "relation": "relation",
             "wording": "wording",
+            "more_detailed_id": "more_detailed_id",
             "confidence:double": "confidence",
             **{f"{name}:string[]": name for name in ("chunks", *_LISTS)},
         },
@@ -311,7 +312,7 @@ _JSON = {
 
 _JSON_FACTS = (
     *("id", "head", "head_name", "relation", "tail", "tail_name", "literal"),
-    *("wording", "qualifiers", "confidence", "modality", "places"),
+    *("wording", "more_detailed_id", "qualifiers", "confidence", "modality", "places"),
 )
 
 
@@ -361,7 +362,10 @@ def _write_lance(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
 
 
 def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
-    """The rows of a searched table that are seen: id, words, vector, and a chunk's document."""
+    """The rows of a searched table that are seen: id, words, vector, and a chunk's document.
+
+    Of a fact its standard relation, and a fact that says all of it and more.
+    """
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
@@ -369,6 +373,8 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     fields = [("id", pa.string()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), width))]
     if name == "chunks":
         fields.append(("document_id", pa.string()))
+    elif name == "condensed":
+        fields += [("relation", pa.string()), ("more_detailed_id", pa.string())]
     schema = pa.schema(fields)
     keys = view.rows("documents").column("document_id")
 
@@ -387,6 +393,10 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
             ]
             if name == "chunks":
                 held.append(keys.take(pa.array(part.rows.numbers("document")[some])))
+            elif name == "condensed":
+                held.append(pa.array([view.state_standard(row)[2] for row in some.tolist()]))
+                more = [view.find_detailed(row) or None for row in some.tolist()]
+                held.append(pa.array(more, pa.string()))
             yield pa.record_batch(held, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, read())

@@ -116,6 +116,7 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     coalesce(nullif(standard_relation, ''), relations.name) AS relation,
     standard_tail_id AS tail, coalesce(tails.name, literal) AS tail_name, literal,
     concat_ws(' ', heads.name, relations.name, coalesce(others.name, literal)) AS wording,
+    more_detailed_id,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
     round(confidence, 4) AS confidence, modality,
     documents, chunks, sources, licences, attributions, places
@@ -136,8 +137,9 @@ def open_graph(
 
     They are `document`, `entity`, `place`, and `fact` with the columns that are named, in the
     order of their keys; without a name `document` alone, of one table. Facts have the ends of
-    their standard relation; `wording` is the fact as the text words it, `places` says where, and
-    `documents`, `sources`, `licences` and `attributions` whose texts those are.
+    their standard relation; `wording` is the fact as the text words it, `more_detailed_id` a fact
+    that says all of it and more, `places` says where, and `documents`, `sources`, `licences` and
+    `attributions` whose texts those are. Facts that none says in more detail are the distinct ones.
     """
     with open_database() as database:
         for name, table in tables.items():
@@ -186,7 +188,7 @@ CREATE OR REPLACE TEMP MACRO named(x) AS CASE
 """
 RDF_FACTS = (
     *("id", "head", "relation", "tail", "literal"),
-    *("wording", "confidence", "modality", "qualifiers", "places"),
+    *("wording", "more_detailed_id", "confidence", "modality", "qualifiers", "places"),
 )
 """Columns of `fact` that are said in RDF."""
 _Says = Sequence[tuple[str, str]]
@@ -237,6 +239,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
             ("rdf:predicate", f"iri({_RELATION})"),
             ("rdf:object", _OBJECT),
             ("rdfs:label", "text(wording)"),
+            ("kp:moreDetailed", "iri(more_detailed_id)"),
             ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
             ("kp:modality[]", "texts(modality)"),
             ("kp:qualifier[]", "texts(qualifiers)"),
@@ -254,8 +257,9 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
     """Writes the graph as Turtle, a line for each subject.
 
     A fact is stated by its standard relation, unless the text only holds it for possible, and
-    described as an `rdf:Statement` under its id: its wording, confidence, circumstances, and the
-    places (PROV-O) that state it, each with its words and its document. A document has source,
+    described as an `rdf:Statement` under its id: its wording, a fact that says all of it and more
+    (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances, and
+    the places (PROV-O) that state it, each with its words and its document. A document has source,
     title, licence, attribution and access labels.
     """
     database.execute(_TERMS.format(base=""))

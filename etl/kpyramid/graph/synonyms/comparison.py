@@ -233,6 +233,8 @@ class Comparer:
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
         claims, others = self._list_claims(one), self._list_claims(other)
+        if any(ends):
+            claims, others = _choose(claims, ends), _choose(others, ends, ends[::-1])
         first, second = read_frame(one), read_frame(other)
         found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
         if found is not None:
@@ -299,6 +301,13 @@ def _compare_claims(
             if found is not None and other.fits(flipped if found.turned else ends):
                 return found
     return None
+
+
+def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
+    """The senses between such ends: those they ask for, else no weak one where a plain one fits."""
+    asked = tuple(c for c in claims if any(c.asks_for(ends) for ends in both))
+    plain = any(not c.sense.weak and c.fits(ends) for c in claims for ends in both)
+    return asked or tuple(c for c in claims if not (plain and c.sense.weak))
 
 
 def _find_shared_start(one: Frame, other: Frame) -> str | None:
