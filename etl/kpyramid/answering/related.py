@@ -656,7 +656,8 @@ def _merge(members: Iterable[Member]) -> list[Member]:
     for member in members:
         own = _list_documents(member)
         if not any(
-            f" {short} " in f" {long} " and own & _list_documents(other)
+            (f" {short} " in f" {long} " and own & _list_documents(other))
+            or _is_short_for(short, long)
             for other in kept
             for short, long in (sorted((member.key, other.key), key=len),)
         ):
@@ -666,6 +667,13 @@ def _merge(members: Iterable[Member]) -> list[Member]:
 
 def _list_documents(member: Member) -> set[str]:
     return {place.document_id for place in member.item.evidence}
+
+
+def _is_short_for(short: str, long: str) -> bool:
+    """Whether a name ends in the initials of what the other ends in: "Clyde FC", of a club."""
+    first, last = short.rpartition(" ")[::2]
+    rest = long.removeprefix(f"{first} ").split()
+    return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
 
 
 def _count_between(
