@@ -12,7 +12,8 @@ names the gold one. Names agree when one is within the other. The triples of a s
 that it says, so that a true member may count as wrong. `near` says how near lists (F1) and counts
 (exactly) come. `wrong_confident` are the questions answered wrongly with a probability of a half
 or more; a count that is true and says too little, or a list whose members are all gold and too few,
-is neither right nor wrong. `naive` reads 20 passages. Halves: a question is of half 0 when the first byte of the SHA-256 of each of its
+is neither right nor wrong. `naive` reads 20 passages.
+Halves: a question is of half 0 when the first byte of the SHA-256 of each of its
 properties' labels is even. Weights were fitted on half 0 alone and only its mistakes were read, but
 for fifteen questions for two conditions of half 1; the shares of half 1 were seen while thresholds
 were chosen, so it is not wholly unseen.
