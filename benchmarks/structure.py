@@ -11,8 +11,9 @@ count "at least N" that is true and says half of the gold count at least; any ot
 names the gold one. Names agree when one is within the other. The triples of a sentence are not all
 that it says, so that a true member may count as wrong. `near` says how near lists (F1) and counts
 (exactly) come. `wrong_confident` are the questions answered wrongly with a probability of a half
-or more; a count that is true and says too little is neither right nor wrong. `naive` reads 20
-passages. Halves: a question is of half 0 when the first byte of the SHA-256 of each of its
+or more; a count that is true and says too little, or a list whose members are all gold and too few,
+is neither right nor wrong. `naive` reads 20 passages.
+Halves: a question is of half 0 when the first byte of the SHA-256 of each of its
 properties' labels is even. Weights were fitted on half 0 alone and only its mistakes were read, but
 for fifteen questions for two conditions of half 1; the shares of half 1 were seen while thresholds
 were chosen, so it is not wholly unseen.
@@ -58,7 +59,7 @@ class Graded:
     right: bool
     near: float
     is_true: bool = False
-    """Not right, and yet nothing wrong is said: "at least 2" of six."""
+    """Nothing wrong is said: "at least 2" of six, or a list with gold members alone."""
 
     @property
     def is_confident(self) -> bool:
@@ -84,7 +85,7 @@ def grade(question: EvalQuestion, said: Answer) -> Graded:
         found = sum(any(agree(one, value) for one in given) for value in gold)
         precision, recall = right / len(given), found / len(gold)
         f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-        return Graded(question, said, min(precision, recall) >= 0.5, f1)
+        return Graded(question, said, min(precision, recall) >= 0.5, f1, right == len(given))
     if question.group.startswith("count"):
         number = re.search(r"\d+", said.text.replace(",", ""))
         least, all_of_it = int(number[0]) if number else 0, int(gold[0])

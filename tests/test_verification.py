@@ -43,6 +43,9 @@ def verify(question: str, value: str, *cited: str, before: str = "") -> Verifica
     [
         ("Who bought the Arken Mill?", "Liv Moe", "The Arken Mill was bought by Liv Moe."),
         ("Who buys the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911."),
+        ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill."),
+        ("Who won the Orr Medal?", "Liv Moe", "Liv Moe was awarded the Orr Medal in 1911."),
+        ("Who owns the Arken Mill?", "Liv Moe", "Arken Mill owner Liv Moe"),
         ("How long is the Brenn Tunnel?", "4 miles", "The Brenn Tunnel is 4 miles long."),
         ("What is the depth of Lake Orr?", "91 metres", "Lake Orr has a depth of 91 metres."),
         ("When did Liv Moe die?", "1940", "Liv Moe (1871–1940) was a miller."),
@@ -59,7 +62,10 @@ def test_what_a_place_says_in_the_questions_words_supports_the_answer(
     ("question", "value", "cited", "why"),
     [
         ("Who founded the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "founded"),
-        ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "purchased"),
+        ("Who leased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "leased"),
+        ("Who won the Orr Medal?", "Liv Moe", "Liv Moe awarded the Orr Medal.", "won"),
+        ("What did the Arken Mill purchase?", "Liv Moe", "The Arken Mill was bought by Liv Moe.",
+         "other way"),
         ("What is the depth of Lake Orr?", "9 miles", "Lake Orr is 9 miles long.", "depth"),
         ("Who bought the Orken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill.", "mentions Or"),
         ("Who bought the Arken Mill in 1912?", "Liv Moe", "Liv Moe bought the Arken Mill in 1911.",

@@ -47,10 +47,10 @@ _LONGEST, _PLAIN = 9, 3
 """Words of a member's name, and of one that is a common noun."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "holder": {
-        "bias": -3.13, "instance": 1.49, "says": 1.63, "joined": 0.98, "word": 0.7, "topic": 2.82,
-        "owner": 1.39, "beside": -1.12, "fits": 0.93, "unfit": -0.45, "known": 0.87,
-        "called": 0.73, "close": 0.79, "near": -0.85, "peer": -0.13, "typed": -0.18,
-        "again": -0.5, "other": -0.13, "plain": 0.0, "silent": 0.45,
+        "bias": -2.97, "instance": 1.52, "says": 1.62, "joined": 1.04, "word": 0.56, "topic": 2.75,
+        "owner": 1.3, "beside": -1.07, "fits": 1.04, "unfit": -0.61, "known": 0.83,
+        "called": 0.69, "close": 0.8, "near": -0.9, "peer": -0.09, "typed": -0.3,
+        "again": -0.39, "other": -0.23, "plain": 0.0, "silent": 0.19,
     },
     "value": {
         "bias": -1.9, "instance": 1.03, "says": 2.44, "joined": 0.4, "word": 0.11,
@@ -66,6 +66,8 @@ STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 about what is named, and of the only date of such a sentence."""
 _UNWORDED = 0.3
 """What is left of a chance where neither a fact nor a sentence has a word of the verb asked."""
+_MUSIC = frozenset("album music musical opera piece single song symphony".split())
+"""Nouns of what is composed by who writes it, which is not so of films."""
 _RUN = re.compile(
     r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
@@ -127,14 +129,21 @@ class Stated:
 class Relation:
     """A relation as a question words it: which wordings, properties and sentences say it.
 
-    `verb`: the form of a verb that it is asked by, whose date is wanted: "founded".
+    `verb`: the form of a verb that it is asked by, whose date is wanted: "founded". `kind`: lemmas
+    of what it is asked of.
     """
 
-    def __init__(self, words: tuple[str, ...], snapshot: Snapshot, verb: str = "") -> None:
+    def __init__(
+        self, words: tuple[str, ...], snapshot: Snapshot, verb: str = "", kind: Iterable[str] = ()
+    ) -> None:
         self._words, self._snapshot = words, snapshot
         dated = read_wording(f"was {verb} in") if verb else frozenset()
         # A word that is no noun of the lexicon is a verb: "composed".
         self._role: frozenset[Meaning] = dated or read_words(words) or read_wording(" ".join(words))
+        if words and words == (*kind,)[-1:]:  # "films by X"
+            self._role |= read_wording(f"is {words[0]} by")
+        if not _MUSIC.isdisjoint(kind) and any(name == "composed" for name, _ in self._role):
+            self._role |= read_wording("wrote")
         self._known: dict[str, bool] = {}
 
     @cached_property
@@ -225,7 +234,7 @@ def find_related(
     relation: Relation | None = None,
 ) -> dict[str, Member]:
     """The members by their keys, surest first; `relation` is that of the words, read before."""
-    relation = relation or Relation(condition.words, snapshot)
+    relation = relation or Relation(condition.words, snapshot, kind=kind)
     gathered = _Gathered(condition, kind, relation, snapshot)
     gathered.read_ontology()
     gathered.read_facts()
@@ -414,6 +423,7 @@ class _Gathered:
             if self._snapshot.types[entity] in NUMERIC | {LITERAL}:
                 return
             name = self._snapshot.names[entity]
+        name = _drop_noun(name, self._kind)
         is_named = name and _is_name(name)
         if entity in self._entities or not (
             is_named or (self._side == "value" and _is_plain(name))
@@ -435,8 +445,7 @@ class _Gathered:
         having, values = self._relation.ends
         own = set(self._entities)
         peers = having if own & values else values if own & having else having | values
-        typed = ids & self._members
-        return {"peer": float(bool(ids & peers)), "typed": float(bool(typed))}
+        return {"peer": float(bool(ids & peers)), "typed": float(bool(ids & self._members))}
 
     @cached_property
     def _members(self) -> frozenset[str]:
@@ -468,7 +477,7 @@ class _Gathered:
         """Whether something is known to be of the kind; its type says so where it has a type."""
         if self._asked is None:
             return False
-        if has_noun(found.name, self._kind) or self._compare(found.name)["typed"]:
+        if has_noun(found.name, self._kind) or found.measures["typed"]:
             return True
         return not named and len(self._asked.types) == 1 and bool(found.measures.get("fits"))
 
@@ -479,9 +488,11 @@ class _Gathered:
         another = all(m.measures.get("other") for m in self._found.values())
         if not (said or self._is_known or (self._relation.is_named and not another)):
             return {}
+        for found in self._found.values():
+            found.measures |= self._compare(found.name)
         unlikely = self._list_unlikely()
         for key, found in self._found.items():
-            measures = {**found.measures, "known": self._is_known, **self._compare(found.name)}
+            measures = {**found.measures, "known": self._is_known}
             measures |= {"bias": 1.0, "silent": float(not said)}
             measures["again"] = math.log2(min(len({p.document_id for p in found.places}), 4))
             weights = WEIGHTS[self._side]
@@ -688,6 +699,15 @@ def _is_beside(
         if not re.sub(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b", "", between):
             return True
     return False
+
+
+def _drop_noun(name: str, kind: tuple[str, ...]) -> str:
+    """A name without the noun of its kind in small letters: "A.C. Milan club", "genre rhythm"."""
+    words = re.sub(r"(?<=\w)['’]s?$", "", name).split()
+    for at in (-1, 0):
+        if words and kind and words[at].islower() and lemmatise(words[at]) == kind[-1]:
+            words.pop(at)
+    return " ".join(words)
 
 
 def _fold(text: str) -> str:

@@ -46,10 +46,13 @@ Act = Literal["list", "count", "ask", "most", "extreme"]
 
 SURE = 0.3
 """Chance from which something is listed as a member."""
-_SHIFTS = (-0.8, 0.0, 0.8)
-"""Log-odds by which all chances of one question are too high, right, or too low."""
+_SHIFT, _SHIFT_OF_LIST = 0.8, 1.5
+"""Log-odds by which all chances of one question are too high, or too low, or neither; those of a
+list more, in which the sides of a relation may be taken for each other."""
 CERTAIN = 0.6
 """Probability from which a number is given as the least; such numbers held in 92 of 103."""
+_UNREAD = 0.5, 3.0
+"""Mean and variance of the members of a rival of which nothing was read: none is not known."""
 _LEAD = 0.5
 """Members by which what has most leads at least: a smaller lead says nothing. Twice of it where all
 of a kind are compared: one of many has a member that was not read."""
@@ -536,7 +539,8 @@ def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     sizes = range(likely if stated and likely else 1, 1 + likely)
     if not sizes:
         return None
-    sure, size = max((rate_list(chances, size), size) for size in sizes)
+    _, size = max((rate_list(chances, size), size) for size in sizes)
+    sure = rate_list(chances, size, short=True)
     names = tuple(member.name for member in found[:size])
     reason = f"the {size} likeliest of {len(found)} that may be of it; the text may name more"
     return _give("; ".join(names), names, _cite(found[:size]), reason, sure)
@@ -552,9 +556,11 @@ def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         return None
     found = _list_distinct(find_all(question.conditions, question.kind, snapshot))
     likely = [member for member in found if member.listed and member.chance >= SURE]
-    least, sure = count_least([member.chance for member in likely])
+    least, _ = count_least([member.chance for member in likely])
     if not least:
         return None
+    spreads = [_spread(shifted) for shifted in _shift([member.chance for member in found])]
+    sure = sum(sum(spread[least:]) for spread in spreads) / len(spreads)
     reason = f"{len(likely)} likely members of {len(found)} found; the text may name more"
     return _give(f"at least {least}", (), _cite(likely[:least]), reason, sure)
 
@@ -577,16 +583,17 @@ def find_all(
     first, *others = sets
     found = []
     for key, member in first.items():
-        alike = [other.get(key) for other in others]
-        if all(alike):
-            every = [member, *(one for one in alike if one)]
-            places = tuple(dict.fromkeys(p for one in every for p in one.item.evidence))
-            item = replace(member.item, evidence=places)
-            chance = math.prod(one.chance for one in every) ** (1 / len(every))
-            if others and set.intersection(*({*one.item.evidence} for one in every)):
-                chance = max(one.chance for one in every)  # one sentence names all of them
-            listed = all(one.listed for one in every)
-            found.append(replace(member, chance=chance, item=item, listed=listed))
+        alike = [one for other in others if (one := other.get(key))]
+        if len(alike) < len(others):
+            continue
+        every, item = [member, *alike], member.item
+        for one in alike:
+            item = _join(item, one.item)
+        chance = math.prod(one.chance for one in every)
+        if set.intersection(*({*one.item.evidence} for one in every)):
+            chance **= 1 / len(every)  # one sentence names all of them
+        listed = all(one.listed for one in every)
+        found.append(replace(member, chance=chance, item=item, listed=listed))
     return sorted(found, key=lambda m: (not m.listed, -m.chance, m.key))
 
 
@@ -622,22 +629,26 @@ def count_least(chances: Sequence[float]) -> tuple[int, float]:
     return least, sure[least]
 
 
-def rate_list(chances: Sequence[float], size: int) -> float:
-    """The probability that half of the first things at least are right, and half of all in them."""
+def rate_list(chances: Sequence[float], size: int, *, short: bool = False) -> float:
+    """The probability that half of the first things at least are right, and half of all in them.
+
+    With `short` also that all of the first are right, however many are missing.
+    """
     rates = []
-    for shifted in _shift(chances):
+    for shifted in _shift(chances, _SHIFT_OF_LIST):
         right, beside = _spread(shifted[:size]), _spread(shifted[size:])
         half = (size + 1) // 2
         rates.append(sum(right[at] * sum(beside[: at + 1]) for at in range(half, size + 1)))
+        rates[-1] += right[size] * sum(beside[size + 1 :]) if short else 0.0
     return sum(rates) / len(rates)
 
 
-def _shift(chances: Sequence[float]) -> list[list[float]]:
+def _shift(chances: Sequence[float], by: float = _SHIFT) -> list[list[float]]:
     """Chances that are all too high, as they are, and all too low: one question's err together."""
     odds = [
         math.log(chance / (1 - chance)) for chance in (min(max(c, 1e-6), 1 - 1e-6) for c in chances)
     ]
-    return [[1 / (1 + math.exp(-(one + shift))) for one in odds] for shift in _SHIFTS]
+    return [[1 / (1 + math.exp(-(one + shift))) for one in odds] for shift in (-by, 0.0, by)]
 
 
 def _spread(chances: Sequence[float]) -> list[float]:
@@ -670,7 +681,7 @@ def _give(
 
 def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     """What has the most members: by the sum of their chances."""
-    relation = Relation(question.words, snapshot)
+    relation = Relation(question.words, snapshot, kind=(*question.kind, *question.owner))
     rivals = question.rivals or _list_owners(question, relation, snapshot)
     if any(_is_headcount(Condition(r, ()), question.kind, snapshot) for r in rivals):
         return None
@@ -688,8 +699,10 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         return None
     chance, lead = 1.0, _LEAD if question.rivals else 2 * _LEAD
     for other, _, theirs in sized[1:]:
-        variance = sum(m.chance * (1 - m.chance) for m in (*members, *theirs))
-        chance *= _normal((abs(most - other) - lead) / math.sqrt(variance + 1))
+        unread, doubt = (0.0, 0.0) if theirs or not question.rivals else _UNREAD
+        doubt += _vary(members) + _vary(theirs)
+        ahead = question.sign * (most - other - unread)
+        chance *= _normal((ahead - lead) / math.sqrt(doubt + 1))
     second = sized[1][0]
     listed = [m for *_, found in sized[: len(question.rivals) or 1] for m in found]
     text = best
@@ -697,6 +710,12 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         text = "yes" if best == question.rivals[0] else "no"
     reason = f"about {most:.0f} against {second:.0f} of the next"
     return _give(text, (), _cite(listed), reason, chance)
+
+
+def _vary(members: Sequence[Member]) -> float:
+    """The variance of a number of members, whose chances err by themselves and all together."""
+    own = sum(m.chance * (1 - m.chance) for m in members)
+    return own + own**2 * _SHIFT**2 * 2 / 3
 
 
 def _normal(x: float) -> float:

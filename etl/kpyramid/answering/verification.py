@@ -307,7 +307,8 @@ def _says_kind(value: str, kind: Sequence[str], citations: Sequence[Citation]) -
 def _names_both(value: str, asked: SetQuestion, citations: Sequence[Citation]) -> bool:
     """Whether what is cited for a member names it and all that it is asked by."""
     names = [read_name(condition.anchor) for condition in asked.conditions]
-    words = [word for g in citations if value in g.text for word in split_words(g.text)]
+    said = [g.text for g in citations if value in f"{g.before} {g.text}"]
+    words = [word for text in said for word in split_words(text)]
     return bool(words) and all(find_name(name, words, ()) for name in names)
 
 
@@ -508,15 +509,33 @@ def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[W
     other = [w for w in words if w.plain not in STOP]
     roles = [w for w in asked.owned if not _says_role(w, words)]
     missing = [w for w in (*wanted, *roles) if not any(_is_same(w, o) for o in other)]
+    missing = [w for w in missing if w in roles or not _says_verb(w, words)]
     return [w.plain for w in missing if not _is_measured(w, other)]
 
 
 def _says_role(role: Word, words: Sequence[Word]) -> bool:
     """Whether a verb says what a role is: who married somebody is his wife."""
     means = read_words((lemmatise(role.plain),))
-    said = {f"{before}{word.plain}" for word in words for before in ("", "was ")}
-    said |= {f"{start}{a.plain} {b.plain}" for a, b in pairwise(words) for start in ("", "was ")}
+    said = _list_wordings(words)
+    said |= {f"was {wording}" for wording in said}
     return any(says_role(means, read_wording(one)) for one in sorted(said))
+
+
+def _says_verb(verb: Word, words: Sequence[Word]) -> bool:
+    """Whether other words say what a verb does: who was awarded a medal won it."""
+    means = {name for name, _ in read_wording(verb.plain)}
+    return any(name in means for one in _list_wordings(words) for name, _ in read_wording(one))
+
+
+def _list_wordings(words: Sequence[Word]) -> set[str]:
+    return {word.plain for word in words} | {f"{a.plain} {b.plain}" for a, b in pairwise(words)}
+
+
+def _does_same(verb: Word, other: Word) -> bool:
+    """Whether a word is of the root of a verb, or means the same of the same ends."""
+    return _is_same(verb, other) or not read_wording(verb.plain).isdisjoint(
+        read_wording(other.plain)
+    )
 
 
 def _tell_life(text: str, value: str) -> str:
@@ -545,7 +564,7 @@ def _compare_ends(asked: QuestionAnalysis, value: str, lines: Sequence[str]) -> 
             said = split_words(line)
             places = find_name(read_name(value), said, find_values(line))
             spans = [(place.first, place.last) for place in places]
-            verbs = [i for i, other in enumerate(said) if _is_same(word, other)]
+            verbs = [i for i, other in enumerate(said) if _does_same(word, other)]
             if doer is not None:
                 found = [is_doer(said, verb, span) for verb in verbs for span in spans]
                 right |= doer in found
