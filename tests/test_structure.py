@@ -31,6 +31,9 @@ TEXTS = {
     "The Tarn Bridge has a length of 310 metres. The Velm Bridge has a length of 95 metres.",
     "halls.txt": "The Mora Hall was established in 1901 and closed in 1950. The Bréda Hall is in "
     "Norland. The Breda Hall was established in 1880 and closed in 1990.",
+    "works.txt": "The Orn Bridge is a bridge in Velm. The Orn Bridge was designed by Lise Amberg. "
+    "The Calder Tower is an observation tower in Velm. The Calder Tower was designed by Lise "
+    "Amberg. Lise Amberg designed the Senn Viaduct.",
 }
 
 
@@ -112,6 +115,13 @@ def test_a_verb_asks_for_what_facts_state_of_it(told: Snapshot) -> None:
     assert answer("How long is the Tarn Bridge?", told).text == "310 metres"
 
 
+def test_what_is_called_something_else_is_not_of_the_kind(told: Snapshot) -> None:
+    found = answer("Which bridges were designed by Lise Amberg?", told)
+    assert "Orn Bridge" in found.choices
+    assert "Calder Tower" not in found.choices, "a tower, the facts say"
+    assert "Calder Tower" in answer("What did Lise Amberg design?", told).choices
+
+
 @pytest.mark.parametrize(
     ("wording", "ahead", "verb", "turned", "way"),
     [
@@ -178,6 +188,8 @@ def test_conditions_are_read_name_by_name(
     [
         "Who directed Red Harbour?",
         "When was the Tarn Bridge built?",
+        "Which company built the Tarn Bridge?",
+        "Which company owns the Tarn Bridge?",
         "Why did Ada Holm direct Red Harbour?",
         "Is Red Harbour a film?",
         "⟦3⟧ films, of ⟦9⟧?",

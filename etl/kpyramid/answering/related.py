@@ -457,21 +457,37 @@ class _Gathered:
 
         Where a verb is asked and facts or values state members, a sentence alone is listed for what
         is of the kind; where all stated ones have the kind in their names, for what has it too.
+        Where one is known to be of the kind, so is nothing that is called something else.
         """
         if not self._condition.verb:
             return frozenset()
         stated = [one for one in self._found.values() if _is_stated(one.measures)]
+        if any(self._is_called(one) for one in stated):
+            stated = [one for one in stated if self._is_called(one) is not False]
         named = all(has_noun(one.name, self._kind) for one in stated)
         alone = bool(self._kind) and not stated  # then a sentence has a word of the relation
         return frozenset(
             key
             for key, one in self._found.items()
-            if not _is_stated(one.measures)
+            if one not in stated
             and not (
-                _may_be(one.measures)
+                not _is_stated(one.measures)
+                and _may_be(one.measures)
                 and (one.measures.get("word") if alone else self._is_of_kind(one, named=named))
             )
         )
+
+    def _is_called(self, found: _Found) -> bool | None:
+        """Whether a thing is of the kind by name, class or a fact; None where nothing says so."""
+        if not self._kind or has_noun(found.name, self._kind) or found.measures["typed"]:
+            return True
+        ids = self._snapshot.entities_by_name().get(join_words(found.name), ())
+        facts = state_sound(self._snapshot.facts_about(ids, most=MOST_FACTS), self._snapshot)
+        nouns = [f.tail for f in facts if f.relation == "is a" and f.head_id in ids]
+        if any(has_noun(noun, self._kind) for noun in nouns):
+            return True
+        unfit = self._asked and any(fits(self._snapshot.types[one], self._asked) < 0 for one in ids)
+        return False if nouns or unfit else None
 
     def _is_of_kind(self, found: _Found, *, named: bool) -> bool:
         """Whether something is known to be of the kind; its type says so where it has a type."""

@@ -211,7 +211,7 @@ def _cut_kind(text: str) -> tuple[tuple[str, ...], str]:
         if not plain or plain in FUNCTION or "⟦" in plain:
             return (), text
         after = words[at + 1].casefold() if at + 1 < len(words) else ""
-        if at and after.startswith("⟦"):
+        if at and " ".join(words[at + 1 :]).removeprefix("the ").startswith("⟦"):
             return (), text  # "Which company owns X?"
         if _is_plural(plain) and (after in FUNCTION or after in _MASS or not _is_plural(after)):
             kind = (*(w.casefold() for w in words[:at]), lemmatise(plain))
