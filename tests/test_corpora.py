@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
+from zoneinfo import ZoneInfo
 
 import pytest
 from typer.testing import CliRunner
@@ -130,6 +131,20 @@ def test_dated_source_is_that_of_the_day_in_the_declared_zone(tmp_path: Path) ->
     found = plan_night(corpus, start(logical_date=evening), {})
     assert found.source == str(tmp_path / "2026/04/2026-03-31")
     assert found.order == "2026-03-31T20:00:00.000000+00:00"
+
+
+def test_nights_keep_their_order_and_their_day_when_clocks_change(tmp_path: Path) -> None:
+    corpus = declare(tmp_path, 'source = "{{ date }}"\ntimezone = "Europe/Berlin"\n')
+    zone = ZoneInfo("Europe/Berlin")
+    local = [datetime(2026, 3, day, 2, 30, tzinfo=zone) for day in (28, 29, 30)]  # none on the 29th
+    local += [datetime(2026, 10, day, 2, 30, tzinfo=zone) for day in (24, 25, 26)]
+    local.insert(5, local[4].replace(fold=1))  # twice on the 25th
+    moments = [one.astimezone(UTC) for one in local]
+    found = [plan_night(corpus, start(logical_date=moment), {}) for moment in moments]
+    days = ["03-28", "03-29", "03-30", "10-24", "10-25", "10-25", "10-26"]
+    assert [night.source for night in found] == [str(tmp_path / f"2026-{day}") for day in days]
+    orders = [night.order for night in found]
+    assert orders == sorted({*orders}), "no night is taken for an earlier one or for itself"
 
 
 def test_source_may_lie_in_a_bucket(tmp_path: Path) -> None:

@@ -14,8 +14,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from kpyramid.cli.app import app
 from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.query import open_snapshot
 from kpyramid.storage import publication, results, store, writing
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, read_head, resolve_ref
@@ -265,3 +268,30 @@ def test_a_real_full_disk_ends_with_one_error_and_a_larger_one_goes_on(
     (tiny_disk / "ballast").unlink()
     subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
     assert build_corpus(shared_corpus(), Warehouse(tiny_disk / "w")).snapshot == expected
+
+
+def test_a_read_only_disk_is_read_and_a_build_on_it_refused_in_a_line(
+    tiny_disk: Path, tmp_path: Path, small: tuple[Path, str]
+) -> None:
+    made, snapshot = small
+    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
+    shutil.copytree(made, tiny_disk, dirs_exist_ok=True)
+    subprocess.run(["mount", "-o", "remount,ro", str(tiny_disk)], check=True)
+    warehouse = str(tiny_disk)
+
+    assert open_snapshot("main", warehouse).table("documents").num_rows == 2
+    for words in (
+        ["verify"],
+        ["log", "main"],
+        ["export", "main", str(tmp_path / "copy"), "--to", "folder"],
+    ):
+        done = CliRunner().invoke(app, [*words, "--warehouse", warehouse])
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "copy" / "manifest.json").is_file()
+
+    refused = build_and_die(tiny_disk, "none")
+    assert refused.returncode == 8, refused.stderr
+    assert refused.stderr.count("Error: ") == 1
+    assert "Read-only file system" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert resolve_ref(Warehouse(tiny_disk), "main") == snapshot
