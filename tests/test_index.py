@@ -13,15 +13,14 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
+from kpyramid.snapshot.clusters import rank_nearly, write_clusters
 from kpyramid.snapshot.indexing import Links, count_parts, settle, weigh_words, write_rows
 from kpyramid.snapshot.scoped import ScopedView
 from kpyramid.snapshot.search import (
     OneThread,
     PlacedVectors,
     rank_exactly,
-    rank_nearly,
     rank_words,
-    write_clusters,
 )
 from kpyramid.snapshot.store import MappedRows, Store
 from kpyramid.storage.layout import Warehouse
@@ -85,7 +84,7 @@ def test_a_mask_is_respected_and_costs_no_recall(
 ) -> None:
     import faiss
 
-    monkeypatch.setattr("kpyramid.snapshot.search._FEW", 100)
+    monkeypatch.setattr("kpyramid.snapshot.clusters._FEW", 100)
     plan = write_clusters(tmp_path / "x.faiss", vectors, 0.98, seed=0)
     index = faiss.read_index(str(tmp_path / "x.faiss"), faiss.IO_FLAG_MMAP)
     mask = np.random.default_rng(3).random(6000) < share

@@ -128,8 +128,12 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
             ("Tor Falls", "is waterfall on", "River Tasse"),
         ),
         (
+            "The mill is a poor source of income.",
+            ("mill", "is poor source of", "income"),
+        ),
+        (
             "The mill is an important source of income.",
-            ("mill", "is important source of", "income"),
+            ("mill", "is source of", "income"),
         ),
         (
             "One of the first video games was Star Ace.",
@@ -205,6 +209,7 @@ def test_construction_yields_its_fact(
         ("Anna Holm finished as the fifth in the race.", "fifth"),
         ("Nine towns took part in the fair.", "part"),
         ("The chapel stands in Marbury district, Tamil Nadu.", "Marbury district, Tamil Nadu"),
+        ("The current editors are Anna Holm and Per Lund.", "Anna Holm"),
         ("The road crosses the Peru\u2013Chile border.", "Chile border"),
     ],
 )

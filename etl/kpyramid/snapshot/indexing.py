@@ -23,7 +23,8 @@ from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
-from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words, list_stems, write_clusters
+from kpyramid.snapshot.clusters import write_clusters
+from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words, list_stems
 from kpyramid.snapshot.store import GRAPH, META, STATEMENTS, VECTORS, name_part
 from kpyramid.storage.contracts import (
     allocate_matrix,

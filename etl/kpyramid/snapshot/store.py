@@ -512,7 +512,7 @@ class Part:
             return []
         if self._plan["search"] == "exact" or self._faiss is None:
             return rank_exactly(self.matrix, vector, k, mask)
-        from kpyramid.snapshot.search import rank_nearly  # only large tables have any
+        from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
 
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
 

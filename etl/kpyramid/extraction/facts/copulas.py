@@ -54,6 +54,11 @@ _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
 MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
+_WEIGHING = frozenset(
+    "important main major key principal primary significant notable essential common well-known"
+    " popular famous leading vital crucial".split()
+)
+"""Adjectives that say how much something matters, and nothing of what it is."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -128,6 +133,8 @@ def _add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
+    if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
+        return True
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     if not office and (subject.pos != "NOUN" or not subject.text.islower()):
@@ -159,6 +166,28 @@ def _add_attribute_value(
     relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
         findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
+    return True
+
+
+def _add_holders(
+    office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
+) -> bool:
+    """Add "Y is brother of X" for "X's brothers are Y and Z"; return whether names hold an office.
+
+    Without an owner the office is nobody's, and nothing is added.
+    """
+    named = holder.pos == "PROPN" and holder.entity in {"PERSON", ""}
+    joined = any(c.dep == "conj" for c in holder.children)
+    lemma = office.lemma.lower()
+    if not named or not joined or find_kind_label(lemma) != "PERSON":
+        return False
+    owner = findings.find_owner(office)
+    if owner is None:
+        findings.drop("office_without_owner", office.i, holder.i)
+        return True
+    be = "was" if group.text.startswith(("was", "were", "had")) else "is"
+    for phrase in findings.read_arguments(holder):
+        findings.add(verb, group, phrase, f"{be} {lemma} of", owner, (office.i,))
     return True
 
 
@@ -238,7 +267,8 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     """The noun as it stands in "is a noun of": with what singles it out or takes it back.
 
     A former district is none, and the second largest is not the largest; an old district is one.
-    A noun of no known kind of thing keeps its adjectives: "is good idea for".
+    A noun of no known kind of thing keeps its adjectives, "is good idea for", but those that only
+    say how much it matters: "is metabolite of".
     """
     special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
     if noun.pos == "NOUN" and special:
@@ -249,7 +279,11 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     words, tokens = word_noun(noun)
     if noun.word in DIRECTIONS:
         return f"located {words}", tokens
-    graded = [c for c in noun.children if c.dep == "amod" and not c.entity and c.i < noun.i]
+    graded = [
+        c
+        for c in noun.children
+        if c.dep == "amod" and not c.entity and c.i < noun.i and c.word not in _WEIGHING
+    ]
     if graded and noun.word not in _SHARES and find_kind_label(noun.lemma.lower()) is None:
         first = min([*(c.left_edge.i for c in graded), *tokens])
         phrase = build_phrase(noun.tree, first, noun.i, noun.i)
