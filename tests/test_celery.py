@@ -380,7 +380,7 @@ def test_a_night_survives_a_lost_machine_and_a_bucket_that_is_away(
     assert tries["resolve"] > 1, "while the bucket was away"
     counts = airflow.read_result(DAG, run, "resolve")["extract"]
     assert counts["recomputed"] == 0, "the shards had read all of it, and kept it"
-    assert lost.list_shards("embed") and other.list_shards("embed"), "both machines did shards"
+    assert lost.list_shards("embed") | other.list_shards("embed") == {0, 1}
     said = json.loads(built.communicate(timeout=120)[0])
     found = airflow.read_result(DAG, run, "publish")
     assert found["snapshot"] == said["snapshot"], "the same as by the command line"
