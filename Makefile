@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 # As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
 WORKERS ?= auto
-PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 10
+PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
 SYSTEM_PACKAGES := default-jre-headless postgresql redis-server wordnet-base

@@ -174,16 +174,16 @@ def measure_exports(folder: Path, scratch: Path) -> dict[str, Any]:
     }
 
 
-def count_found(seed: int) -> int:
+def count_found(seed: int, flips: int) -> int:
     """Of so many turned bits, those that are found."""
     with tempfile.TemporaryDirectory() as folder:
         make_warehouse(Path(folder), 2_000, seed)
         small = Warehouse(Path(folder))
         snapshot = small.snapshots / resolve_ref(small, "main")
-        return sum(flip.is_found for flip in turn_bits(snapshot, FLIPS, seed))
+        return sum(flip.is_found for flip in turn_bits(snapshot, flips, seed))
 
 
-def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
+def measure(place: Path, triples: int, seed: int, flips: int) -> dict[str, Any]:
     """All figures, of the warehouse in a folder, made first where there is none."""
     warehouse = Warehouse(place)
     if not warehouse.refs.is_dir():
@@ -209,7 +209,7 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
     command = (sys.executable, "-m", "kpyramid", "verify", "--warehouse", str(place), "--json")
     verified = take_time(lambda: subprocess.run(command, capture_output=True, check=False))
     report("turning bits")
-    found = count_found(seed)
+    found = count_found(seed, flips)
     report("opening")
     compiled = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "compiled")}
     compiled.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -238,7 +238,7 @@ def measure(place: Path, triples: int, seed: int) -> dict[str, Any]:
         "open_busy": round(busy / FRESH, 2),
         "diff_seconds": round(seconds, 2),
         "peak_mb": round(int(done.stderr.split()[-1]) / 1024),
-        "flips": FLIPS,
+        "flips": flips,
         "flips_found": found,
         "copy_seconds": round(copied, 2),
         "sha256_seconds": round(sums, 2),
@@ -253,10 +253,12 @@ def main() -> None:
     parser = make_parser(__doc__, "draws the facts")
     parser.add_argument("--triples", type=name_count(1000), default=100_000, help="of the graph")
     parser.add_argument("--keep", type=Path, help="a folder for the warehouse that is measured")
+    parser.add_argument("--limit", type=name_count(1), default=FLIPS, help="bits turned")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = options.keep or Path(folder)
-        print_figures(measure(place, options.triples, options.seed), options.json)
+        figures = measure(place, options.triples, options.seed, options.limit)
+        print_figures(figures, options.json)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Opening an embedding model that runs here, from its files."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from kpyramid.embeddings.port import Embedder
@@ -9,7 +10,7 @@ from kpyramid.embeddings.port import Embedder
 def open_embedder(
     name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
 ) -> Embedder:
-    """A model that runs here, from its files.
+    """A model that runs here, from its files; a process loads the same files once.
 
     Raises:
         SettingsError: it cannot be loaded.
@@ -18,6 +19,11 @@ def open_embedder(
         from kpyramid.embeddings.instructor import InstructorEmbedder
 
         return InstructorEmbedder(name, files["modules.json"].parent, instruction)
+    return _open_onnx(name, files["model.onnx"], files["tokenizer.json"], instruction)
+
+
+@lru_cache(maxsize=2)
+def _open_onnx(name: str, model: Path, tokenizer: Path, prefix: str) -> Embedder:
     from kpyramid.embeddings.onnx import OnnxEmbedder
 
-    return OnnxEmbedder(name, files["model.onnx"], files["tokenizer.json"], instruction)
+    return OnnxEmbedder(name, model, tokenizer, prefix)
