@@ -181,14 +181,13 @@ def read_paths(
     which: str,
     decisions: Decisions,
     *,
-    sufficient: float = 0.0,
     context: Sequence[Item] | None = None,
 ) -> Answer:
     """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
 
-    Rules give the value of the best one where its chance is `sufficient`, and the values of those
-    that take the same steps from the same name to others; a model reads them all, or the `context`
-    that is given in their place. The paths that rules answer by then come first.
+    Rules give the value of the best one, and the values of those that take the same steps from the
+    same name to others; a model reads them all, or the `context` that is given in their place. The
+    paths that rules answer by then come first.
     `which` says which paths they are.
     """
     snapshot = asked.snapshot
@@ -201,7 +200,7 @@ def read_paths(
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")
     best = next((one for one in rated if one.choices or not asked.candidates), None)
-    if best and best.chance >= sufficient:
+    if best:
         alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
         cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
         choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
@@ -212,25 +211,14 @@ def read_paths(
     shown = items if context is None else tuple(context)
     reading = decisions.read(asked, shown, found)
     items = items if reading is found else shown
-    given = bool(reading.text or reading.choices)
     sure = f", the best of {rated[0].chance:.2f}" if rated else ""
     reason = f"{len(items)} paths {which}{sure}" if context is None else f"{which}{sure}"
-    reason = reason if given else f"{reason}; {reading.reason or 'none of them answers it'}"
-    outcome = Outcome.ANSWERED if given else Outcome.INSUFFICIENT
+    if not reading.answers:
+        reason = f"{reason}; {reading.reason or 'none of them answers it'}"
+    outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
     step = Step("graph", outcome, reason, tuple(item.text for item in items), reading.confidence)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    return Answer(
-        reading.text,
-        reading.choices,
-        items,
-        "graph",
-        reading.evidence or places,
-        (step,),
-        confidence=reading.confidence,
-        calls=reading.calls,
-        tokens=reading.tokens,
-        logprobs=reading.logprobs,
-    )
+    return reading.give(items, "graph", step, places=places)
 
 
 def estimate_right(chance: float) -> float:
@@ -247,8 +235,3 @@ def _says_as_much(one: RatedPath, best: RatedPath) -> bool:
     """Whether a path takes the steps of the best one, and is as likely."""
     ways = [(p.names[0], p.relations, p.forward) for p in (one.path, best.path)]
     return one is best or (ways[0] == ways[1] and one.chance == best.chance and not best.choices)
-
-
-def charge(answer: Answer, calls: int, tokens: int) -> Answer:
-    """An answer with the calls and tokens of the walk that led to it."""
-    return replace(answer, calls=answer.calls + calls, tokens=answer.tokens + tokens)

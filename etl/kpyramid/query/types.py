@@ -100,10 +100,32 @@ class Reading:
     choices: tuple[str, ...]
     confidence: float
     evidence: tuple[Evidence, ...]
-    calls: int = 0
-    tokens: int = 0
     reason: str = ""
     logprobs: tuple[float, ...] = ()
+
+    @property
+    def answers(self) -> bool:
+        """Whether the context says."""
+        return bool(self.text or self.choices)
+
+    def give(
+        self,
+        context: tuple[Item, ...],
+        layer: str | None,
+        *trace: "Step",
+        places: tuple[Evidence, ...] = (),
+    ) -> "Answer":
+        """The answer that was read, which rests on `places` where it cites none."""
+        return Answer(
+            self.text,
+            self.choices,
+            context,
+            layer,
+            self.evidence or places,
+            trace,
+            confidence=self.confidence,
+            logprobs=self.logprobs,
+        )
 
 
 class Outcome(StrEnum):
