@@ -7,23 +7,18 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    BackendName,
-    EverythingOption,
     QuietOption,
-    SettingsOption,
     SnapshotOption,
     WarehouseOption,
     command,
     count_things,
     print_found,
-    read_scope,
     say,
 )
 from kpyramid.errors import SettingsError
@@ -33,18 +28,11 @@ if TYPE_CHECKING:
     from kpyramid.evaluation.results import Results
     from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
+    from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-
-
-class ComparisonName(StrEnum):
-    """The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
-
-    all = "all"
-    wts = "wts"
-    rok = "rok"
-    hykge = "hykge"
-    ksl = "ksl"
+ReaderName = StrEnum("ReaderName", "rules llm")
+"""An enumeration, since typer takes no list of a `Literal`."""
 
 
 def evaluate(
@@ -71,14 +59,14 @@ def evaluate(
         ),
     ] = None,
     strategies: Annotated[
-        ComparisonName | None,
+        Literal["all", "wts", "rok", "hykge", "ksl"] | None,
         typer.Option(
             help="Arms compared by one name: all strategies side by side, or what the paper of "
             "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
         ),
     ] = None,
     reader: Annotated[
-        list[BackendName] | None,
+        list[ReaderName] | None,
         typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
     ] = None,
     tables: Annotated[
@@ -106,7 +94,8 @@ def evaluate(
             "s3://bucket/prefix."
         ),
     ] = None,
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     quiet: QuietOption = False,
 ) -> None:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
@@ -132,7 +121,6 @@ def evaluate(
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import Backends, open_snapshot
-    from kpyramid.settings import load_settings
     from kpyramid.storage.layout import is_address
 
     if out is not None and is_address(out):
@@ -148,8 +136,7 @@ def evaluate(
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
     chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
-    loaded = load_settings(settings)
-    names = [r.value for r in reader or [BackendName.rules]]
+    names = list(reader or [ReaderName.rules])
     books = Path(out) if out and not is_address(out) else None
     is_asking = judge or "llm" in names
     with _open_asker(loaded, warehouse, books, needed=is_asking) as (asker, read_cost):
@@ -302,8 +289,8 @@ def make(
         bool,
         typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
     ] = False,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Make choice questions from the facts of a snapshot's ontology.
 
@@ -328,7 +315,7 @@ def make(
     from kpyramid.evaluation.structure import make_structure_questions
     from kpyramid.snapshot.snapshot import open_snapshot
 
-    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     facts = list_instance_facts(snapshot)
     if structure:
         made = make_structure_questions(facts, count=count, seed=seed, least=confidence)

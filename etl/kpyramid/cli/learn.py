@@ -1,17 +1,15 @@
 """`kpyramid learn`: answered questions become documents of an experience source."""
 
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    BackendName,
-    SettingsOption,
+    Backend,
     WarehouseOption,
     count_things,
     name_first,
@@ -19,13 +17,8 @@ from kpyramid.cli.options import (
 )
 from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 
-
-class EvolveName(StrEnum):
-    """When the graph is to evolve by a question."""
-
-    beyond_h = "beyond_h"
-    nothing_retrieved = "nothing_retrieved"
-    always = "always"
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 
 _EXAMPLES = 5
@@ -40,17 +33,18 @@ def learn(
     ref: Annotated[
         str, typer.Option(help="The ref or the id of the snapshot that knows already.")
     ] = "main",
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     generate: Annotated[
-        BackendName, typer.Option(help="Who makes statements of a question and its answer.")
-    ] = BackendName.rules,
+        Backend, typer.Option(help="Who makes statements of a question and its answer.")
+    ] = "rules",
     evolve_when: Annotated[
-        EvolveName,
+        Literal["beyond_h", "nothing_retrieved", "always"],
         typer.Option(
             help="Learn when confidence came beyond --h or never; also when nothing was "
             "retrieved; or always."
         ),
-    ] = EvolveName.always,
+    ] = "always",
     h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = HOPS,
     source_share: Annotated[
         float, typer.Option(help="Most that one source gives of what is learnt in a run.")
@@ -82,16 +76,14 @@ def learn(
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
     from kpyramid.pipeline.models import Opener
     from kpyramid.query import EVERYTHING, open_snapshot
-    from kpyramid.settings import load_settings
     from kpyramid.storage.layout import open_warehouse
 
-    loaded = load_settings(settings)
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
-    rules = Rules(evolve_when.value, h, source_share, source_rows)
+    rules = Rules(evolve_when, h, source_share, source_rows)
     with ExitStack() as held:
         asker = None
-        if generate is BackendName.llm:
+        if generate == "llm":
             if loaded.llm.provider == "none":
                 raise SettingsError(
                     "--generate llm asks a model, and llm.provider is 'none'; name one in [llm] "
