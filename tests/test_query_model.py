@@ -11,8 +11,8 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.types import Reply, Token, Usage, key_request
-from kpyramid.query.backends import Chosen
 from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.backends import Chosen
 from kpyramid.query.baselines import ask_direct
 from kpyramid.query.model.polyrag import judge_by_model
 from kpyramid.query.model.reading import (

@@ -16,7 +16,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import choose_anchors, suppose
-from kpyramid.query.branches import drop_led, find_stated, list_branches
+from kpyramid.query.chains import drop_led, find_stated, list_branches
 from kpyramid.query.facts import NearFact
 from kpyramid.query.paths import Path as Walk
 from kpyramid.query.paths import StatedPath, find_paths, rank_entities, state_paths

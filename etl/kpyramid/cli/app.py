@@ -118,8 +118,8 @@ def build(
             progress=progress,
         )
     report = describe_run(outcome.run, outcome.marks)
-    place = outcome.run.warehouse.locate("snapshots")
-    print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
+    where = place.locate("snapshots")
+    print_found(report, lambda: console.print_build(report, outcome.run.folder, where))
 
 
 app.add_typer(refs.app)

@@ -1,12 +1,11 @@
 """`kpyramid evaluate` and `kpyramid questions`: strategies compared, questions made."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -26,7 +25,6 @@ from kpyramid.errors import SettingsError
 if TYPE_CHECKING:
     from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
-    from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
     from kpyramid.snapshot.view import Scope
 
@@ -121,7 +119,7 @@ def evaluate(
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import Backends, open_snapshot
-    from kpyramid.storage.layout import is_address
+    from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
@@ -138,8 +136,14 @@ def evaluate(
     chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
     books = Path(out) if out and not is_address(out) else None
-    is_asking = judge or "llm" in names
-    with _open_asker(loaded, warehouse, books, needed=is_asking) as (asker, read_cost):
+    with ExitStack() as held:
+        asker, read_cost = None, None
+        if judge or "llm" in names:
+            from kpyramid.cli.answers import open_asker
+
+            place, who = open_warehouse(warehouse), "--reader llm or --judge asks"
+            asker, folder = held.enter_context(open_asker(place, loaded, who, books=books))
+            read_cost = _Spending(folder).read_cost
         model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
@@ -164,7 +168,7 @@ def evaluate(
                 arms,
                 metrics=open_measures(),
                 judge=asker if judge else None,
-                read_cost=read_cost,
+                read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
     results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
@@ -183,32 +187,6 @@ def evaluate(
     print_found({**results.to_dict(), **tabled, "out": out}, print_compared)
     if results.answers.stopped is not None:
         raise results.answers.stopped
-
-
-@contextmanager
-def _open_asker(
-    settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
-) -> "Iterator[tuple[Asker | None, Callable[[], float | None]]]":
-    """What asks the model of [llm], and what it took; books lie with results of this machine."""
-    if not needed:
-        yield None, lambda: 0.0
-        return
-    from kpyramid.llm.transport import read_key
-    from kpyramid.pipeline.models import Opener
-    from kpyramid.storage.layout import open_warehouse
-
-    if settings.llm.provider == "none":
-        raise SettingsError(
-            "--reader llm and --judge ask a model, and llm.provider is 'none'; name one in [llm] "
-            "of --settings"
-        )
-    if settings.llm.provider == "openai":
-        read_key(settings.llm)
-    with ExitStack() as stack:
-        books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
-        books.mkdir(parents=True, exist_ok=True)
-        opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
-        yield opener.open_model().caller, _Spending(books).read_cost
 
 
 class _Spending:

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -68,13 +67,11 @@ def learn(
 
     Example: kpyramid learn feedback.jsonl --corpus examples/demo/corpus --dry-run
     """
-    from kpyramid.cli.answers import PATIENCE
-    from kpyramid.errors import SettingsError
+    from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import Rules
     from kpyramid.pipeline.learning.learn import learn as run_learn
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
-    from kpyramid.pipeline.models import Opener
     from kpyramid.query import EVERYTHING, open_snapshot
     from kpyramid.storage.layout import open_warehouse
 
@@ -84,15 +81,8 @@ def learn(
     with ExitStack() as held:
         asker = None
         if generate == "llm":
-            if loaded.llm.provider == "none":
-                raise SettingsError(
-                    "--generate llm asks a model, and llm.provider is 'none'; name one in [llm] "
-                    "of --settings, or leave the option out: rules need no model"
-                )
-            books = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-learn-")))
-            place = open_warehouse(warehouse)
-            opener = held.enter_context(Opener(place, loaded, books, "", patience=PATIENCE))
-            asker = opener.open_model().caller
+            place, who = open_warehouse(warehouse), "--generate llm asks"
+            asker, _ = held.enter_context(open_asker(place, loaded, who, patience=PATIENCE))
         found = run_learn(
             feedback,
             corpus,

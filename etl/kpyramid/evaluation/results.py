@@ -89,7 +89,6 @@ def bootstrap_statistic(
     measure: Callable[[Sequence[T]], float | None],
     seed: int,
     samples: int = 1000,
-    level: float = LEVEL,
 ) -> Interval | None:
     """As `bootstrap`, for a measure that is no mean; `mean` is its value for all items.
 
@@ -107,7 +106,7 @@ def bootstrap_statistic(
     draws = np.random.default_rng(seed).integers(len(items), size=(samples, len(items)))
     drawn = [measure([items[at] for at in draw]) for draw in draws]
     known = [value for value in drawn if value is not None] or [whole]
-    return Interval(whole, *_cut_tails(known, len(items), level), len(items))
+    return Interval(whole, *_cut_tails(known, len(items), LEVEL), len(items))
 
 
 def compare_paired(
@@ -241,9 +240,7 @@ class Band:
 class Results:
     """Answers with all that is told of them; the same for the same answers."""
 
-    def __init__(
-        self, answers: Answers, snapshot: str, *, baseline: str | None = None, seed: int = SEED
-    ) -> None:
+    def __init__(self, answers: Answers, snapshot: str, *, baseline: str | None = None) -> None:
         """`baseline` is the arm that the others are compared with, by default the first.
 
         Raises:
@@ -251,7 +248,6 @@ class Results:
         """
         self.answers = answers
         self.snapshot = snapshot
-        self.seed = seed
         self.baseline = choose_baseline(answers.arms, baseline)
 
     @cached_property
@@ -311,7 +307,7 @@ class Results:
             pairs = [(row.question, make_response(row.answer)) for row in rows]
             for at, band in band_confidence(pairs).items():
                 stated, right = zip(*band, strict=True)
-                share = bootstrap(right, self.seed, SAMPLES)
+                share = bootstrap(right, SEED, SAMPLES)
                 ends = (round(at / BINS, 3), round((at + 1) / BINS, 3))
                 said = fsum(stated) / len(stated)
                 means = (said, share.mean, share.low, share.high)
@@ -325,12 +321,12 @@ class Results:
 
     def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
-        found = bootstrap(scores, self.seed, SAMPLES)
+        found = bootstrap(scores, SEED, SAMPLES)
         return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
 
     def _measure_whole(self, arm: str, metric: SetMetric, rows: Sequence[Row]) -> Figure | None:
         pairs = [(row.question, make_response(row.answer)) for row in rows]
-        found = bootstrap_statistic(pairs, metric.score, self.seed, _WHOLE) if pairs else None
+        found = bootstrap_statistic(pairs, metric.score, SEED, _WHOLE) if pairs else None
         if found is None:
             return None
         return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
@@ -345,7 +341,7 @@ class Results:
         if not both:
             return None
         pairs = [mine[key] for key in both], [theirs[key] for key in both]
-        return compare_paired(*pairs, self.seed, SAMPLES)
+        return compare_paired(*pairs, SEED, SAMPLES)
 
     def _compare(self, metric: str) -> list[Compared]:
         """The comparisons with the baseline by one metric."""

@@ -20,8 +20,13 @@ from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
 from kpyramid.query.backends import limit_calls
-from kpyramid.query.branches import rate_chains
-from kpyramid.query.chains import RatedPath, compose_vectors, read_paths, shortlist
+from kpyramid.query.chains import (
+    RatedPath,
+    compose_vectors,
+    rate_chains,
+    read_paths,
+    shortlist,
+)
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
 from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
@@ -210,15 +215,15 @@ def cut_fragments(text: str, length: int = LENGTH, overlap: int = OVERLAP) -> li
 
 
 def score_chains(
-    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker, best: int = BEST
+    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker
 ) -> Matrix:
-    """The score of each chain (Eq. 6): the mean of its `best` highest over the fragments."""
+    """The score of each chain (Eq. 6): the mean of its `BEST` highest over the fragments."""
     scores = scorer.score(fragments, [chain.statement for chain in chains])
-    return _average_best(scores, best) if scores.size else np.zeros(len(chains), np.float32)
+    return _average_best(scores) if scores.size else np.zeros(len(chains), np.float32)
 
 
-def _average_best(scores: Matrix, best: int = BEST) -> Matrix:
-    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :best].mean(axis=1), np.float32)
+def _average_best(scores: Matrix) -> Matrix:
+    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :BEST].mean(axis=1), np.float32)
 
 
 # 4.4: reading.
