@@ -4,11 +4,13 @@ WTS (appendix D.1) and RoK (A.2) print theirs: the wording is theirs in meaning 
 domain a variable where they say medicine. HyKGE and Knowledge Solver print theirs in figures only:
 these are reconstructions from their words. Ours are replies in JSON, the numbers by which triples
 are named, so that no reply can add one, and what says that an answer follows from what it cites.
+
+What asks here raises `BudgetError` or `EndpointError` where the model may not or cannot be asked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
@@ -26,6 +28,9 @@ from kpyramid.query.model.prompting import (
 from kpyramid.query.model.reading import RULES, Prompt, Read, Recalled, refuse, weigh
 from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Item, Question, Reading
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 MOST_CHARACTERS = 12_000
 """Of numbered triples or tails in one call: some 150 triples; a hundred tails have about 5,000."""
@@ -68,12 +73,17 @@ def _make_task(
     `write`: its system message by the options of [query]. `decision`: who asks, `walk` or `reader`.
     """
     strategy = name.partition("_")[0]
+
+    def write_system(settings: "Settings") -> str:
+        options = settings.query.options
+        return write({**options, "domain": str(options.get("domain", ""))})
+
     return Task(
         name=name,
         version=version,
         stage="query",
         reply=reply,
-        system=lambda settings: write({"domain": "", **settings.query.options}),
+        system=write_system,
         is_asked=lambda settings: (
             settings.query.strategy == strategy and getattr(settings.query, decision) == "llm"
         ),
@@ -91,11 +101,7 @@ class Numbers(Strict):
 
 
 def extend(question: Question, domain: str, asker: Asker) -> str | Failure:
-    """A tentative answer by a chain of thought, from no knowledge of the graph (RoK, A.2.1).
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
-    """
+    """A tentative answer by a chain of thought, from no knowledge of the graph (RoK, A.2.1)."""
     request = make_request(EXTEND, _write_extend(domain), show_question(question), question.text)
     return ask_model(asker, request, _parse_tentative)
 
@@ -103,11 +109,7 @@ def extend(question: Question, domain: str, asker: Asker) -> str | Failure:
 def list_key_entities(
     text: str, domain: str, question: Question, asker: Asker
 ) -> tuple[str, ...] | Failure:
-    """The key entities of the tentative answer (RoK, A.2.2).
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
-    """
+    """The key entities of the tentative answer (RoK, A.2.2)."""
     lines = [f"Text: {flatten(text)}"]
     request = make_request(KEY_ENTITIES, _write_key_entities(domain), lines, question.text)
     return ask_model(asker, request, _parse_entities)
@@ -119,9 +121,6 @@ def filter_triples(
     """The places of the triples that are related to the question (RoK, A.2.3).
 
     The main paths are its background knowledge. All triples that are shown stand in one call.
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
     """
     background = [f"- {flatten(path)}" for path in paths] or ["none"]
     shown = show_numbered(triples, MOST_CHARACTERS)
@@ -179,11 +178,7 @@ FILTER = _make_task("rok_filter", 1, Numbers, lambda _: _FILTER)
 
 
 def explore(question: Question, domain: str, asker: Asker) -> str | Failure:
-    """The hypothesis output (HyKGE, Eq. 1).
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
-    """
+    """The hypothesis output (HyKGE, Eq. 1)."""
     request = make_request(
         HYPOTHESIS, _write_hypothesis(domain), show_question(question), question.text
     )
@@ -276,9 +271,6 @@ def choose_step(
     """The place of the way that the model chooses; None: it stops at the head, where it may.
 
     The ways are one walk with another step each.
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
     """
     request, shown = render_step(question, ways, may_stop=may_stop)
     return ask_model(asker, request, lambda reply: parse_step(reply, shown, may_stop=may_stop))
@@ -382,11 +374,7 @@ class Reasoning:
 def list_entities(
     question: Question, most: int, domain: str, asker: Asker
 ) -> tuple[str, ...] | Failure:
-    """At most `most` entities of a question (WTS, Prompt 1).
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
-    """
+    """At most `most` entities of a question (WTS, Prompt 1)."""
     lines = [f"Question: {flatten(question.text)}"]
     request = make_request(NAMES, _write_names(domain, most), lines, question.text)
     return ask_model(asker, request, lambda reply: _parse_entities(reply)[:most])
@@ -399,9 +387,6 @@ def score_triples(
 
     The scores from 0 to 1 of the triples shown, by place, and how many are left out: of a triple
     that was not shown, or out of range; of two scores of one triple the first holds.
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
     """
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Triples:", *shown]
@@ -430,9 +415,6 @@ def reason(
 
     With `knowledge` it may rest on what the model knows, as in the paper; without, on triples that
     it cites.
-
-    Raises:
-        BudgetError, EndpointError: the model may not or cannot be asked.
     """
     shown = show_numbered([item.told for item in items], reading.MOST_CHARACTERS)
     lines = ["Knowledge triples:", *(shown or ["none"]), f"Question: {flatten(question.text)}"]
