@@ -382,10 +382,7 @@ class Results:
         Only `expenses` has seconds and dollars, which differ from run to run; the others are
         functions of questions, snapshot, arms and the model's replies.
         """
-        scores: dict[str, _Column] = {
-            name: (pa.float64(), lambda row, name=name: row.scores.get(name))
-            for name in self.metrics
-        }
+        scores = {name: (pa.float64(), _read_score(name)) for name in self.metrics}
         return {
             "answers": _build_columns({**_ANSWERS, **scores}, self.answers.rows),
             "metrics": _build_rows([asdict(f) for f in self.figures], Figure),
@@ -488,6 +485,10 @@ def _build_rows(rows: Sequence[Mapping[str, Any]], kind: type[Figure | Compared]
 def _build_columns(columns: Mapping[str, _Column], rows: Sequence[Row]) -> pa.Table:
     listed = {name: pa.array(map(read, rows), kind) for name, (kind, read) in columns.items()}
     return pa.table(listed)
+
+
+def _read_score(name: str) -> Callable[[Row], object]:
+    return lambda row: row.scores.get(name)
 
 
 def _pick(things: Sequence[object], names: Iterable[str]) -> list[dict[str, object]]:

@@ -1,28 +1,10 @@
-"""Who takes a question's decisions, rules or a model, and how many calls of it a walk may take.
-
-Both are loaded when first asked. RoK promises at most four calls a question, HyKGE two, WTS two a
-depth. Each is asked once: a reply that is cut off is not asked for again, so that a run whose
-replies are stored gives the same answer as the one that paid for them.
-"""
+"""Who takes a question's decisions: rules, or a model; both are loaded when first asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from kpyramid.llm.types import (
-    Asker,
-    CountingAsker,
-    Failure,
-    FailureKind,
-    Parse,
-    Read,
-    Reply,
-    Request,
-    ThreadCounts,
-    Usage,
-)
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import (
     SUFFICIENT,
@@ -33,13 +15,11 @@ from kpyramid.query.decisions import (
     Verification,
 )
 from kpyramid.query.facts import NearFact, rate_best, tell_facts
-from kpyramid.query.types import RULES, Answer, Backends, Item, Reading
+from kpyramid.query.types import Answer, Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
 if TYPE_CHECKING:
     from kpyramid.query.model.reading import Prompt
-
-T = TypeVar("T")
 
 
 class Chosen:
@@ -116,66 +96,3 @@ class Chosen:
         if self.backends.reader == "rules":
             return self._rules.verify(asked, values, places, context)
         return SUPPORTED
-
-
-@dataclass(slots=True)
-class Calls:
-    """How many calls a question may take, and took; what was stored before counts as well."""
-
-    most: int
-    taken: int = 0
-
-
-class LimitedAsker:
-    """An asker that makes at most as many calls as are left, each once; then nobody is asked.
-
-    Only a reading whose context was too long for the model is asked for twice.
-    """
-
-    def __init__(self, asker: Asker, calls: Calls) -> None:
-        self._asker, self._calls = asker, calls
-        self.spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
-
-    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
-        """See `Asker.ask`."""
-        return self.ask_reply(request, lambda reply: parse(reply.content))
-
-    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
-        """See `CountingAsker.ask_reply`."""
-        calls = self._calls
-        if calls.taken == calls.most:
-            detail = f"a question takes at most {calls.most} calls, and none is left for this"
-            return Failure("", FailureKind.PENDING, detail)
-        calls.taken += 1
-        if isinstance(self._asker, CountingAsker):
-            return self._asker.ask_reply(request.make_single(), read)
-        return self._asker.ask(request.make_single(), lambda content: read(Reply(content, Usage())))
-
-
-class DepthAskers:
-    """WTS (Algorithm 1): one call for the entities, then two a depth: scores, and an answer.
-
-    Who is None where rules decide.
-    """
-
-    def __init__(self, decisions: Decisions) -> None:
-        backends = decisions.backends if isinstance(decisions, Chosen) else RULES
-        self.calls = Calls(1)
-        self.logprobs = backends.logprobs
-        asker = LimitedAsker(backends.open_asker(), self.calls) if backends.asks_model else None
-        self.walker = asker if backends.walk == "llm" else None
-        self.reader = asker if backends.reader == "llm" else None
-
-    def deepen(self) -> None:
-        """Goes one depth further."""
-        self.calls.most += 2
-
-
-def limit_calls(decisions: Decisions, most: int, strategy: str, domain: str) -> Decisions:
-    """The same decisions with at most `most` calls, reading by the strategy's own prompt."""
-    if not isinstance(decisions, Chosen) or not decisions.backends.asks_model:
-        return decisions
-    from kpyramid.query.model.walks import prompt_answer
-
-    asker = LimitedAsker(decisions.backends.open_asker(), Calls(most))
-    return Chosen(replace(decisions.backends, asker=asker), prompt_answer(strategy, domain))

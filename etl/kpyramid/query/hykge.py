@@ -19,7 +19,6 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
-from kpyramid.query.backends import limit_calls
 from kpyramid.query.chains import (
     RatedPath,
     compose_vectors,
@@ -29,6 +28,7 @@ from kpyramid.query.chains import (
 )
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
+from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency

@@ -13,10 +13,10 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names, suppose
-from kpyramid.query.backends import limit_calls
 from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
+from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency

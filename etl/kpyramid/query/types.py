@@ -168,8 +168,8 @@ class Answer:
     `text` is empty when nothing was found; `choices` are the single values it consists of, of a
     question with candidates those that hold. `context` is what a reader is given, best first, each
     piece with its places; `evidence` are the places that the answer itself rests on. `layer` is
-    `ontology`, `graph`, `text`, or `model` for an answer
-    from no context. `confidence` is the probability that the answer is right.
+    `ontology`, `graph`, `text`, or `model` for an answer from no context. `confidence` is the
+    probability that the answer is right.
     `trace` says which layers were tried and why each was or was not enough.
     `calls`, `tokens` and `cost` are the model's, as far as nothing was stored: `cost` in dollars,
     None for a model without a price and where nobody keeps books. `logprobs` are those of the

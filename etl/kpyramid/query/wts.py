@@ -16,10 +16,10 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, Anchors, link_names
-from kpyramid.query.backends import DepthAskers
 from kpyramid.query.chains import choose_fitting, go_on, rate_paths, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts, state_items, tell_facts
+from kpyramid.query.limits import DepthAskers
 from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.query.wording import rate_prefix
