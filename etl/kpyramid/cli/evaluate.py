@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
+ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
+"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
 
@@ -57,7 +59,7 @@ def evaluate(
         ),
     ] = None,
     strategies: Annotated[
-        Literal["all", "wts", "rok", "hykge", "ksl"] | None,
+        ComparisonName | None,
         typer.Option(
             help="Arms compared by one name: all strategies side by side, or what the paper of "
             "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
