@@ -10,7 +10,7 @@ from typing import TypeVar
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
@@ -86,6 +86,17 @@ class ScriptedAsker:
     @property
     def tasks(self) -> list[str]:
         return [request.task for request in self.asked]
+
+
+class CountingScript(ScriptedAsker):
+    """A scripted asker that keeps count as the real one does."""
+
+    spent = ThreadCounts()
+
+    def ask_reply(self, request: Request, read: Callable[[Reply], T]) -> T | Failure:
+        self.spent.calls += 1
+        self.spent.tokens += 10
+        return self.ask(request, lambda content: read(Reply(content, Usage())))
 
 
 class Counter:

@@ -30,7 +30,7 @@ from kpyramid.query.types import Answer, Outcome, Question
 from kpyramid.snapshot.adjacency import Adjacency
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
-from tests.cascade_script import ScriptedAsker
+from tests.cascade_script import CountingScript
 from tests.tiny_reranker import write_reranker
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -46,7 +46,7 @@ def ask_model(snapshot: Snapshot, told: Any = TOLD, **options: Any) -> tuple[Ans
         said = told if request.task == "hykge_hypothesis" else READ
         return said if isinstance(said, FailureKind) else json.dumps(said)
 
-    asker = ScriptedAsker(reply)
+    asker = CountingScript(reply)
     backends = Backends(reader="llm", walk="llm", asker=asker)
     return answer(UNCLE, snapshot, "hykge", backends=backends, **options), asker
 

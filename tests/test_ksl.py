@@ -31,13 +31,13 @@ from kpyramid.evaluation.instructions import (
     split_walks,
 )
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
+from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot
 from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import NearFact
 from kpyramid.query.ksl import Subgraph, draw, find_subgraph, list_tails
-from kpyramid.query.model.ksl import INSTRUCTION, parse, render, show_steps
+from kpyramid.query.model.walks import INSTRUCTION, parse_step, render_step, show_steps
 from kpyramid.query.paths import Path, StatedPath, find_paths
 from kpyramid.query.types import Outcome, Question
 from kpyramid.settings import Settings
@@ -46,7 +46,7 @@ from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
-from tests.cascade_script import ScriptedAsker
+from tests.cascade_script import CountingScript
 from tests.corpora import ROOT, pass_gates, share
 
 OPEN = [
@@ -92,17 +92,6 @@ def public(root: File) -> Snapshot:
 @pytest.fixture(scope="module")
 def whole(root: File) -> Snapshot:
     return open_snapshot("main", root, scope=EVERYTHING)
-
-
-class CountingScript(ScriptedAsker):
-    """A scripted asker that keeps count as the real one does."""
-
-    spent = ThreadCounts()
-
-    def ask_reply(self, request: Request, read: Callable[[Reply], T]) -> T | Failure:
-        self.spent.calls += 1
-        self.spent.tokens += 10
-        return self.ask(request, lambda content: read(Reply(content, Usage())))
 
 
 def choose(name: str) -> Callable[[Request], str]:
@@ -517,7 +506,7 @@ def state_way(*names: str) -> StatedPath:
 )
 def test_a_text_that_gives_orders_stays_inside_the_fence(public: Snapshot, said: str) -> None:
     ways = [state_way("Anna", said, "B"), state_way("Anna", said, said)]
-    request, shown = render(Question(f"Where? {said}", (said, "B")), ways)
+    request, shown = render_step(Question(f"Where? {said}", (said, "B")), ways)
 
     system, user = (message.content for message in request.messages)
     assert said not in system and shown == 2
@@ -541,7 +530,7 @@ def test_no_reply_is_read_as_a_tail_that_was_not_offered(
 ) -> None:
     for content in (text, json.dumps({"tail": len(text)}), json.dumps({"tail": text})):
         try:
-            at = parse(Reply(content, Usage()), tails, may_stop=may_stop)
+            at = parse_step(Reply(content, Usage()), tails, may_stop=may_stop)
         except ReplyError:
             continue
         assert (at is None and may_stop) or (at is not None and 0 <= at < tails)

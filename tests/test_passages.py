@@ -15,6 +15,7 @@ from kpyramid.query.passages import (
     CROWD,
     Start,
     average_first,
+    find_connected,
     find_passages,
     find_rest,
     hop_by_names,
@@ -123,7 +124,8 @@ def test_an_unknown_way_of_finding_passages_is_refused() -> None:
 
 def score_sources(question: str, by: Any, facts: Sequence[str] = ()) -> dict[str, float]:
     """The scores of all passages of the small pyramid by their sources."""
-    found = find_passages(QuestionAnalysis(Question(question), open_told()), 20, by=by, facts=facts)
+    asked = QuestionAnalysis(Question(question), open_told())
+    found, _ = find_connected(asked, 20, by=by, facts=facts)
     return {place.source: item.score for item in found for place in item.evidence}
 
 

@@ -15,7 +15,6 @@ from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.anchors import find_anchors, link_names
 from kpyramid.query.chains import RatedPath, choose_fitting, estimate_right, rate_paths, read_paths
-from kpyramid.query.depths import Search
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     Path,
@@ -24,6 +23,7 @@ from kpyramid.query.paths import (
     state_paths,
 )
 from kpyramid.query.wording import _order, rate_steps
+from kpyramid.query.wts import Search
 from kpyramid.snapshot.adjacency import Adjacency
 
 Fact = tuple[int, int]

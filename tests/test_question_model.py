@@ -18,7 +18,7 @@ from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
-from kpyramid.query.model.sparql import add_prefixes, parse, render
+from kpyramid.query.model.polyrag import add_prefixes, parse, render
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import loopback

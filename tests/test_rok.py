@@ -16,7 +16,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import choose_anchors, suppose
-from kpyramid.query.branches import drop_led, find_stated, list_branches
+from kpyramid.query.chains import drop_led, find_stated, list_branches
 from kpyramid.query.facts import NearFact
 from kpyramid.query.paths import Path as Walk
 from kpyramid.query.paths import StatedPath, find_paths, rank_entities, state_paths
@@ -28,7 +28,7 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
-from tests.cascade_script import ScriptedAsker
+from tests.cascade_script import CountingScript
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -55,7 +55,7 @@ def script(**replies: Any) -> Callable[[Request], Any]:
 
 
 def ask_model(snapshot: Snapshot, question: str = UNCLE, **replies: Any) -> tuple[Any, Any]:
-    asker = ScriptedAsker(script(**replies))
+    asker = CountingScript(script(**replies))
     backends = Backends(reader="llm", walk="llm", asker=asker)
     return answer(question, snapshot, "rok", backends=backends), asker
 
@@ -164,7 +164,7 @@ def test_4_2_2_a_number_that_there_is_not_chooses_nothing(snapshot: Snapshot) ->
 def test_4_2_2_a_triple_that_the_prompt_had_no_room_for_is_not_chosen(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpyramid.query.model.rok.MOST_CHARACTERS", 60)
+    monkeypatch.setattr("kpyramid.query.model.walks.MOST_CHARACTERS", 60)
     found, asker = ask_model(snapshot, rok_filter={"facts": [1, 2, 3]})
     (prompt,) = [r.messages[1].content for r in asker.asked if r.task == "rok_filter"]
 
@@ -238,7 +238,7 @@ def test_a_cut_off_reply_is_asked_for_once_and_its_stored_run_answers_the_same(
 
 
 def test_the_domain_is_a_variable_of_the_prompts(snapshot: Snapshot) -> None:
-    asker = ScriptedAsker(script())
+    asker = CountingScript(script())
     backends = Backends(reader="llm", walk="llm", asker=asker)
     answer(UNCLE, snapshot, "rok", backends=backends, domain="medicine")
     said = {request.task: request.messages[0].content for request in asker.asked}

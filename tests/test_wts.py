@@ -15,8 +15,8 @@ from kpyramid.llm.types import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse
-from kpyramid.query.depths import MOST_SCORED, Search
 from kpyramid.query.types import Outcome
+from kpyramid.query.wts import MOST_SCORED, Search
 from kpyramid.settings import Settings
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
@@ -223,7 +223,7 @@ def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
 def test_3_2_1_a_triple_that_the_prompt_had_no_room_for_gets_no_score(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpyramid.query.model.wts.MOST_SCORED_CHARACTERS", 40)
+    monkeypatch.setattr("kpyramid.query.model.walks.MOST_CHARACTERS", 40)
     found, asker = ask_model(snapshot, wts_score=ALL, wts_reason=NO, options={"depth": 1})
     prompt = asker.asked[1].messages[1].content
 

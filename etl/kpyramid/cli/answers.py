@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,7 @@ from rich.text import Text
 
 from kpyramid.cli.console import LONGEST, SafeConsole, name_origin, shorten
 from kpyramid.errors import InputError, SettingsError
+from kpyramid.llm.caller import Caller
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
@@ -235,11 +236,8 @@ def override(settings: Settings, option: Sequence[str] = (), **given: str | None
     """
     chosen: dict[str, Any] = {n: str(value) for n, value in given.items() if value is not None}
     for name in DECISIONS:
-        if chosen.get(name) == "llm" and settings.llm.provider == "none":
-            raise SettingsError(
-                f"--{name} llm asks a model, and llm.provider is 'none'; name one in [llm] of "
-                "--settings, or leave the option out: rules need no model"
-            )
+        if chosen.get(name) == "llm":
+            require_model(settings, f"--{name} llm asks")
     options = settings.query.options | parse_options(option)
     return replace(settings, query=replace(settings.query, options=options, **chosen))
 
@@ -286,10 +284,11 @@ def ask_pyramid(
     if not asked.asks_model:
         found = replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
     else:
-        with TemporaryDirectory(prefix="kpyramid-ask-") as folder:
-            books = Path(folder)
-            with open_backends(open_warehouse(warehouse), settings, books) as backends:
-                found = _answer(question, snapshot, asked, candidates, backends)
+        opened = open_asker(open_warehouse(warehouse), settings, "[query] asks", patience=PATIENCE)
+        with opened as (asker, books):
+            decided = {name: getattr(asked, name) for name in DECISIONS}
+            backends = Backends(**decided, asker=asker)
+            found = _answer(question, snapshot, asked, candidates, backends)
             spent = read_totals(books).run
             found = replace(found, tokens=spent.tokens, cost=spent.cost)
     if trace:
@@ -297,21 +296,43 @@ def ask_pyramid(
     return found
 
 
-@contextmanager
-def open_backends(warehouse: Warehouse, settings: Settings, books: Path) -> Iterator[Backends]:
-    """Who decides by [query], with the model of [llm] behind; nothing is asked before it is needed.
-
-    What is spent is noted in the folder `books`.
+def require_model(settings: Settings, what: str) -> None:
+    """That there is a model, and a key for it; `what` says who asks it.
 
     Raises:
-        SettingsError: there is no key for the model.
+        SettingsError: there is none.
     """
+    if settings.llm.provider == "none":
+        raise SettingsError(
+            f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
+            "leave the option out: rules need no model"
+        )
     if settings.llm.provider == "openai":
         read_key(settings.llm)
-    query = settings.query
-    with Opener(warehouse, settings, books, _NO_REF, patience=PATIENCE) as opener:
-        asker = opener.open_model().caller
-        yield Backends(**{name: getattr(query, name) for name in DECISIONS}, asker=asker)
+
+
+@contextmanager
+def open_asker(
+    place: Warehouse,
+    settings: Settings,
+    what: str,
+    *,
+    books: Path | None = None,
+    patience: float | None = None,
+) -> Iterator[tuple[Caller, Path]]:
+    """What asks the model of [llm], and the folder of its books: `books`, else one of its own.
+
+    Nothing is asked before it is needed.
+
+    Raises:
+        SettingsError: as `require_model`.
+    """
+    require_model(settings, what)
+    with ExitStack() as held:
+        folder = books or Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
+        folder.mkdir(parents=True, exist_ok=True)
+        opener = held.enter_context(Opener(place, settings, folder, _NO_REF, patience=patience))
+        yield opener.open_model().caller, folder
 
 
 def describe_answer(found: Answer) -> dict[str, Any]:

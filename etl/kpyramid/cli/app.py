@@ -36,6 +36,8 @@ from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.runner import Shard
+    from kpyramid.settings import Settings
+    from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer(
     cls=Commands,
@@ -84,9 +86,10 @@ def _accept(
 @command(app)
 def build(
     corpus: CorpusArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
     ref: RefOption = "main",
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     order: OrderOption = None,
     allow_shrink: ShrinkOption = False,
     workers: WorkersOption = WORKERS,
@@ -102,14 +105,12 @@ def build(
     from kpyramid.cli import console
     from kpyramid.pipeline.build import build as run_build
     from kpyramid.pipeline.report.report import describe_run
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import open_warehouse
 
     with console.show_progress(quiet=quiet) as progress:
         outcome = run_build(
             corpus,
-            open_warehouse(warehouse),
-            load_settings(settings).with_engine(engine, address),
+            place,
+            loaded.with_engine(engine, address),
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,
@@ -117,8 +118,8 @@ def build(
             progress=progress,
         )
     report = describe_run(outcome.run, outcome.marks)
-    place = outcome.run.warehouse.locate("snapshots")
-    print_found(report, lambda: console.print_build(report, outcome.run.folder, place))
+    where = place.locate("snapshots")
+    print_found(report, lambda: console.print_build(report, outcome.run.folder, where))
 
 
 app.add_typer(refs.app)
@@ -133,14 +134,13 @@ command(app)(doctor)
 
 @command(app)
 def snapshots(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
 ) -> None:
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.cli import console
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.verification import list_snapshots
 
-    rows = list_snapshots(open_warehouse(warehouse))
+    rows = list_snapshots(place)
     print_found({"snapshots": rows}, lambda: console.print_snapshots(rows))
 
 
@@ -150,7 +150,8 @@ def verify(
         str | None,
         typer.Argument(help=f"{refs.SNAPSHOT_HELP} Or a folder: ./copy. By default the ref's."),
     ] = None,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    *,
+    place: "Warehouse",
     ref: RefOption = "main",
     deep: Annotated[
         bool,
@@ -167,12 +168,10 @@ def verify(
     """
     from kpyramid.snapshot.snapshot import is_path
     from kpyramid.storage.copies import open_stored
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import resolve_ref
     from kpyramid.storage.snapshots import date_snapshots, identify_folder
     from kpyramid.storage.verification import check_refs
 
-    place = open_warehouse(warehouse)
     everyone = deep and snapshot is None
     if is_path(snapshot or ref):
         folder = Path(snapshot or ref).absolute()
@@ -282,17 +281,14 @@ def stage(
 @command(app)
 def plan(
     corpus: CorpusArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
 ) -> None:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
     from kpyramid.cli import console
     from kpyramid.pipeline.plan import plan_build
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import open_warehouse
 
-    loaded = load_settings(settings)
-    rows = plan_build(corpus, open_warehouse(warehouse), loaded)
+    rows = plan_build(corpus, place, loaded)
     print_found({"stages": rows}, lambda: console.print_plan(rows, loaded.llm.budget))
 
 
@@ -301,7 +297,7 @@ def openie(
     file: Annotated[
         str, typer.Argument(help="Text in UTF-8, one sentence a line; - reads standard input.")
     ],
-    settings: SettingsOption = None,
+    loaded: "Settings",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -316,9 +312,8 @@ def openie(
     Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
     """
     from kpyramid.cli.openie import print_extractions
-    from kpyramid.settings import load_settings
 
-    chosen = load_settings(settings).extract
+    chosen = loaded.extract
     out = typer.get_binary_stream("stdout")
     print_extractions(file, out, chosen, as_json=as_json, quiet=quiet)
 

@@ -1,18 +1,15 @@
 """`kpyramid ask`: the command; `answers.py` asks and shows."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     AccessOption,
-    BackendName,
+    Backend,
     EverythingOption,
-    ModeName,
-    SettingsOption,
     SnapshotOption,
     WarehouseOption,
     print_found,
@@ -21,19 +18,14 @@ from kpyramid.cli.options import (
 )
 from kpyramid.errors import InputError
 
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
-class StrategyName(StrEnum):
-    """The strategies of `kpyramid.query`, named here so that --help need not load them."""
 
-    polyrag = "polyrag"
-    kaping = "kaping"
-    exact = "exact"
-    naive = "naive"
-    direct = "direct"
-    wts = "wts"
-    rok = "rok"
-    hykge = "hykge"
-    ksl = "ksl"
+StrategyName = Literal[
+    "polyrag", "kaping", "exact", "naive", "direct", "wts", "rok", "hykge", "ksl"
+]
+"""The strategies of `kpyramid.query`, named here so that --help need not load them."""
 
 
 def ask(
@@ -59,26 +51,26 @@ def ask(
         ),
     ] = False,
     mode: Annotated[
-        ModeName | None,
+        Literal["best", "authors", "paper"] | None,
         typer.Option(
             help="How polyrag works: paper is its Algorithm 1 to the letter, authors hands facts "
             "to the reader of passages, as their code does.  [default: best]"
         ),
     ] = None,
     sparql: Annotated[
-        BackendName | None,
+        Backend | None,
         typer.Option(help="Who writes polyrag's query of the ontology.  [default: rules]"),
     ] = None,
     sufficiency: Annotated[
-        BackendName | None,
+        Backend | None,
         typer.Option(help="Who says whether facts are enough.  [default: rules]"),
     ] = None,
     reader: Annotated[
-        BackendName | None,
+        Backend | None,
         typer.Option(help="Who words the answer from what was found.  [default: rules]"),
     ] = None,
     walk: Annotated[
-        BackendName | None,
+        Backend | None,
         typer.Option(help="Who leads the walk of wts, rok, hykge and ksl.  [default: rules]"),
     ] = None,
     option: Annotated[
@@ -106,7 +98,8 @@ def ask(
             "found, how deep, and the answer."
         ),
     ] = None,
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
 ) -> None:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
@@ -139,10 +132,9 @@ def ask(
         read_question,
     )
     from kpyramid.cli.console import print_answer
-    from kpyramid.settings import load_settings
 
     loaded = override(
-        load_settings(settings),
+        loaded,
         option or (),
         strategy=strategy,
         mode=mode,

@@ -1,21 +1,18 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
     WORKERS,
     CorpusArgument,
     QuietOption,
     RefOption,
-    SettingsOption,
-    WarehouseOption,
     WorkersOption,
     command,
     print_found,
@@ -47,9 +44,10 @@ _AGAIN = 3600
 @command(app)
 def submit(
     corpus: CorpusArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
     ref: RefOption = "main",
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     workers: WorkersOption = WORKERS,
     quiet: QuietOption = False,
 ) -> None:
@@ -63,10 +61,9 @@ def submit(
     from kpyramid.llm.batch.jobs import LIMITS
     from kpyramid.pipeline.models import hold_asking, open_batch_run, put_run
     from kpyramid.pipeline.runner import collect_pending
-    from kpyramid.storage.layout import open_warehouse
 
-    loaded = _load_settings(settings)
-    run = open_batch_run(corpus, open_warehouse(warehouse), loaded, ref)
+    _require_batches(loaded)
+    run = open_batch_run(corpus, place, loaded, ref)
     with show_progress(quiet=quiet) as progress:
         pending = collect_pending(run, workers=workers, progress=progress)
     desk = _open_desk(run)
@@ -111,8 +108,8 @@ def submit(
 
 @command(app)
 def collect(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
 ) -> None:
     """Keep what the batches gave that have ended since.
 
@@ -122,9 +119,8 @@ def collect(
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.transport import open_connection
     from kpyramid.pipeline.models import open_replies, put_run
-    from kpyramid.storage.layout import open_warehouse
 
-    loaded, place = _load_settings(settings), open_warehouse(warehouse)
+    _require_batches(loaded)
     used: dict[str, Run] = {}
     blobs = open_replies(place, loaded)
     done = collect.collect(
@@ -138,21 +134,8 @@ def collect(
     )
     for run in used.values():
         put_run(run)
-    found = {
-        "batches": _describe(done.batches),
-        "replies": done.replies,
-        "failures": done.failures,
-        "again": done.again,
-        "open": done.open,
-        "lost": done.lost,
-        "tokens": done.tokens,
-        "cost": done.cost,
-        "booked": done.booked,
-        "notes": list(done.notes),
-        "problems": list(done.problems),
-        "refused": done.refused,
-        "call_again_in": _AGAIN if done.open else None,
-    }
+    again = _AGAIN if done.open else None
+    found = {**asdict(done), "batches": _describe(done.batches), "call_again_in": again}
     cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
     lines = [
         *_name_batches(done.batches),
@@ -170,28 +153,21 @@ def collect(
 
 @command(app)
 def status(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
 ) -> None:
     """List all batches as the last call left them; nothing is asked."""
     from kpyramid.llm.batch.jobs import OPEN, read_records
     from kpyramid.pipeline.models import open_replies
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import open_warehouse
 
-    records = read_records(
-        open_replies(open_warehouse(warehouse), load_settings(settings), read_only=True)
-    )
+    records = read_records(open_replies(place, loaded, read_only=True))
     still = sum(record.requests for record in records if record.state in OPEN)
     lines = [*_name_batches(records), f"{len(records)} batches, {still} requests open"]
     print_found({"batches": _describe(records), "open": still}, lines)
 
 
-def _load_settings(path: Path | None) -> "Settings":
-    """The settings, if there is something in them that batches are for."""
-    from kpyramid.settings import load_settings
-
-    loaded = load_settings(path)
+def _require_batches(loaded: "Settings") -> None:
+    """That there is something in the settings that batches are for."""
     if loaded.llm.provider != "openai":
         raise SettingsError(
             f'batches need llm.provider = "openai", not "{loaded.llm.provider}": set it with '
@@ -203,7 +179,6 @@ def _load_settings(path: Path | None) -> "Settings":
             "entities, relations or disambiguation, or induce.mode, complete.naming or "
             "condense.mode, or just run `kpyramid build`"
         )
-    return loaded
 
 
 def _open_desk(run: "Run") -> "Desk":

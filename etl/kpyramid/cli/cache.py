@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
     QuietOption,
-    SettingsOption,
-    WarehouseOption,
     command,
     name_first,
     print_found,
@@ -24,6 +21,7 @@ from kpyramid.errors import InputError, IntegrityError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import ReplyCache, ReplyEntry
+    from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer(
@@ -45,8 +43,8 @@ RecordingArgument = Annotated[
 
 @command(app)
 def stats(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
 ) -> None:
     """Count what is kept: replies, their size and age, failures by kind.
 
@@ -54,23 +52,23 @@ def stats(
     """
     from kpyramid.llm.cache import describe_contents
 
-    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    cache, home = open_cache(place, loaded, read_only=True)
     found = describe_contents(cache)
     values = asdict(found)
-    lines = [f"{place}: {found.replies} replies, {found.bytes} bytes"]
+    lines = [f"{home}: {found.replies} replies, {found.bytes} bytes"]
     for name in ("oldest", "newest"):
         values[name] = _name_day(values[name]) if found.replies else None
     if found.replies:
         lines.append(f"the oldest of {values['oldest']}, the newest of {values['newest']}")
     for kind, count in found.failures.items():
         lines.append(f"{count} failed: {kind} (see `kpyramid rejects requests --kind {kind}`)")
-    print_found({"cache": place, **values}, lines)
+    print_found({"cache": home, **values}, lines)
 
 
 @command(app)
 def gc(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
     min_age_days: Annotated[
         float, typer.Option(min=0, help="Younger replies stay, used or not.")
     ] = 30.0,
@@ -88,15 +86,15 @@ def gc(
     from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import plan_sweep
 
-    cache, place, home = open_cache(warehouse, settings)
-    live = find_live_keys(home)
+    cache, home = open_cache(place, loaded)
+    live = find_live_keys(place)
     now = time.time()
     sweep = plan_sweep(cache, live, before=now - min_age_days * _SECONDS_PER_DAY)
     if not dry_run:
         for key in show_count(sweep.removable, "removed", quiet=quiet):
             cache.drop_reply(key)
     found = {
-        "cache": place,
+        "cache": home,
         "dry_run": dry_run,
         "removed": len(sweep.removable),
         "bytes": sweep.bytes,
@@ -106,7 +104,7 @@ def gc(
     }
     verb = "would remove" if dry_run else "removed"
     lines = [
-        f"{place}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes",
+        f"{home}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes",
         f"kept {sweep.used} in use, {sweep.young} others that are too young",
     ]
     print_found(found, [*lines, *(name_first(sweep.removable, _MOST_NAMED) if dry_run else ())])
@@ -115,8 +113,8 @@ def gc(
 @command(app)
 def export(
     file: RecordingArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
     quiet: QuietOption = False,
 ) -> None:
     """Write all replies to a file, one JSON object per line, sorted by key.
@@ -127,7 +125,7 @@ def export(
     from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import write_recording
 
-    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    cache, home = open_cache(place, loaded, read_only=True)
     damaged: list[str] = []
 
     def read_entries() -> Iterator["ReplyEntry"]:
@@ -140,15 +138,15 @@ def export(
 
     entries = show_count(read_entries(), "exported", quiet=quiet)
     written = write_recording(file, entries)
-    found = {"cache": place, "file": str(file), "written": written, "damaged": damaged}
-    print_found(found, [f"{file}: {written} replies of {place}"])
+    found = {"cache": home, "file": str(file), "written": written, "damaged": damaged}
+    print_found(found, [f"{file}: {written} replies of {home}"])
 
 
 @command(app, "import")
 def import_(
     file: RecordingArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
     quiet: QuietOption = False,
 ) -> None:
     """Take the replies of an exported file into the cache.
@@ -159,13 +157,13 @@ def import_(
     from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import import_replies
 
-    cache, place, _ = open_cache(warehouse, settings)
+    cache, home = open_cache(place, loaded)
     found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
     damaged = [(line.number, line.detail) for line in found.damaged]
     counts = {"new": found.new, "known": found.known}
     print_found(
-        {"cache": place, "file": str(file), **counts, "damaged": damaged},
-        [f"{place}: {found.new} new replies, {found.known} known"],
+        {"cache": home, "file": str(file), **counts, "damaged": damaged},
+        [f"{home}: {found.new} new replies, {found.known} known"],
     )
     if damaged:
         named = [f"line {number}: {detail}" for number, detail in damaged]
@@ -177,23 +175,18 @@ def import_(
 
 
 def open_cache(
-    warehouse: str, settings: Path | None, *, read_only: bool = False
-) -> "tuple[ReplyCache, str, Warehouse]":
-    """The cache that the settings name, where it is, and the warehouse.
+    place: "Warehouse", loaded: "Settings", *, read_only: bool = False
+) -> "tuple[ReplyCache, str]":
+    """The cache that the settings name, and where it is.
 
     Raises:
         InputError: there is no such warehouse or cache.
     """
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.pipeline.models import open_replies
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import open_warehouse
 
-    home = open_warehouse(warehouse)
-    loaded = load_settings(settings)
-    place = loaded.llm.cache or home.locate("cache/llm")
-    cache = ReplyCache(open_replies(home, loaded, read_only=read_only), read_only=read_only)
-    return cache, place, home
+    cache = ReplyCache(open_replies(place, loaded, read_only=read_only), read_only=read_only)
+    return cache, loaded.llm.cache or place.locate("cache/llm")
 
 
 def find_live_keys(warehouse: "Warehouse") -> set[str]:

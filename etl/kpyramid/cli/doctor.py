@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    SettingsOption,
-    WarehouseOption,
     print_found,
 )
 from kpyramid.errors import PyramidError
@@ -50,7 +47,7 @@ class Finding:
     advice: str = ""
 
 
-def doctor(warehouse: WarehouseOption = DEFAULT_WAREHOUSE, settings: SettingsOption = None) -> None:
+def doctor(place: "Warehouse", loaded: "Settings") -> None:
     """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint, clock.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
@@ -59,10 +56,7 @@ def doctor(warehouse: WarehouseOption = DEFAULT_WAREHOUSE, settings: SettingsOpt
     Example: kpyramid doctor --warehouse /srv/pyramid --settings production.toml
     """
     from kpyramid.cli.console import print_rows
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import open_warehouse
 
-    place, loaded = open_warehouse(warehouse), load_settings(settings)
     found = [finding for check in _CHECKS for finding in _run(check, place, loaded)]
     failed = [one.check for one in found if one.state == "fail"]
 

@@ -1,29 +1,23 @@
 """`kpyramid evaluate` and `kpyramid questions`: strategies compared, questions made."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    BackendName,
-    EverythingOption,
     QuietOption,
-    SettingsOption,
     SnapshotOption,
     WarehouseOption,
     command,
     count_things,
     print_found,
-    read_scope,
     say,
 )
 from kpyramid.errors import SettingsError
@@ -31,20 +25,14 @@ from kpyramid.errors import SettingsError
 if TYPE_CHECKING:
     from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
-    from kpyramid.llm.caller import Asker
     from kpyramid.settings import Settings
+    from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-
-
-class ComparisonName(StrEnum):
-    """The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
-
-    all = "all"
-    wts = "wts"
-    rok = "rok"
-    hykge = "hykge"
-    ksl = "ksl"
+ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
+"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
+ReaderName = StrEnum("ReaderName", "rules llm")
+"""An enumeration, since typer takes no list of a `Literal`."""
 
 
 def evaluate(
@@ -78,7 +66,7 @@ def evaluate(
         ),
     ] = None,
     reader: Annotated[
-        list[BackendName] | None,
+        list[ReaderName] | None,
         typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
     ] = None,
     tables: Annotated[
@@ -106,7 +94,8 @@ def evaluate(
             "s3://bucket/prefix."
         ),
     ] = None,
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     quiet: QuietOption = False,
 ) -> None:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
@@ -132,8 +121,7 @@ def evaluate(
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import Backends, open_snapshot
-    from kpyramid.settings import load_settings
-    from kpyramid.storage.layout import is_address
+    from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
@@ -148,11 +136,16 @@ def evaluate(
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
     chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
-    loaded = load_settings(settings)
-    names = [r.value for r in reader or [BackendName.rules]]
+    names = list(reader or [ReaderName.rules])
     books = Path(out) if out and not is_address(out) else None
-    is_asking = judge or "llm" in names
-    with _open_asker(loaded, warehouse, books, needed=is_asking) as (asker, read_cost):
+    with ExitStack() as held:
+        asker, read_cost = None, None
+        if judge or "llm" in names:
+            from kpyramid.cli.answers import open_asker
+
+            place, who = open_warehouse(warehouse), "--reader llm or --judge asks"
+            asker, folder = held.enter_context(open_asker(place, loaded, who, books=books))
+            read_cost = _Spending(folder).read_cost
         model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
@@ -177,7 +170,7 @@ def evaluate(
                 arms,
                 metrics=open_measures(),
                 judge=asker if judge else None,
-                read_cost=read_cost,
+                read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
     results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
@@ -196,32 +189,6 @@ def evaluate(
     print_found({**results.to_dict(), **tabled, "out": out}, print_compared)
     if results.answers.stopped is not None:
         raise results.answers.stopped
-
-
-@contextmanager
-def _open_asker(
-    settings: "Settings", warehouse: str, out: Path | None, *, needed: bool
-) -> "Iterator[tuple[Asker | None, Callable[[], float | None]]]":
-    """What asks the model of [llm], and what it took; books lie with results of this machine."""
-    if not needed:
-        yield None, lambda: 0.0
-        return
-    from kpyramid.llm.transport import read_key
-    from kpyramid.pipeline.models import Opener
-    from kpyramid.storage.layout import open_warehouse
-
-    if settings.llm.provider == "none":
-        raise SettingsError(
-            "--reader llm and --judge ask a model, and llm.provider is 'none'; name one in [llm] "
-            "of --settings"
-        )
-    if settings.llm.provider == "openai":
-        read_key(settings.llm)
-    with ExitStack() as stack:
-        books = out or Path(stack.enter_context(TemporaryDirectory(prefix="kpyramid-evaluate-")))
-        books.mkdir(parents=True, exist_ok=True)
-        opener = stack.enter_context(Opener(open_warehouse(warehouse), settings, books, ""))
-        yield opener.open_model().caller, _Spending(books).read_cost
 
 
 class _Spending:
@@ -302,8 +269,8 @@ def make(
         bool,
         typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
     ] = False,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Make choice questions from the facts of a snapshot's ontology.
 
@@ -328,7 +295,7 @@ def make(
     from kpyramid.evaluation.structure import make_structure_questions
     from kpyramid.snapshot.snapshot import open_snapshot
 
-    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     facts = list_instance_facts(snapshot)
     if structure:
         made = make_structure_questions(facts, count=count, seed=seed, least=confidence)

@@ -2,35 +2,28 @@
 
 import os
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    EverythingOption,
     QuietOption,
     SnapshotOption,
     WarehouseOption,
     command,
     count_things,
     print_found,
-    read_scope,
 )
 from kpyramid.cli.refs import SNAPSHOT_HELP
 from kpyramid.snapshot import Form
 
+if TYPE_CHECKING:
+    from kpyramid.snapshot.view import Scope
+    from kpyramid.storage.layout import Warehouse
+
 app = typer.Typer()
-
-
-class PromptName(StrEnum):
-    """The form of the rows."""
-
-    paper = "paper"
-    ask = "ask"
 
 
 @command(app)
@@ -54,8 +47,8 @@ def export(
         ),
     ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
     quiet: QuietOption = False,
 ) -> None:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
@@ -74,7 +67,6 @@ def export(
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
     from kpyramid.storage.layout import open_warehouse
 
-    scope = read_scope(access, everything)
     place = None if is_path(snapshot) else open_warehouse(warehouse)
     is_held = place is not None and os.access(place.root, os.W_OK)
     with ExitStack() as stack:
@@ -108,7 +100,7 @@ def import_(
             help="A snapshot's folder, or its tarball (--to tar), here or at s3://bucket/prefix."
         ),
     ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
     quiet: QuietOption = False,
 ) -> None:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
@@ -120,9 +112,7 @@ def import_(
     """
     from kpyramid.cli.console import show_steps
     from kpyramid.storage.archive import import_snapshot
-    from kpyramid.storage.layout import open_warehouse
 
-    place = open_warehouse(warehouse)
     with show_steps(quiet=quiet) as tell:
         identifier, is_new = import_snapshot(place, path, tell)
     print_found(
@@ -150,14 +140,14 @@ def instructions(
         float, typer.Option(min=0, max=0.9, help="Share of the rows in test.jsonl, at most.")
     ] = 0.1,
     prompt: Annotated[
-        PromptName,
+        Literal["paper", "ask"],
         typer.Option(
             help="paper: one short instruction, the next entity as output. ask: what `ask "
             "--strategy ksl` sends a model, and its reply in JSON."
         ),
-    ] = PromptName.paper,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    ] = "paper",
+    *,
+    scope: "Scope",
     quiet: QuietOption = False,
 ) -> None:
     """Write rows to fine-tune a model on, which teach it to walk over the graph.
@@ -177,13 +167,13 @@ def instructions(
     from kpyramid.storage.writing import write_durably
 
     asked = read_questions(questions)
-    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     made = make_instructions(
         show_count(asked, "questions", quiet=quiet),
         snapshot,
         seed=seed,
         test_share=test_share,
-        prompt=prompt.value,
+        prompt=prompt,
     )
     reasons = sorted(made.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
     if not made.train and not made.test:

@@ -1,17 +1,14 @@
 """`kpyramid learn`: answered questions become documents of an experience source."""
 
 from contextlib import ExitStack
-from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    BackendName,
-    SettingsOption,
+    Backend,
     WarehouseOption,
     count_things,
     name_first,
@@ -19,13 +16,8 @@ from kpyramid.cli.options import (
 )
 from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 
-
-class EvolveName(StrEnum):
-    """When the graph is to evolve by a question."""
-
-    beyond_h = "beyond_h"
-    nothing_retrieved = "nothing_retrieved"
-    always = "always"
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 
 _EXAMPLES = 5
@@ -40,17 +32,18 @@ def learn(
     ref: Annotated[
         str, typer.Option(help="The ref or the id of the snapshot that knows already.")
     ] = "main",
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     generate: Annotated[
-        BackendName, typer.Option(help="Who makes statements of a question and its answer.")
-    ] = BackendName.rules,
+        Backend, typer.Option(help="Who makes statements of a question and its answer.")
+    ] = "rules",
     evolve_when: Annotated[
-        EvolveName,
+        Literal["beyond_h", "nothing_retrieved", "always"],
         typer.Option(
             help="Learn when confidence came beyond --h or never; also when nothing was "
             "retrieved; or always."
         ),
-    ] = EvolveName.always,
+    ] = "always",
     h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = HOPS,
     source_share: Annotated[
         float, typer.Option(help="Most that one source gives of what is learnt in a run.")
@@ -74,33 +67,22 @@ def learn(
 
     Example: kpyramid learn feedback.jsonl --corpus examples/demo/corpus --dry-run
     """
-    from kpyramid.cli.answers import PATIENCE
-    from kpyramid.errors import SettingsError
+    from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import Rules
     from kpyramid.pipeline.learning.learn import learn as run_learn
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
-    from kpyramid.pipeline.models import Opener
     from kpyramid.query import EVERYTHING, open_snapshot
-    from kpyramid.settings import load_settings
     from kpyramid.storage.layout import open_warehouse
 
-    loaded = load_settings(settings)
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
-    rules = Rules(evolve_when.value, h, source_share, source_rows)
+    rules = Rules(evolve_when, h, source_share, source_rows)
     with ExitStack() as held:
         asker = None
-        if generate is BackendName.llm:
-            if loaded.llm.provider == "none":
-                raise SettingsError(
-                    "--generate llm asks a model, and llm.provider is 'none'; name one in [llm] "
-                    "of --settings, or leave the option out: rules need no model"
-                )
-            books = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-learn-")))
-            place = open_warehouse(warehouse)
-            opener = held.enter_context(Opener(place, loaded, books, "", patience=PATIENCE))
-            asker = opener.open_model().caller
+        if generate == "llm":
+            place, who = open_warehouse(warehouse), "--generate llm asks"
+            asker, _ = held.enter_context(open_asker(place, loaded, who, patience=PATIENCE))
         found = run_learn(
             feedback,
             corpus,

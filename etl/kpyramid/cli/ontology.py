@@ -9,15 +9,12 @@ import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    EverythingOption,
     QuietOption,
     SnapshotOption,
     WarehouseOption,
     command,
     name_first,
     print_found,
-    read_scope,
 )
 from kpyramid.errors import GateError, InputError
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
@@ -261,8 +258,8 @@ def check(
         float, typer.Option(min=1, max=86_400, help="For HermiT, and for SHACL.")
     ] = 120.0,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
@@ -275,7 +272,7 @@ def check(
     if snapshot is not None:
         from kpyramid.snapshot.snapshot import open_snapshot
 
-        opened = open_snapshot(snapshot, warehouse, scope=read_scope(access, everything))
+        opened = open_snapshot(snapshot, warehouse, scope=scope)
     judged = _judge(ontology, opened, seconds=seconds, strict=strict)
     print_found(judged, lambda: print_judgement(judged))
     failed = [name for name, verdict in judged["gates"].items() if verdict.startswith("fail")]
@@ -341,6 +338,7 @@ def _judge(
 if TYPE_CHECKING:
     from kpyramid.snapshot.individuals import Individual, Individuals, Members, Sentence, Statement
     from kpyramid.snapshot.snapshot import Snapshot
+    from kpyramid.snapshot.view import Scope
 
 _SENTENCES = 3
 """Sentences shown of a statement; --json has all."""
@@ -359,8 +357,8 @@ def show(
     name: NameArgument,
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Show what the ontology says of an individual, and the sentences that say so.
 
@@ -370,7 +368,7 @@ def show(
     from kpyramid.query import open_snapshot
     from kpyramid.snapshot.individuals import Individuals
 
-    individuals = Individuals(open_snapshot(ref, warehouse, scope=read_scope(access, everything)))
+    individuals = Individuals(open_snapshot(ref, warehouse, scope=scope))
     found, members = _find(name, individuals)
     lines = [_list(members)] if members else []
     if len(found) == 1:

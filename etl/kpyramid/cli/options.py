@@ -12,10 +12,9 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -24,14 +23,9 @@ from typer.exceptions import TyperException
 from kpyramid.errors import InputError, PyramidError, SettingsError, name_extra
 
 if TYPE_CHECKING:
+    from kpyramid.settings import Settings
     from kpyramid.snapshot.view import Scope
-
-
-class EngineName(StrEnum):
-    """What `settings.EngineSettings` may name."""
-
-    processes = "processes"
-    ray = "ray"
+    from kpyramid.storage.layout import Warehouse
 
 
 CorpusArgument = Annotated[
@@ -73,7 +67,7 @@ WorkersOption = Annotated[
     ),
 ]
 EngineOption = Annotated[
-    EngineName | None,
+    Literal["processes", "ray"] | None,
     typer.Option(
         help="Where texts are extracted and embedded: on processes of this machine, or on a Ray "
         "cluster, whose processors count instead of --workers. The bytes are the same.",
@@ -118,19 +112,8 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 WORKERS = os.cpu_count() or 1
 
 
-class BackendName(StrEnum):
-    """Who takes a decision about a question."""
-
-    rules = "rules"
-    llm = "llm"
-
-
-class ModeName(StrEnum):
-    """How polyrag goes down the pyramid."""
-
-    best = "best"
-    authors = "authors"
-    paper = "paper"
+Backend = Literal["rules", "llm"]
+"""Who takes a decision; here, so that --help need not load the modules that name it."""
 
 
 def read_scope(
@@ -165,36 +148,72 @@ def command(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a function a command that `run_command` runs, with --json and --verbose.
 
-    A function that has one of these parameters itself handles that option itself.
+    A function that has one of these parameters itself handles that option itself. Some parameters
+    are made of options, which stand in their place: `place`, the warehouse; `loaded`, the settings;
+    `scope`, what is seen.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(function)
-        options = {"as_json": JsonOption, "verbose": VerboseOption}
-        added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-            for name, kind in options.items()
-            if name not in own.parameters
-        ]
+        own = inspect.signature(function).parameters
+        made = {name: _MADE[name] for name in own if name in _MADE}
+        added = {n: kind for n, kind in _EVERYWHERE.items() if n not in own}
+        options = [option for one in own.values() for option in _list_options(one)]
+        options += [_make_option(n, kind, False) for n, kind in added.items()]
 
         @wraps(function)
         def run(**given: Any) -> None:
             as_json = given["as_json"]
-            asked = {parameter.name: given.pop(parameter.name) for parameter in added}
-            verbose = asked.get("verbose", False)
+            verbose = {n: given.pop(n) for n in added}.get("verbose", False)
 
             def act() -> None:
                 _refuse_addresses(given.values())
+                for name, (make, parts) in made.items():
+                    given[name] = make(*(given.pop(part) for part in parts))
                 function(**given)
 
             run_command(act, verbose=verbose, as_json=as_json)
 
-        signature = own.replace(parameters=[*own.parameters.values(), *added])
-        run.__signature__ = signature  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        run.__annotations__ = {}  # those of the options stand in the signature
         app.command(name)(run)
         return function
 
     return register
+
+
+def _open_place(warehouse: str) -> "Warehouse":
+    from kpyramid.storage.layout import open_warehouse
+
+    return open_warehouse(warehouse)
+
+
+def _load(path: Path | None) -> "Settings":
+    from kpyramid.settings import load_settings
+
+    return load_settings(path)
+
+
+def _make_option(name: str, kind: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _list_options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    """The options that a parameter is made of; of another the parameter itself."""
+    if parameter.name not in _MADE:
+        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    parts = _MADE[parameter.name][1]
+    return [_make_option(name, kind, default) for name, (kind, default) in parts.items()]
+
+
+_EVERYWHERE = {"as_json": JsonOption, "verbose": VerboseOption}
+_MADE: Mapping[str, tuple[Callable[..., object], Mapping[str, tuple[Any, object]]]] = {
+    "place": (_open_place, {"warehouse": (WarehouseOption, DEFAULT_WAREHOUSE)}),
+    "loaded": (_load, {"settings": (SettingsOption, None)}),
+    "scope": (
+        read_scope,
+        {"access": (AccessOption, None), "everything": (EverythingOption, False)},
+    ),
+}
 
 
 def _refuse_addresses(given: Iterable[object]) -> None:

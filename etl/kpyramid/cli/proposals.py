@@ -21,6 +21,7 @@ from kpyramid.cli.options import (
 
 if TYPE_CHECKING:
     from kpyramid.completion.decisions import Decisions
+    from kpyramid.settings import Settings
     from kpyramid.snapshot.proposals import Listed
     from kpyramid.snapshot.snapshot import Snapshot
 
@@ -58,7 +59,8 @@ def list_(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
     state: StateOption = None,
-    settings: SettingsOption = None,
+    *,
+    loaded: "Settings",
     decisions: FileOption = None,
     every_one: Annotated[
         bool, typer.Option("--all", help=f"Show more than the first {_LISTED} of each state.")
@@ -79,14 +81,13 @@ def list_(
     """
     from kpyramid.completion.review import find_file, read_file
     from kpyramid.errors import SettingsError
-    from kpyramid.settings import load_settings
     from kpyramid.snapshot.proposals import list_proposals
 
     states = ("open", "accepted", "alias", "rejected")
     if state is not None and state not in states:
         raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
     snapshot = _open(ref, warehouse, access, everything)
-    path = find_file(decisions, load_settings(settings).complete)
+    path = find_file(decisions, loaded.complete)
     _, decided = read_file(path)
     shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
     listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]

@@ -13,23 +13,21 @@ import typer
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     WORKERS,
-    AccessOption,
-    EverythingOption,
     QuietOption,
-    SettingsOption,
     WarehouseOption,
     WorkersOption,
     command,
     count_things,
     name_first,
     print_found,
-    read_scope,
     say,
 )
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
+    from kpyramid.settings import Settings
     from kpyramid.snapshot.diff import Row
+    from kpyramid.snapshot.view import Scope
     from kpyramid.storage.archive import Exported
     from kpyramid.storage.layout import Warehouse
 
@@ -47,9 +45,7 @@ SnapshotArgument = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSH
 
 
 @command(app)
-def promote(
-    ref: MovedArgument, snapshot: SnapshotArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE
-) -> None:
+def promote(ref: MovedArgument, snapshot: SnapshotArgument, place: "Warehouse") -> None:
     """Move a ref to a snapshot, forward or back, because you say so; no gate is asked.
 
     Every byte of the snapshot is checked first. The move is a new entry of the log. Builds go on
@@ -57,11 +53,9 @@ def promote(
 
     Examples: kpyramid promote production main; kpyramid promote main 1f3a0c9b7d2e4a56
     """
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import promote as move
     from kpyramid.storage.refs import name_now, resolve_ref
 
-    place = open_warehouse(warehouse)
     identifier = resolve_ref(place, snapshot)
     entry = move(place, ref, identifier, at=name_now())
     found = {"ref": ref, "snapshot": identifier, "moved": entry is not None}
@@ -73,7 +67,7 @@ def promote(
 
 
 @command(app)
-def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE) -> None:
+def rollback(ref: MovedArgument, place: "Warehouse") -> None:
     """Undo the last move of a ref: back to the snapshot it had before.
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
@@ -82,11 +76,9 @@ def rollback(ref: MovedArgument, warehouse: WarehouseOption = DEFAULT_WAREHOUSE)
 
     Example: kpyramid rollback main
     """
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import rollback as move
     from kpyramid.storage.refs import name_now
 
-    place = open_warehouse(warehouse)
     entry = move(place, ref, at=name_now())
     print_found(
         {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
@@ -116,7 +108,8 @@ def _name_exports(place: "Warehouse", ref: str) -> list[str]:
 def tag(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)] = "main",
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    *,
+    place: "Warehouse",
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the tag; the snapshot stays until gc.")
     ] = False,
@@ -125,12 +118,10 @@ def tag(
 
     Example: kpyramid tag release-7 main
     """
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import remove_tag
     from kpyramid.storage.publication import tag as make
     from kpyramid.storage.refs import name_now, resolve_ref
 
-    place = open_warehouse(warehouse)
     if remove:
         was = remove_tag(place, name)
         words = f"Tag {name} is removed; it was at snapshot {was}."
@@ -145,7 +136,7 @@ def tag(
 @command(app)
 def retire(
     refs: Annotated[list[str], typer.Argument(metavar="REF...", help="The names that go.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
 ) -> None:
     """Remove refs that nobody needs any more, such as those of backfilled days.
 
@@ -155,11 +146,10 @@ def retire(
 
     Example: kpyramid retire demo-2026-11-01 demo-2026-11-02
     """
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.publication import retire as end
     from kpyramid.storage.refs import name_now
 
-    gone = end(open_warehouse(warehouse), refs, at=name_now())
+    gone = end(place, refs, at=name_now())
     lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
     print_found({"retired": gone}, lines)
 
@@ -167,18 +157,17 @@ def retire(
 @command(app)
 def log(
     ref: Annotated[str, typer.Argument(help="A ref or a tag.")] = "main",
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    *,
+    place: "Warehouse",
 ) -> None:
     """Show what a ref was at, newest first: when it moved, why, and to which snapshot.
 
     The names in the first column are understood wherever a snapshot is named.
     """
     from kpyramid.cli.console import print_rows
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import find_entry, list_entries
     from kpyramid.storage.snapshots import date_snapshots
 
-    place = open_warehouse(warehouse)
     find_entry(place, f"{ref}@0")  # says which refs there are; a retired one has its log
     there = date_snapshots(place)
     rows = [
@@ -198,17 +187,16 @@ def log(
 
 
 @command(app)
-def runs(warehouse: WarehouseOption = DEFAULT_WAREHOUSE) -> None:
+def runs(place: "Warehouse") -> None:
     """List the runs of a warehouse, newest first, and what each came to.
 
     `kpyramid build` makes a run each time; its report lies in the folder runs/RUN.
     """
     from kpyramid.cli.console import print_rows
     from kpyramid.pipeline.stage import PIPELINE
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.runs import list_runs
 
-    rows = list_runs(open_warehouse(warehouse))
+    rows = list_runs(place)
     ended = {"yes": "published", "no": "refused by a gate", "unchanged": "nothing changed"}
     shown = [
         {
@@ -224,7 +212,7 @@ def runs(warehouse: WarehouseOption = DEFAULT_WAREHOUSE) -> None:
 
 @command(app)
 def gc(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    place: "Warehouse",
     keep: Annotated[
         int, typer.Option(min=1, help="Snapshots of each ref that stay, its newest among them.")
     ] = 7,
@@ -248,10 +236,8 @@ def gc(
     Example: kpyramid gc --keep 7 --older-than 30d --dry-run
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.retention import KINDS, Policy, collect
 
-    place = open_warehouse(warehouse)
     age, now = _read_age(older_than), datetime.now(UTC)
     policy = Policy(keep, age, now, partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
@@ -312,8 +298,8 @@ def erase(
     document: Annotated[
         str, typer.Option(help="Its id: column document_id of the table `documents`.")
     ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it; without, say what would go. There is no undo.")
     ] = False,
@@ -332,12 +318,9 @@ def erase(
     """
     from kpyramid.cli import console
     from kpyramid.pipeline import erasure
-    from kpyramid.settings import load_settings
     from kpyramid.storage.archive import list_exports
-    from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.snapshots import has_snapshot
 
-    place, loaded = open_warehouse(warehouse), load_settings(settings)
     if yes:
         with console.show_progress(quiet=quiet) as progress:
             done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
@@ -434,8 +417,8 @@ def diff(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Most rows that are shown; 0 for all.")] = 20,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Say what changed from snapshot A to snapshot B: by default, what last night changed.
 
@@ -452,7 +435,6 @@ def diff(
     from kpyramid.snapshot.diff import NAMES, compare
     from kpyramid.snapshot.snapshot import open_snapshot
 
-    scope = read_scope(access, everything)
     sides = [open_snapshot(name, warehouse, scope=scope) for name in (before, after)]
     with compare(*sides) as found:
         rows = found.read(table, limit or None) if table else None

@@ -11,22 +11,21 @@ import typer
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    EverythingOption,
-    SettingsOption,
     SnapshotOption,
     WarehouseOption,
     command,
     name_first,
     print_found,
-    read_scope,
     say,
 )
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import FailureEntry, ReplyCache
+    from kpyramid.settings import Settings
     from kpyramid.snapshot.snapshot import Snapshot
+    from kpyramid.snapshot.view import Scope
+    from kpyramid.storage.layout import Warehouse
 
 app = typer.Typer(
     name="rejects",
@@ -58,8 +57,8 @@ def list_(
         str | None, typer.Option(help="Only of this document, by its id or its source.")
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Most rows that are shown; 0 for all.")] = 20,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """List what the build of a snapshot could not use: files, records, sentences, facts.
 
@@ -74,7 +73,7 @@ def list_(
     from kpyramid.snapshot.snapshot import open_snapshot
     from kpyramid.storage.contracts import map_column
 
-    snapshot = open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     rows, hidden = _read_rejects(snapshot)
     sources = map_column(snapshot.table("documents"), "document_id", "source")
     if stage not in (None, *(each.name for each in PIPELINE)):
@@ -129,8 +128,8 @@ def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
 
 @command(app)
 def requests(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    place: "Warehouse",
+    loaded: "Settings",
     kind: KindOption = None,
 ) -> None:
     """Show failed requests to a language model by kind: how many, if asked again, examples.
@@ -139,7 +138,7 @@ def requests(
     """
     from kpyramid.llm.caller import is_due
 
-    cache, place, _ = open_cache(warehouse, settings, read_only=True)
+    cache, home = open_cache(place, loaded, read_only=True)
     entries = _choose(cache, kind)
     kinds: dict[str, list[FailureEntry]] = {}
     for entry in entries:
@@ -150,14 +149,14 @@ def requests(
         | {name: value for name, value in asdict(entry).items() if name != "failure"}
         for entry in entries
     ]
-    lines = [] if entries else [f"{place}: no failed requests"]
+    lines = [] if entries else [f"{home}: no failed requests"]
     for name, found in sorted(kinds.items()):
         due = sum(is_due(entry.failure) for entry in found)
         lines.append(f"{len(found)} {name}, the next build asks for {due} of them again:")
         lines += name_first([_describe(entry) for entry in found], _EXAMPLES)
     if any(not is_due(entry.failure) for entry in entries):
         lines.append("`kpyramid rejects retry` has the others asked again as well.")
-    print_found({"cache": place, "kinds": counts, "failures": rows}, lines)
+    print_found({"cache": home, "kinds": counts, "failures": rows}, lines)
 
 
 @command(app)
@@ -167,8 +166,9 @@ def retry(
         typer.Argument(metavar="[KEY]...", help="Keys from `rejects requests`, at least 8 digits."),
     ] = None,
     kind: KindOption = None,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    settings: SettingsOption = None,
+    *,
+    place: "Warehouse",
+    loaded: "Settings",
 ) -> None:
     """Forget failures, so that the next build asks for them again, which costs as any call does.
 
@@ -176,15 +176,15 @@ def retry(
     """
     if keys and kind:
         raise SettingsError("give keys or --kind, not both")
-    cache, place, _ = open_cache(warehouse, settings)
+    cache, home = open_cache(place, loaded)
     chosen = [entry.failure.key for entry in _choose(cache, kind)]
     if keys:
         chosen = _find_keys(keys, chosen)
     for key in chosen:
         cache.drop_failure(key)
     print_found(
-        {"cache": place, "forgotten": len(chosen), "keys": chosen},
-        [f"{place}: {len(chosen)} failures forgotten; the next build asks again"],
+        {"cache": home, "forgotten": len(chosen), "keys": chosen},
+        [f"{home}: {len(chosen)} failures forgotten; the next build asks again"],
     )
 
 

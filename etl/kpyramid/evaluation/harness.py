@@ -23,7 +23,7 @@ from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query import STRATEGIES, answer
-from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
+from kpyramid.query.model.prompting import ask_model, flatten, make_request
 from kpyramid.query.model.reading import join_words
 from kpyramid.query.parameters import check_options, parse_options
 from kpyramid.query.types import RULES, Answer, Backends
@@ -182,15 +182,13 @@ class Graded(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """How right a response is, from 0 to 1, why, and what it took to say so.
+    """How right a response is, from 0 to 1, and why.
 
     `score` is None when the judge failed: that says nothing of the response.
     """
 
     score: float | None
     reason: str
-    calls: int = 0
-    tokens: int = 0
 
 
 def judge_answer(
@@ -209,12 +207,10 @@ def judge_answer(
         return Grade(0.0, "there is no response")
     if len(gold) == 1 and join_words(response) in {join_words(word) for word in gold[0]} - {""}:
         return Grade(1.0, "the response is the gold answer in the same words")
-    asked = ask_model(asker, render(question, gold, response), parse)
-    graded = asked.value
+    graded = ask_model(asker, render(question, gold, response), parse)
     if isinstance(graded, Failure):
-        reason = f"the judge gave no grade: {graded.kind}: {graded.detail}"
-        return Grade(None, reason, asked.calls, asked.tokens)
-    return Grade(graded.grade / _BEST, quote_text(graded.reason), asked.calls, asked.tokens)
+        return Grade(None, f"the judge gave no grade: {graded.kind}: {graded.detail}")
+    return Grade(graded.grade / _BEST, quote_text(graded.reason))
 
 
 def render(question: str, gold: Sequence[Sequence[str]], response: str) -> Request:
@@ -222,7 +218,7 @@ def render(question: str, gold: Sequence[Sequence[str]], response: str) -> Reque
     lines = [f"Question: {flatten(question)}", "Right:"]
     lines += [f"- {' | '.join(flatten(word) for word in value)}" for value in gold]
     lines += [f"Response: {flatten(response)[:MOST_CHARACTERS]}"]
-    return TASK.request(_SYSTEM, "\n".join(lines), max_tokens=MAX_TOKENS, subject=question)
+    return make_request(TASK, _SYSTEM, lines, question)
 
 
 def parse(reply: Reply) -> Graded:

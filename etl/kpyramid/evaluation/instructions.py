@@ -18,7 +18,7 @@ from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.anchors import link_names
 from kpyramid.query.ksl import Subgraph, draw, find_subgraph, list_tails
-from kpyramid.query.model.ksl import INSTRUCTION, render, show_round
+from kpyramid.query.model.walks import INSTRUCTION, render_step, show_round
 from kpyramid.query.paths import Path, state_paths
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -175,12 +175,12 @@ def _teach(
         chosen = -1 if is_end else [way.facts[-1] for way in ways].index(path.facts[at])
         if prompt == "ask":
             may_stop = not within.options and at > 0
-            request, shown = render(asked.question, stated, may_stop=may_stop)
+            request, shown = render_step(asked.question, stated, may_stop=may_stop)
             said = [message.content for message in request.messages]
             row = Row(said[0], said[1], json.dumps({"tail": chosen + 1}))
         else:
-            material, shown = show_round(asked.question, stated)
-            row = Row(INSTRUCTION, material, stated[chosen].names[-1])
+            lines, shown = show_round(asked.question, stated)
+            row = Row(INSTRUCTION, "\n".join(lines), stated[chosen].names[-1])
         if chosen >= shown:
             return None
         rows.append(row)

@@ -501,6 +501,14 @@ class Group:
         own = Counter(thing.kinds[0] for thing in ends if thing.kinds)
         return declared or (max(sorted(own), key=own.__getitem__) if own else "")
 
+    def word(self, *, several: bool, form: str = "") -> list[str]:
+        """Questions for what is right; `form` is that of a value."""
+        name, kind = self.asked.name, self.find_kind(self.side)
+        if self.side == "object":
+            return word_for_value(self.relation, name, kind, form, several=several)
+        other = self.find_kind("object")
+        return word_for_subject(self.relation, name, kind, other, several=several)
+
 
 def make_questions(
     facts: Iterable[Fact],
@@ -624,7 +632,7 @@ def _make_one(
         right = right[:1]
     most = min(MOST_RIGHT, options // 2) if options else len(right)
     drawn = _drop_alike(rng.sample(right, min(len(right), most)))
-    text = rng.choice(_word(group, asked, several=len(drawn) > 1, form=drawn[0].form))
+    text = rng.choice(group.word(several=len(drawn) > 1, form=drawn[0].form))
     words = fold_words(text)
     if any(
         names_within(t, words) or holds_run(fold_words(t.name), fold_words(asked.name))
@@ -667,14 +675,6 @@ def _state_question(
         evidence=evidence,
         group=f"{group.relation}{'' if group.side == 'object' else ' (inverse)'}",
     )
-
-
-def _word(group: Group, asked: Thing, *, several: bool, form: str) -> list[str]:
-    if group.side == "object":
-        kind = group.find_kind("object")
-        return word_for_value(group.relation, asked.name, kind, form, several=several)
-    kind, value_kind = group.find_kind("subject"), group.find_kind("object")
-    return word_for_subject(group.relation, asked.name, kind, value_kind, several=several)
 
 
 def _drop_alike(things: Sequence[Thing]) -> list[Thing]:

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from math import exp, fsum, inf, log2
 from string import punctuation
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -307,17 +307,6 @@ def _is_decided(question: EvalQuestion) -> bool:
     return _has_values(question)
 
 
-CHOICE_METRICS = (
-    Metric("precision", "share of the chosen values that are right", _has_values, score_precision),
-    Metric("recall", "share of the right values that are chosen", _has_values, score_recall),
-    Metric("f1", "harmonic mean of the two, per question", _has_values, score_f1),
-    Metric(
-        "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
-    ),
-    Metric("pcr", "some right options and no wrong one (HyKGE)", _is_choice, score_partial),
-)
-
-
 # Metrics of answers in words against short gold values.
 
 VALUE_WORDS = 10
@@ -417,28 +406,6 @@ def _is_named(question: EvalQuestion) -> bool:
     return question.kind in {"open", "values"} and bool(question.answers)
 
 
-ANSWER_METRICS = (
-    Metric(
-        "exact_match",
-        "the answer is a gold value, or exactly the right options",
-        lambda q: is_open(q) or _is_choice(q),
-        score_exact,
-    ),
-    Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
-    Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
-    Metric(
-        "hit_rate",
-        "share of the gold entities named (PolyRAG)",
-        lambda q: _is_named(q) or _has_entities(q),
-        score_hit_rate,
-    ),
-    Metric(
-        "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
-    ),
-    Metric("right", "share of all questions answered rightly", has_verdict, score_right),
-)
-
-
 # Metrics of the way to an answer: layers, confidence, calls, tokens, cost, time.
 
 LAYERS = ("ontology", "graph", "text", "model")
@@ -470,61 +437,13 @@ def score_perplexity(_question: EvalQuestion, response: Response) -> float | Non
     return exp(-mean) if mean > -700 else inf  # exp(710) overflows
 
 
+def count_words(_question: EvalQuestion, response: Response) -> float:
+    """The words of the context that the reader was given."""
+    return float(sum(len(text.split()) for text in response.context))
+
+
 def _is_answer(question: EvalQuestion) -> bool:
     return question.kind != "retrieval"
-
-
-def _ends_at(layer: str) -> Callable[[EvalQuestion, Response], float]:
-    return lambda _question, response: float(response.answered and response.layer == layer)
-
-
-RUNNING_METRICS = (
-    Metric(
-        "answered",
-        "share of the questions with an answer",
-        _is_answer,
-        lambda _, r: float(r.answered),
-        "neither",
-    ),
-    Metric(
-        "above_text",
-        "share answered by the ontology or the graph",
-        _is_answer,
-        lambda _, r: float(r.answered and r.layer in {"ontology", "graph"}),
-        "neither",
-    ),
-    Metric(
-        "context_words",
-        "words that the reader was given",
-        _is_answer,
-        lambda _, r: float(sum(len(text.split()) for text in r.context)),
-        "neither",
-    ),
-    Metric(
-        "wrong_confident",
-        f"wrong with a confidence of {CONFIDENT} or more",
-        has_verdict,
-        score_wrong_confident,
-        "lower",
-    ),
-    Metric(
-        "perplexity",
-        "of the answer's tokens under the model that gave it",
-        _is_answer,
-        score_perplexity,
-        "lower",
-    ),
-)
-LAYER_METRICS = tuple(
-    Metric(
-        f"layer_{layer}",
-        f"share answered at the {layer} layer",
-        _is_answer,
-        _ends_at(layer),
-        "neither",
-    )
-    for layer in LAYERS
-)
 
 
 # Metrics of shared words and runs of words: BLEU and ROUGE recall. Neither PolyRAG nor HyKGE names
@@ -606,21 +525,6 @@ def _open_rouge() -> Any:
     return RougeScorer(["rouge1"], tokenizer=RougeTokens())
 
 
-def _bleu(order: int) -> Callable[[EvalQuestion, Response], float]:
-    return lambda q, r: score_bleu(word_answer(r), list_references(q), order)
-
-
-OVERLAP_METRICS = (
-    *(Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, _bleu(order)) for order in ORDERS),
-    Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
-    Metric(
-        "context_rouge_r",
-        "ROUGE-1 recall of the retrieved context (HyKGE)",
-        is_open,
-        score_context_coverage,
-        "neither",
-    ),
-)
 # Metrics of likeness in meaning, by an embedding model that runs here.
 
 _KEPT = 4096
@@ -782,45 +686,6 @@ def _has_gold(question: EvalQuestion) -> bool:
     return bool(question.gold_documents)
 
 
-def _at(
-    score: Callable[[Sequence[str], Sequence[str], int], float], k: int
-) -> Callable[[EvalQuestion, Response], float]:
-    return lambda question, response: score(question.gold_documents, response.documents, k)
-
-
-RETRIEVAL_METRICS = (
-    *(
-        Metric(
-            f"recall_at_{k}",
-            f"share of the gold documents in the top {k}",
-            _has_gold,
-            _at(score_recall_at, k),
-        )
-        for k in RANKS
-    ),
-    *(
-        Metric(
-            f"all_gold_at_{k}",
-            f"all gold documents in the top {k}",
-            _has_gold,
-            _at(score_all_at, k),
-        )
-        for k in RANKS
-    ),
-    Metric(
-        "ndcg_at_10", "discounted gain of the top 10, binary", _has_gold, _at(score_ndcg_at, 10)
-    ),
-    Metric(
-        "mrr",
-        "1 / rank of the first gold document",
-        _has_gold,
-        lambda question, response: score_reciprocal_rank(
-            question.gold_documents, response.documents
-        ),
-    ),
-)
-
-
 # Metrics of all responses together that are no mean over questions.
 
 BINS = 10
@@ -878,30 +743,86 @@ def band_confidence(
 
 # All metrics by name.
 
-M = TypeVar("M", Metric, SetMetric)
+
+def _bleu(order: int) -> Metric:
+    def score(question: EvalQuestion, response: Response) -> float:
+        return score_bleu(word_answer(response), list_references(question), order)
+
+    return Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, score)
 
 
-def _name(metrics: Iterable[M]) -> Mapping[str, M]:
-    return MappingProxyType({metric.name: metric for metric in metrics})
+def _rank(name: str, about: str, score: Callable[..., float], *k: int) -> Metric:
+    def rate(question: EvalQuestion, response: Response) -> float:
+        return score(question.gold_documents, response.documents, *k)
+
+    return Metric(name, about, _has_gold, rate)
 
 
-METRICS: Mapping[str, Metric] = _name(
-    (
-        *CHOICE_METRICS,
-        *ANSWER_METRICS,
-        *OVERLAP_METRICS,
-        *RETRIEVAL_METRICS,
-        *RUNNING_METRICS,
-        *LAYER_METRICS,
-    )
+def _count_answered(name: str, about: str, *layers: str) -> Metric:
+    """Answers of some layers; of all without any."""
+
+    def score(_question: EvalQuestion, response: Response) -> float:
+        return float(response.answered and (not layers or response.layer in layers))
+
+    return Metric(name, about, _is_answer, score, "neither")
+
+
+RETRIEVAL_METRICS = (
+    *(
+        _rank(f"recall_at_{k}", f"share of the gold documents in the top {k}", score_recall_at, k)
+        for k in RANKS
+    ),
+    *(
+        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", score_all_at, k)
+        for k in RANKS
+    ),
+    _rank("ndcg_at_10", "discounted gain of the top 10, binary", score_ndcg_at, 10),
+    _rank("mrr", "1 / rank of the first gold document", score_reciprocal_rank),
 )
+_RIGHT = "the answer is a gold value, or exactly the right options"
+_NAMED = "share of the gold entities named (PolyRAG)"
+_OVERLAP = "ROUGE-1 recall of the retrieved context (HyKGE)"
+_WRONG = f"wrong with a confidence of {CONFIDENT} or more"
+_PERPLEXITY = "of the answer's tokens under the model that gave it"
+_LISTED = (
+    Metric("precision", "share of the chosen values that are right", _has_values, score_precision),
+    Metric("recall", "share of the right values that are chosen", _has_values, score_recall),
+    Metric("f1", "harmonic mean of the two, per question", _has_values, score_f1),
+    Metric(
+        "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
+    ),
+    Metric("pcr", "some right options and no wrong one (HyKGE)", _is_choice, score_partial),
+    Metric("exact_match", _RIGHT, lambda q: is_open(q) or _is_choice(q), score_exact),
+    Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
+    Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
+    Metric("hit_rate", _NAMED, lambda q: _is_named(q) or _has_entities(q), score_hit_rate),
+    Metric(
+        "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
+    ),
+    Metric("right", "share of all questions answered rightly", has_verdict, score_right),
+    *map(_bleu, ORDERS),
+    Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
+    Metric("context_rouge_r", _OVERLAP, is_open, score_context_coverage, "neither"),
+    *RETRIEVAL_METRICS,
+    _count_answered("answered", "share of the questions with an answer"),
+    _count_answered(
+        "above_text", "share answered by the ontology or the graph", "ontology", "graph"
+    ),
+    Metric("context_words", "words that the reader was given", _is_answer, count_words, "neither"),
+    Metric("wrong_confident", _WRONG, has_verdict, score_wrong_confident, "lower"),
+    Metric("perplexity", _PERPLEXITY, _is_answer, score_perplexity, "lower"),
+    *(_count_answered(f"layer_{n}", f"share answered at the {n} layer", n) for n in LAYERS),
+)
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _LISTED})
 """The metrics of a response that need no model; the same for the same answers."""
-SET_METRICS: Mapping[str, SetMetric] = _name(
-    (
-        SetMetric("macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1),
-        SetMetric(
+SET_METRICS: Mapping[str, SetMetric] = MappingProxyType(
+    {
+        "macro_f1": SetMetric(
+            "macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1
+        ),
+        "calibration_error": SetMetric(
             "calibration_error", "confidence against share right", score_calibration, "lower"
         ),
-    )
+    }
 )
 """The metrics of all responses together; the same for the same answers."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from jinja2 import Environment, PackageLoader
@@ -56,9 +56,9 @@ class _Way:
 
     name: str
     strategy: str
-    options: Mapping[str, object]
-    without: tuple[str, ...] = ()
     paper: tuple[float, ...] = ()
+    options: Mapping[str, object] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
 
     def make_arm(self, reader: Reader, mode: str) -> Arm:
         options = dict(self.options)
@@ -70,53 +70,49 @@ class _Way:
 
 
 MODES = get_args(Mode)
-_NONE: Mapping[str, object] = {}
+_DIRECT = (0.1986, 0.1453, 0.1636, 0.4109, 0.2457, 0.5415, 0.0769)
+_NAIVE = (0.5032, 0.5094, 0.4651, 0.3982, 0.2404, 0.5381, 0.0599)
+_KAPING = (0.6327, 0.7065, 0.6238, 0.3554, 0.2319, 0.5187, 0.0614)
+_POLYRAG = (0.8711, 0.7992, 0.8109, 0.4002, 0.2609, 0.6012, 0.0777)
 _METHODS = (
-    _Way(
-        "Direct querying",
-        "direct",
-        _NONE,
-        (),
-        (0.1986, 0.1453, 0.1636, 0.4109, 0.2457, 0.5415, 0.0769),
-    ),
-    _Way("Naive RAG", "naive", _NONE, (), (0.5032, 0.5094, 0.4651, 0.3982, 0.2404, 0.5381, 0.0599)),
-    _Way("KAPING", "kaping", _NONE, (), (0.6327, 0.7065, 0.6238, 0.3554, 0.2319, 0.5187, 0.0614)),
-    _Way(
-        "PolyRAG, Algorithm 1",
-        "polyrag",
-        {"mode": "paper"},
-        (),
-        (0.8711, 0.7992, 0.8109, 0.4002, 0.2609, 0.6012, 0.0777),
-    ),
-    _Way("PolyRAG, the authors' code", "polyrag", {"mode": "authors"}),
-    _Way("PolyRAG", "polyrag", {"mode": "best"}),
+    _Way("Direct querying", "direct", _DIRECT),
+    _Way("Naive RAG", "naive", _NAIVE),
+    _Way("KAPING", "kaping", _KAPING),
+    _Way("PolyRAG, Algorithm 1", "polyrag", _POLYRAG, {"mode": "paper"}),
+    _Way("PolyRAG, the authors' code", "polyrag", options={"mode": "authors"}),
+    _Way("PolyRAG", "polyrag", options={"mode": "best"}),
 )
-_BOTH = ("completion", "condensation")
+
+
+def _take_parts(name: str, paper: tuple[float, ...], *without: str) -> _Way:
+    return _Way(name, "polyrag", paper, without=without)
+
+
 _GROWTH = (
-    _Way("Naive RAG", "naive", _NONE, (), (0.5032, 0.5094, 0.4651)),
-    _Way("Baseline", "polyrag", _NONE, _BOTH, (0.7661, 0.8206, 0.7639)),
-    _Way("+CPL", "polyrag", _NONE, ("condensation",), (0.8063, 0.7909, 0.7763)),
-    _Way("+CND", "polyrag", _NONE, ("completion",), (0.8435, 0.7853, 0.7873)),
-    _Way("+CPL +CND", "polyrag", _NONE, (), (0.8711, 0.7992, 0.8109)),
+    _Way("Naive RAG", "naive", _NAIVE),
+    _take_parts("Baseline", (0.7661, 0.8206, 0.7639), "completion", "condensation"),
+    _take_parts("+CPL", (0.8063, 0.7909, 0.7763), "condensation"),
+    _take_parts("+CND", (0.8435, 0.7853, 0.7873), "completion"),
+    _take_parts("+CPL +CND", _POLYRAG),
 )
 
 
 def _switch(name: str, layers: str, paper: tuple[float, ...]) -> _Way:
     off = {layer: False for layer in ("ontology", "graph", "text") if layer not in layers.split()}
-    return _Way(name, "polyrag", off, (), paper)
+    return _Way(name, "polyrag", paper, off)
 
 
 _LAYERS = (
     _switch("Ont.", "ontology", (0.3500, 0.4369, 0.3677)),
-    _switch("KG", "graph", (0.6327, 0.7065, 0.6238)),
-    _switch("Raw.", "text", (0.5032, 0.5094, 0.4651)),
+    _switch("KG", "graph", _KAPING),
+    _switch("Raw.", "text", _NAIVE),
     _switch("Ont.+Raw.", "ontology text", (0.6464, 0.6779, 0.6303)),
     _switch("KG+Raw.", "graph text", (0.8187, 0.7729, 0.7636)),
     _switch("Ont.+KG", "ontology graph", (0.6083, 0.9032, 0.6871)),
-    _switch("PolyRAG", "ontology graph text", (0.8711, 0.7992, 0.8109)),
+    _switch("PolyRAG", "ontology graph text", _POLYRAG),
 )
 _SHARES = tuple(
-    _Way(f"top {k}", "polyrag", {} if k == _MANY else {"triples": k}) for k in (_FEW, _MANY)
+    _Way(f"top {k}", "polyrag", options={} if k == _MANY else {"triples": k}) for k in (_FEW, _MANY)
 )
 _ADDED = (
     ("completion", _GROWTH[1], _GROWTH[2]),

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import fsum, isfinite, nan, sqrt
@@ -89,7 +89,6 @@ def bootstrap_statistic(
     measure: Callable[[Sequence[T]], float | None],
     seed: int,
     samples: int = 1000,
-    level: float = LEVEL,
 ) -> Interval | None:
     """As `bootstrap`, for a measure that is no mean; `mean` is its value for all items.
 
@@ -107,7 +106,7 @@ def bootstrap_statistic(
     draws = np.random.default_rng(seed).integers(len(items), size=(samples, len(items)))
     drawn = [measure([items[at] for at in draw]) for draw in draws]
     known = [value for value in drawn if value is not None] or [whole]
-    return Interval(whole, *_cut_tails(known, len(items), level), len(items))
+    return Interval(whole, *_cut_tails(known, len(items), LEVEL), len(items))
 
 
 def compare_paired(
@@ -241,9 +240,7 @@ class Band:
 class Results:
     """Answers with all that is told of them; the same for the same answers."""
 
-    def __init__(
-        self, answers: Answers, snapshot: str, *, baseline: str | None = None, seed: int = SEED
-    ) -> None:
+    def __init__(self, answers: Answers, snapshot: str, *, baseline: str | None = None) -> None:
         """`baseline` is the arm that the others are compared with, by default the first.
 
         Raises:
@@ -251,7 +248,6 @@ class Results:
         """
         self.answers = answers
         self.snapshot = snapshot
-        self.seed = seed
         self.baseline = choose_baseline(answers.arms, baseline)
 
     @cached_property
@@ -311,7 +307,7 @@ class Results:
             pairs = [(row.question, make_response(row.answer)) for row in rows]
             for at, band in band_confidence(pairs).items():
                 stated, right = zip(*band, strict=True)
-                share = bootstrap(right, self.seed, SAMPLES)
+                share = bootstrap(right, SEED, SAMPLES)
                 ends = (round(at / BINS, 3), round((at + 1) / BINS, 3))
                 said = fsum(stated) / len(stated)
                 means = (said, share.mean, share.low, share.high)
@@ -325,12 +321,12 @@ class Results:
 
     def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
-        found = bootstrap(scores, self.seed, SAMPLES)
+        found = bootstrap(scores, SEED, SAMPLES)
         return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
 
     def _measure_whole(self, arm: str, metric: SetMetric, rows: Sequence[Row]) -> Figure | None:
         pairs = [(row.question, make_response(row.answer)) for row in rows]
-        found = bootstrap_statistic(pairs, metric.score, self.seed, _WHOLE) if pairs else None
+        found = bootstrap_statistic(pairs, metric.score, SEED, _WHOLE) if pairs else None
         if found is None:
             return None
         return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
@@ -345,7 +341,7 @@ class Results:
         if not both:
             return None
         pairs = [mine[key] for key in both], [theirs[key] for key in both]
-        return compare_paired(*pairs, self.seed, SAMPLES)
+        return compare_paired(*pairs, SEED, SAMPLES)
 
     def _compare(self, metric: str) -> list[Compared]:
         """The comparisons with the baseline by one metric."""
@@ -386,20 +382,13 @@ class Results:
         Only `expenses` has seconds and dollars, which differ from run to run; the others are
         functions of questions, snapshot, arms and the model's replies.
         """
+        scores = {name: (pa.float64(), _read_score(name)) for name in self.metrics}
         return {
-            "answers": self._build_answers(),
+            "answers": _build_columns({**_ANSWERS, **scores}, self.answers.rows),
             "metrics": _build_rows([asdict(f) for f in self.figures], Figure),
             "comparisons": _build_rows([asdict(c) for c in self.comparisons], Compared),
-            "expenses": _build_expenses(self.answers.rows),
+            "expenses": _build_columns(_EXPENSES, self.answers.rows),
         }
-
-    def _build_answers(self) -> pa.Table:
-        rows = [
-            {**describe_row(row), **{name: row.scores.get(name) for name in self.metrics}}
-            for row in self.answers.rows
-        ]
-        types = {**_ANSWER_TYPES, **dict.fromkeys(self.metrics, pa.float64())}
-        return pa.Table.from_pylist(rows, schema=pa.schema(types))
 
     def to_dict(self) -> dict[str, Any]:
         """The results as plain values, a row per arm and metric."""
@@ -451,51 +440,39 @@ def describe_arm(arm: Arm) -> dict[str, Any]:
     }
 
 
-def describe_row(row: Row) -> dict[str, Any]:
-    """A row of `answers` without its scores."""
-    found, question, arm = row.answer, row.question, row.arm
-    return {
-        "question_id": question.id,
-        "question": question.text,
-        "kind": question.kind,
-        "group": question.group,
-        "gold": [list(names) for names in question.answers],
-        "gold_documents": list(question.gold_documents),
-        "arm": arm.name,
-        "strategy": arm.strategy,
-        "options": json.dumps(dict(arm.options), sort_keys=True),
-        "reader": arm.reader,
-        "without": list(arm.without),
-        "text": found.text,
-        "choices": list(found.choices),
-        "layer": name_layer(row),
-        "confidence": found.confidence,
-        "failure": row.failure,
-        "trace": [str(step) for step in found.trace],
-        "context": [{"key": i.key, "layer": i.layer, "text": i.text} for i in found.context],
-        "evidence": [
-            {"source": e.source, "start": e.start, "end": e.end, "text": e.text}
-            for e in found.evidence
-        ],
-    }
-
-
-_TEXTS = pa.list_(pa.string())
-_PLACE = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "text": pa.string()}
-_ANSWER_TYPES: Mapping[str, pa.DataType] = {
-    **dict.fromkeys(("question_id", "question", "kind", "group"), pa.string()),
-    "gold": pa.list_(_TEXTS),
-    "gold_documents": _TEXTS,
-    **dict.fromkeys(("arm", "strategy", "options", "reader"), pa.string()),
-    "without": _TEXTS,
-    "text": pa.string(),
-    "choices": _TEXTS,
-    "layer": pa.string(),
-    "confidence": pa.float64(),
-    "failure": pa.string(),
-    "trace": _TEXTS,
-    "context": pa.list_(pa.struct(dict.fromkeys(("key", "layer", "text"), pa.string()))),
-    "evidence": pa.list_(pa.struct(_PLACE)),
+_TEXT, _TEXTS = pa.string(), pa.list_(pa.string())
+_PLACE = {"source": _TEXT, "start": pa.int64(), "end": pa.int64(), "text": _TEXT}
+_ITEM = dict.fromkeys(("key", "layer", "text"), _TEXT)
+_Column = tuple[pa.DataType, Callable[[Row], object]]
+_ANSWERS: Mapping[str, _Column] = {
+    "question_id": (_TEXT, lambda row: row.question.id),
+    "question": (_TEXT, lambda row: row.question.text),
+    "kind": (_TEXT, lambda row: row.question.kind),
+    "group": (_TEXT, lambda row: row.question.group),
+    "gold": (pa.list_(_TEXTS), lambda row: row.question.answers),
+    "gold_documents": (_TEXTS, lambda row: row.question.gold_documents),
+    "arm": (_TEXT, lambda row: row.arm.name),
+    "strategy": (_TEXT, lambda row: row.arm.strategy),
+    "options": (_TEXT, lambda row: json.dumps(dict(row.arm.options), sort_keys=True)),
+    "reader": (_TEXT, lambda row: row.arm.reader),
+    "without": (_TEXTS, lambda row: row.arm.without),
+    "text": (_TEXT, lambda row: row.answer.text),
+    "choices": (_TEXTS, lambda row: row.answer.choices),
+    "layer": (_TEXT, lambda row: name_layer(row)),
+    "confidence": (pa.float64(), lambda row: row.answer.confidence),
+    "failure": (_TEXT, lambda row: row.failure),
+    "trace": (_TEXTS, lambda row: [str(step) for step in row.answer.trace]),
+    "context": (pa.list_(pa.struct(_ITEM)), lambda row: _pick(row.answer.context, _ITEM)),
+    "evidence": (pa.list_(pa.struct(_PLACE)), lambda row: _pick(row.answer.evidence, _PLACE)),
+}
+"""The columns of `answers` besides the scores: their types, and what they hold of a row."""
+_EXPENSES: Mapping[str, _Column] = {
+    "question_id": _ANSWERS["question_id"],
+    "arm": _ANSWERS["arm"],
+    "calls": (pa.int64(), lambda row: row.answer.calls),
+    "tokens": (pa.int64(), lambda row: row.answer.tokens),
+    "cost": (pa.float64(), lambda row: row.answer.cost),
+    "seconds": (pa.float64(), lambda row: row.answer.seconds),
 }
 _TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 
@@ -505,16 +482,17 @@ def _build_rows(rows: Sequence[Mapping[str, Any]], kind: type[Figure | Compared]
     return pa.Table.from_pylist(list(rows), schema=pa.schema(fields))
 
 
-def _build_expenses(rows: Sequence[Row]) -> pa.Table:
-    columns = {
-        "question_id": pa.array([r.question.id for r in rows], pa.string()),
-        "arm": pa.array([r.arm.name for r in rows], pa.string()),
-        "calls": pa.array([r.answer.calls for r in rows], pa.int64()),
-        "tokens": pa.array([r.answer.tokens for r in rows], pa.int64()),
-        "cost": pa.array([r.answer.cost for r in rows], pa.float64()),
-        "seconds": pa.array([r.answer.seconds for r in rows], pa.float64()),
-    }
-    return pa.table(columns)
+def _build_columns(columns: Mapping[str, _Column], rows: Sequence[Row]) -> pa.Table:
+    listed = {name: pa.array(map(read, rows), kind) for name, (kind, read) in columns.items()}
+    return pa.table(listed)
+
+
+def _read_score(name: str) -> Callable[[Row], object]:
+    return lambda row: row.scores.get(name)
+
+
+def _pick(things: Sequence[object], names: Iterable[str]) -> list[dict[str, object]]:
+    return [{name: getattr(thing, name) for name in names} for thing in things]
 
 
 def _add_up(arm: str, rows: Sequence[Row]) -> Expense:

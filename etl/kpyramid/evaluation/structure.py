@@ -33,7 +33,6 @@ from kpyramid.evaluation.making import (
     name_which,
     read_relation,
     word_for_subject,
-    word_for_value,
 )
 from kpyramid.evaluation.questions import EvalQuestion, Kind
 
@@ -117,9 +116,9 @@ def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]
     members = [name for name in _list_names(group.right)]
     if any(thing.form for thing in group.right):
         return
-    worded = _word_several(group)
-    if not worded:
-        return
+    if read_relation(group.relation).shape == "done":
+        return  # "position held": by which people was ... is no English
+    worded = group.word(several=True)
     yield _state("list", group.relation, rng.choice(worded), members, group.facts, seed)
     counted = [f"How many {text.removeprefix('Which ')}" for text in worded if _has_noun(text)]
     phrasing = read_relation(group.relation)
@@ -128,17 +127,6 @@ def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]
     if counted:
         number = [str(len(members))]
         yield _state("count", group.relation, rng.choice(counted), number, group.facts, seed)
-
-
-def _word_several(group: Group) -> list[str]:
-    """Questions for the members; none where the label does not make one that is English."""
-    name, kind = group.asked.name, group.find_kind(group.side)
-    if read_relation(group.relation).shape == "done":  # "position held": by which people was ...
-        return []
-    if group.side == "object":
-        return word_for_value(group.relation, name, kind, several=True)
-    value_kind = group.find_kind("object")
-    return word_for_subject(group.relation, name, kind, value_kind, several=True)
 
 
 def _has_noun(text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -46,6 +46,10 @@ class Request:
     def prompt_characters(self) -> int:
         """The length of all that is sent as text; the schema is not counted."""
         return sum(len(message.content) for message in self.messages)
+
+    def make_single(self) -> "Request":
+        """The same as one call: asked once, with the room that a cut-off reply is given."""
+        return replace(self, once=True, max_tokens=2 * self.max_tokens)
 
 
 def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:

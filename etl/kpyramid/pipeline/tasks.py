@@ -11,7 +11,7 @@ from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
 from kpyramid.pipeline.learning.statements import TASK as LEARNING
-from kpyramid.query.model import hykge, ksl, reading, rok, sparql, sufficiency, wts
+from kpyramid.query.model import polyrag, reading, walks
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task, ...] = (
@@ -21,14 +21,11 @@ TASKS: tuple[Task, ...] = (
     NAMING,
     CONDENSATION,
     SUMMARY,
-    sparql.TASK,
-    sufficiency.TASK,
+    polyrag.QUERY_ONTO,
+    polyrag.QUERY_KG,
     reading.READ,
     reading.RECALL,
-    *rok.TASKS,
-    *hykge.TASKS,
-    ksl.TASK,
-    *wts.TASKS,
+    *walks.TASKS,
     LEARNING,
 )
 """In the order in which they are asked."""

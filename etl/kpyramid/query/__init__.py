@@ -11,6 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from kpyramid.errors import InputError
+from kpyramid.llm.types import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import bound_confidence
@@ -24,19 +25,22 @@ from kpyramid.snapshot.view import EVERYTHING, PUBLIC, Scope
 Strategy = Callable[..., Answer]
 
 
+_BASELINES = ("direct", "naive", "kaping", "exact")
+
+
 class _Strategies(UserDict[str, Strategy | None]):
     """Strategies by name; the module of one, `query/NAME.py`, is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Strategy:
         if (strategy := self.data[name]) is None:
-            strategy = getattr(import_module(f"kpyramid.query.{name}"), f"ask_{name}")
+            module = "baselines" if name in _BASELINES else name
+            strategy = getattr(import_module(f"kpyramid.query.{module}"), f"ask_{name}")
             self.data[name] = strategy
         assert strategy is not None
         return strategy
 
 
-_NAMES = "direct naive kaping exact polyrag wts rok hykge ksl"
-STRATEGIES = _Strategies(dict.fromkeys(_NAMES.split()))
+STRATEGIES = _Strategies(dict.fromkeys((*_BASELINES, "polyrag", "wts", "rok", "hykge", "ksl")))
 """The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
 
 
@@ -73,6 +77,9 @@ def answer(
 
         check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
+    asker = backends.asker  # one that keeps no counts took nothing, as far as is known
+    spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
+    calls, tokens = spent.calls, spent.tokens
     decisions = Chosen(backends)
     found = STRATEGIES[strategy](asked, decisions, **options)
     literal = options.get("mode", "best") != "best"  # PolyRAG as published
@@ -82,6 +89,8 @@ def answer(
         found,
         question=asked.text,
         recognised=(*found.recognised, hidden) if hidden else found.recognised,
+        calls=spent.calls - calls,
+        tokens=spent.tokens - tokens,
         seconds=round(time.monotonic() - started, 4),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import (
@@ -17,13 +18,20 @@ from kpyramid.query.facts import NearFact, rate_best, tell_facts
 from kpyramid.query.types import Answer, Backends, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 
+if TYPE_CHECKING:
+    from kpyramid.query.model.reading import Prompt
+
 
 class Chosen:
-    """Each decision by rules or by the model, as `backends` says: here the two are told apart."""
+    """Each decision by rules or by the model, as `backends` says: here the two are told apart.
 
-    def __init__(self, backends: Backends) -> None:
-        self._backends = backends
+    `prompt`: what a strategy has context read by, in words of its own.
+    """
+
+    def __init__(self, backends: Backends, prompt: "Prompt | None" = None) -> None:
+        self.backends = backends
         self.walker = backends.asker if backends.walk == "llm" else None
+        self._prompt = prompt
 
     @cached_property
     def _rules(self) -> Decisions:
@@ -37,50 +45,45 @@ class Chosen:
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """See `Decisions`."""
-        if self._backends.sparql == "rules":
+        if self.backends.sparql == "rules":
             return self._rules.query_ontology(asked)
-        from kpyramid.query.model.sparql import ask_by_model
+        from kpyramid.query.model.polyrag import ask_by_model
 
-        return ask_by_model(asked.text, asked.snapshot, self._backends.open_asker())
+        return ask_by_model(asked.text, asked.snapshot, self.backends.open_asker())
 
     def judge_facts(
         self, asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
     ) -> Judgement:
         """See `Decisions`. The model says yes or no; it rates no fact and gives no values."""
-        if self._backends.sufficiency == "rules":
+        if self.backends.sufficiency == "rules":
             return self._rules.judge_facts(asked, facts, sufficient)
-        from kpyramid.query.model.sufficiency import judge_by_model
+        from kpyramid.query.model.polyrag import judge_by_model
 
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
         statements = tell_facts(facts, asked.snapshot)
-        verdict = judge_by_model(asked.question, statements, self._backends.open_asker())
-        return Judgement(
-            verdict.enough,
-            rate_best(asked, facts),
-            f"the model says {'yes' if verdict.enough else 'no'}: {verdict.reason}",
-            tuple(facts[at] for at in verdict.supporting),
-            calls=verdict.calls,
-            tokens=verdict.tokens,
-        )
+        places, why = judge_by_model(asked.question, statements, self.backends.open_asker())
+        reason = f"the model says {'yes' if places else 'no'}: {why}"
+        supporting = tuple(facts[at] for at in places)
+        return Judgement(bool(places), rate_best(asked, facts), reason, supporting)
 
     def read(
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
         """See `Decisions`."""
-        if self._backends.reader == "rules":
+        if self.backends.reader == "rules":
             return self._rules.read(asked, items, found)
         return self._read(asked, items) if items else Reading("", (), 0.0, ())
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
         """See `Decisions`."""
-        return self._rules.recall(asked) if self._backends.reader == "rules" else self._read(asked)
+        return self._rules.recall(asked) if self.backends.reader == "rules" else self._read(asked)
 
     def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
         from kpyramid.query.model.reading import read_by_model
 
-        asker = self._backends.open_asker()
-        return read_by_model(asked.question, items, asker, logprobs=self._backends.logprobs)
+        asker, prompt = self.backends.open_asker(), self._prompt if items else None
+        return read_by_model(asked.question, items, asker, self.backends.logprobs, prompt)
 
     def verify(
         self,
@@ -90,6 +93,6 @@ class Chosen:
         context: Sequence[Item],
     ) -> Verification:
         """See `Decisions`; the model's reader checks its answer against its citations itself."""
-        if self._backends.reader == "rules":
+        if self.backends.reader == "rules":
             return self._rules.verify(asked, values, places, context)
         return SUPPORTED

@@ -1,18 +1,37 @@
-"""Chains rated against a question, and read: what a walk over the graph hands to a reader."""
+"""Chains rated against a question, and read: what a walk over the graph hands to a reader.
 
-from collections.abc import Collection, Iterable, Sequence
+They are paths, and paths with a branch: a fact beside them about a key entity (RoK, 4.2.2).
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kpyramid.documents.words import FUNCTION, list_plain_words
+from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
-from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
+from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import UNFOUNDED, NearFact, match_candidates, measure_kind
-from kpyramid.query.paths import Path, StatedPath, show_path
+from kpyramid.query.facts import (
+    UNFOUNDED,
+    NearFact,
+    find_about,
+    match_candidates,
+    measure_kind,
+    state_facts,
+)
+from kpyramid.query.paths import (
+    MOST_NEIGHBOURS,
+    MOST_PATHS,
+    Path,
+    StatedPath,
+    show_path,
+    state_paths,
+)
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.query.wording import rate_steps
+from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_NEAR, UNSAID = 50, 0.2
@@ -181,14 +200,13 @@ def read_paths(
     which: str,
     decisions: Decisions,
     *,
-    sufficient: float = 0.0,
     context: Sequence[Item] | None = None,
 ) -> Answer:
     """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
 
-    Rules give the value of the best one where its chance is `sufficient`, and the values of those
-    that take the same steps from the same name to others; a model reads them all, or the `context`
-    that is given in their place. The paths that rules answer by then come first.
+    Rules give the value of the best one, and the values of those that take the same steps from the
+    same name to others; a model reads them all, or the `context` that is given in their place. The
+    paths that rules answer by then come first.
     `which` says which paths they are.
     """
     snapshot = asked.snapshot
@@ -201,7 +219,7 @@ def read_paths(
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")
     best = next((one for one in rated if one.choices or not asked.candidates), None)
-    if best and best.chance >= sufficient:
+    if best:
         alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
         cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
         choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
@@ -212,25 +230,14 @@ def read_paths(
     shown = items if context is None else tuple(context)
     reading = decisions.read(asked, shown, found)
     items = items if reading is found else shown
-    given = bool(reading.text or reading.choices)
     sure = f", the best of {rated[0].chance:.2f}" if rated else ""
     reason = f"{len(items)} paths {which}{sure}" if context is None else f"{which}{sure}"
-    reason = reason if given else f"{reason}; {reading.reason or 'none of them answers it'}"
-    outcome = Outcome.ANSWERED if given else Outcome.INSUFFICIENT
+    if not reading.answers:
+        reason = f"{reason}; {reading.reason or 'none of them answers it'}"
+    outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
     step = Step("graph", outcome, reason, tuple(item.text for item in items), reading.confidence)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    return Answer(
-        reading.text,
-        reading.choices,
-        items,
-        "graph",
-        reading.evidence or places,
-        (step,),
-        confidence=reading.confidence,
-        calls=reading.calls,
-        tokens=reading.tokens,
-        logprobs=reading.logprobs,
-    )
+    return reading.give(items, "graph", step, places=places)
 
 
 def estimate_right(chance: float) -> float:
@@ -249,6 +256,120 @@ def _says_as_much(one: RatedPath, best: RatedPath) -> bool:
     return one is best or (ways[0] == ways[1] and one.chance == best.chance and not best.choices)
 
 
-def charge(answer: Answer, calls: int, tokens: int) -> Answer:
-    """An answer with the calls and tokens of the walk that led to it."""
-    return replace(answer, calls=answer.calls + calls, tokens=answer.tokens + tokens)
+# Branches of main paths: first-order neighbours that the paths do not stand for (RoK, 4.2.2).
+
+MOST_BRANCHES = 100
+"""Facts about the key entities that are filtered, those nearest to the question: one call's."""
+
+
+def list_branches(
+    asked: QuestionAnalysis,
+    entities: Sequence[str],
+    main: Sequence[StatedPath],
+    supposed: Sequence[Item] = (),
+) -> list[NearFact]:
+    """The facts beside the main paths: what supposed passages state, then those about key entities.
+
+    Of the latter the nearest to the question. Of all those that are about a key entity, dropped are
+    those whose relation leads from it to one on a main path already.
+    """
+    walked = {fact.condensed_id for path in main for fact in path.facts}
+    stated = find_stated(asked, supposed, known=walked)
+    known = walked | stated.keys()
+    about = find_about(entities, asked, MOST_BRANCHES, known=known) if entities else {}
+    facts = state_facts(stated | about, asked.snapshot)
+    left = {fact.condensed_id for fact in drop_led(facts, entities, main)}
+    key = frozenset(entities)
+    return [f for f in facts if f.condensed_id in left or key.isdisjoint((f.head_id, f.tail_id))]
+
+
+def find_stated(
+    asked: QuestionAnalysis, passages: Sequence[Item], known: Collection[str] = ()
+) -> dict[str, float]:
+    """The facts that passages state, with their cosines with the question.
+
+    In the order of these and of the scores of the passages together, which are cosines in the main.
+    A name of more than `MOST_NEIGHBOURS` facts is not looked up: the other end leads to its facts.
+    """
+    snapshot, scores = asked.snapshot, {item.key: item.score for item in passages}
+    named = (e for item in passages for e in link_text(item.text, snapshot).entities)
+    keys: dict[str, float] = {}
+    looked = set(known)
+    for entity in dict.fromkeys(named):
+        about = snapshot.facts_about([entity], MOST_NEIGHBOURS + 1)
+        for key in about if len(about) <= MOST_NEIGHBOURS else ():
+            if key not in looked:
+                looked.add(key)
+                places = {place.chunk_id for place in snapshot.evidence(key)}
+                if places & scores.keys():
+                    keys[key] = max(scores[chunk] for chunk in places & scores.keys())
+    if not keys:
+        return {}
+    cosines = (snapshot.vectors_of(list(keys), "condensed") @ asked.vector).tolist()
+    near = dict(zip(keys, cosines, strict=True))
+    order = sorted(keys, key=lambda key: (-round(near[key] + keys[key], 6), key))
+    return {key: near[key] for key in order}
+
+
+def drop_led(
+    facts: Sequence[NearFact], key: Collection[str], main: Sequence[StatedPath]
+) -> list[NearFact]:
+    """The facts that branch off: step (a) of 4.2.2, by relation and its direction."""
+    walked = [fact for path in main for fact in path.facts]
+    there = {end for fact in walked for end in (fact.head_id, fact.tail_id)}
+    led = {
+        (own, fact.relation, ahead)
+        for fact in (*walked, *facts)
+        for own, other, ahead in _list_ends(fact)
+        if own in key and other in there
+    }
+    return [
+        fact
+        for fact in facts
+        if any(
+            other in there or (own, fact.relation, ahead) not in led
+            for own, other, ahead in _list_ends(fact)
+            if own in key
+        )
+    ]
+
+
+def _list_ends(fact: NearFact) -> Iterator[tuple[str | None, str | None, bool]]:
+    yield fact.head_id, fact.tail_id, True
+    yield fact.tail_id, fact.head_id, False
+
+
+# Chains from the question that paths and branches make together.
+
+MOST_STARTS = 3
+"""Stretches to one key entity from which rules go on by a fact about it."""
+
+
+def rate_chains(
+    asked: QuestionAnalysis,
+    graph: Adjacency,
+    rows: Sequence[int],
+    paths: Sequence[Path],
+    branches: Sequence[NearFact] = (),
+) -> list[RatedPath]:
+    """What rules answer by: stretches from the question's entities, and a branch beyond them."""
+    own = {graph.find(entity) for entity in asked.linked.entities}
+    sources = {row for row in rows if row in own} or set(rows[:1])
+    led = lead_from(paths, sources)[:MOST_PATHS]
+    stated = state_paths(led, graph, asked.snapshot)
+    starts: dict[str, list[StatedPath]] = defaultdict(list)
+    for row in sources:
+        own_id = graph.name_entity(row)
+        starts[own_id].append(StatedPath((asked.snapshot.names[own_id],), (), ()))
+    for path, words in zip(led, stated, strict=True):
+        end = graph.name_entity(path.entities[-1])
+        if path.entities[-1] in rows and len(starts[end]) < MOST_STARTS:
+            starts[end].append(words)
+    chains = list(stated)
+    for fact in branches:
+        for key in (fact.head_id, fact.tail_id):
+            for start in starts.get(key or "", ()):
+                chain = go_on(start, key or "", fact)
+                if len({normalise_name(name) for name in chain.names}) == len(chain.names):
+                    chains.append(chain)
+    return rate_open(asked, chains)

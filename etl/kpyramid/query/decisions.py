@@ -35,8 +35,6 @@ class Found:
     reason: str
     values: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
-    calls: int = 0
-    tokens: int = 0
     sparql: str = ""
     """The query that was run, or the nearest one that was not sure enough to run."""
 
@@ -61,8 +59,6 @@ class Judgement:
     supporting: tuple[NearFact, ...]
     values: tuple[str, ...] = ()
     chances: Mapping[NearFact, float] = field(default_factory=dict)
-    calls: int = 0
-    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

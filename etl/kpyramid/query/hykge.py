@@ -19,10 +19,16 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
-from kpyramid.query.branches import rate_chains
-from kpyramid.query.chains import RatedPath, charge, compose_vectors, read_paths, shortlist
+from kpyramid.query.chains import (
+    RatedPath,
+    compose_vectors,
+    rate_chains,
+    read_paths,
+    shortlist,
+)
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
+from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -78,13 +84,7 @@ def ask_hykge(
     """
     if min(entities, hops, paths) < 1 or not 0 < overlap < length or not 0 <= similar <= 1:
         raise InputError("entities, hops and paths are 1 or more, overlap is less than length")
-    from kpyramid.query.backends import Chosen
-
-    if isinstance(decisions, Chosen):
-        from kpyramid.query.limits import limit_calls
-        from kpyramid.query.model.hykge import prompt_answer
-
-        decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
+    decisions = limit_calls(decisions, MOST_CALLS, "hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
     told = _suppose(asked, decisions, domain) if hypothesis else _Hypothesis(())
     own = [asked.text, *asked.candidates]
@@ -114,8 +114,7 @@ def ask_hykge(
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
         f"and {len(context) - len(order)} descriptions"
     )
-    answer = charge(_read(asked, decisions, rated, which, context, rows), told.calls, told.tokens)
-    assert answer.calls <= MOST_CALLS
+    answer = _read(asked, decisions, rated, which, context, rows)
     names = ", ".join(dict.fromkeys(snapshot.names[one] for one in ids)) or "none"
     said = (*told.recognised, f"anchors: {names}", *answer.recognised)
     return replace(answer, recognised=said, trace=(*told.steps, *answer.trace))
@@ -126,30 +125,27 @@ def ask_hykge(
 
 @dataclass(frozen=True, slots=True)
 class _Hypothesis:
-    """What is supposed, what is told of it, and what the model took."""
+    """What is supposed, and what is told of it."""
 
     texts: tuple[str, ...]
     recognised: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
-    calls: int = 0
-    tokens: int = 0
     by_model: bool = False
 
 
 def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hypothesis:
     """A model's exploration; by rules the best passages."""
-    if decisions.walker is None:
-        return _Hypothesis(tuple(item.text for item in suppose(asked)))
-    from kpyramid.query.model import hykge
+    steps: tuple[Step, ...] = ()
+    if decisions.walker:
+        from kpyramid.query.model.walks import explore
 
-    told = hykge.suppose(asked.question, domain, decisions.walker)
-    if isinstance(told.value, Failure) or not told.value:
-        why = f"{told.value.kind}: {told.value.detail}" if told.value else "it is empty"
-        step = Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}")
-        texts = tuple(item.text for item in suppose(asked))
-        return _Hypothesis(texts, (), (step,), told.calls, told.tokens)
-    said = f"hypothesis: {' '.join(told.value.split())[:300]}"
-    return _Hypothesis((told.value,), (said,), (), told.calls, told.tokens, by_model=True)
+        told = explore(asked.question, domain, decisions.walker)
+        if told and not isinstance(told, Failure):
+            said = f"hypothesis: {' '.join(told.split())[:300]}"
+            return _Hypothesis((told,), (said,), by_model=True)
+        why = f"{told.kind}: {told.detail}" if told else "it is empty"
+        steps = (Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}"),)
+    return _Hypothesis(tuple(item.text for item in suppose(asked)), steps=steps)
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
@@ -219,15 +215,15 @@ def cut_fragments(text: str, length: int = LENGTH, overlap: int = OVERLAP) -> li
 
 
 def score_chains(
-    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker, best: int = BEST
+    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker
 ) -> Matrix:
-    """The score of each chain (Eq. 6): the mean of its `best` highest over the fragments."""
+    """The score of each chain (Eq. 6): the mean of its `BEST` highest over the fragments."""
     scores = scorer.score(fragments, [chain.statement for chain in chains])
-    return _average_best(scores, best) if scores.size else np.zeros(len(chains), np.float32)
+    return _average_best(scores) if scores.size else np.zeros(len(chains), np.float32)
 
 
-def _average_best(scores: Matrix, best: int = BEST) -> Matrix:
-    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :best].mean(axis=1), np.float32)
+def _average_best(scores: Matrix) -> Matrix:
+    return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :BEST].mean(axis=1), np.float32)
 
 
 # 4.4: reading.

@@ -53,8 +53,6 @@ class Walk:
     option: str = ""
     has_failed: bool = False
     chance: float = 0.0
-    calls: int = 0
-    tokens: int = 0
 
 
 def ask_ksl(
@@ -195,18 +193,16 @@ def _choose(
             return None
         done.chance = best.chance
         return next(at for at, one in enumerate(stated) if one is best.path)
-    from kpyramid.query.model.ksl import choose_by_model  # rules need no prompts
+    from kpyramid.query.model.walks import choose_step  # rules need no prompts
 
-    reply = choose_by_model(asked.question, stated, asker, may_stop=may_stop)
-    done.calls += reply.calls
-    done.tokens += reply.tokens
-    if isinstance(reply.value, Failure):
+    chosen = choose_step(asked.question, stated, asker, may_stop=may_stop)
+    if isinstance(chosen, Failure):
         done.has_failed = True
-        done.ended = f"the model chose no tail: {reply.value.kind}: {reply.value.detail}"
+        done.ended = f"the model chose no tail: {chosen.kind}: {chosen.detail}"
         return None
-    if reply.value is None:
+    if chosen is None:
         done.ended = "the model stops here"
-    return reply.value
+    return chosen
 
 
 def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -> Answer:
@@ -243,6 +239,4 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -
         items[0].evidence if chosen else (),
         trace,
         confidence=round(chances[chosen[0]], 4) if chosen else 0.0,
-        calls=sum(done.calls for done in walks),
-        tokens=sum(done.tokens for done in walks),
     )

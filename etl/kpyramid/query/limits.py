@@ -4,7 +4,6 @@ Each is asked once: a reply that is cut off is not asked for again, so that a ru
 stored counts the same calls, and gives the same answer, as the one that paid for them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -20,12 +19,9 @@ from kpyramid.llm.types import (
     ThreadCounts,
     Usage,
 )
-from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.model.prompting import ask_once
-from kpyramid.query.model.reading import Prompt, read_by_model
-from kpyramid.query.types import RULES, Backends, Item, Reading
+from kpyramid.query.types import RULES
 
 T = TypeVar("T")
 
@@ -59,11 +55,9 @@ class LimitedAsker:
             detail = f"a question takes at most {calls.most} calls, and none is left for this"
             return Failure("", FailureKind.PENDING, detail)
         calls.taken += 1
-        asked = ask_once(request)
         if isinstance(self._asker, CountingAsker):
-            return self._asker.ask_reply(asked, read)
-        self.spent.calls += 1
-        return self._asker.ask(asked, lambda content: read(Reply(content, Usage())))
+            return self._asker.ask_reply(request.make_single(), read)
+        return self._asker.ask(request.make_single(), lambda content: read(Reply(content, Usage())))
 
 
 class DepthAskers:
@@ -72,48 +66,24 @@ class DepthAskers:
     Who is None where rules decide.
     """
 
-    def __init__(self, backends: Backends) -> None:
+    def __init__(self, decisions: Decisions) -> None:
+        backends = decisions.backends if isinstance(decisions, Chosen) else RULES
         self.calls = Calls(1)
         self.logprobs = backends.logprobs
-        self.entities: LimitedAsker | None = None
-        self.scores: LimitedAsker | None = None
-        self.reader: LimitedAsker | None = None
-        if backends.walk == "llm":
-            self.entities = LimitedAsker(backends.open_asker(), self.calls)
-            self.scores = LimitedAsker(backends.open_asker(), self.calls)
-        if backends.reader == "llm":
-            self.reader = LimitedAsker(backends.open_asker(), self.calls)
+        asker = LimitedAsker(backends.open_asker(), self.calls) if backends.asks_model else None
+        self.walker = asker if backends.walk == "llm" else None
+        self.reader = asker if backends.reader == "llm" else None
 
     def deepen(self) -> None:
         """Goes one depth further."""
         self.calls.most += 2
 
 
-class WalkDecisions(Chosen):
-    """Decisions of a walk: all calls of a question counted, the answer asked for in its words."""
-
-    def __init__(self, backends: Backends, most: int, prompt: Prompt) -> None:
-        asker = LimitedAsker(backends.open_asker(), Calls(most))
-        super().__init__(replace(backends, asker=asker))
-        self._prompt = prompt
-
-    def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
-        return read_by_model(
-            asked.question,
-            items,
-            self._backends.open_asker(),
-            logprobs=self._backends.logprobs,
-            prompt=self._prompt if items else None,
-        )
-
-
-def limit_calls(decisions: Decisions, most: int, prompt: Prompt) -> Decisions:
-    """The same decisions with at most `most` calls, reading by a strategy's own prompt."""
-    if not isinstance(decisions, Chosen) or not decisions._backends.asks_model:
+def limit_calls(decisions: Decisions, most: int, strategy: str, domain: str) -> Decisions:
+    """The same decisions with at most `most` calls, reading by the strategy's own prompt."""
+    if not isinstance(decisions, Chosen) or not decisions.backends.asks_model:
         return decisions
-    return WalkDecisions(decisions._backends, most, prompt)
+    from kpyramid.query.model.walks import prompt_answer
 
-
-def limit_depths(decisions: Decisions) -> DepthAskers:
-    """Who is asked by WTS; nobody where the decisions are no backends'."""
-    return DepthAskers(decisions._backends if isinstance(decisions, Chosen) else RULES)
+    asker = LimitedAsker(decisions.backends.open_asker(), Calls(most))
+    return Chosen(replace(decisions.backends, asker=asker), prompt_answer(strategy, domain))

@@ -36,8 +36,6 @@ class Finding:
     answer: Answer | None = None
     items: tuple[Item, ...] = ()
     partial: Reading | None = None
-    calls: int = 0
-    tokens: int = 0
 
 
 def ask_ontology(
@@ -56,7 +54,7 @@ def ask_ontology(
     found = decisions.query_ontology(asked)
     found = replace(found, reason=_shorten_reason(found))
     step = replace(found.step, query=_name_ids(found.sparql, snapshot))
-    finding = Finding(step, calls=found.calls, tokens=found.tokens)
+    finding = Finding(step)
     if found.outcome is Outcome.ANSWERED:
         finding = _take_values(asked, found, step, decisions, literal=literal)
     if finding.answer or literal:
@@ -75,7 +73,7 @@ def _take_values(
     items = tuple(state_instance(row, snapshot) for row in rows)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     step = replace(step, found=shown)
-    finding = Finding(step, items=items, calls=found.calls, tokens=found.tokens)
+    finding = Finding(step, items=items)
     if not places and not literal:
         reason = f"{found.reason}; no place in the documents says so, and it is not given"
         return _leave(finding, reason)
@@ -99,20 +97,9 @@ def _take_values(
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
-    answer = Answer("; ".join(choices), choices, items, "ontology", places, (), confidence=chance)
-    reading = decisions.read(asked, items, Reading(answer.text, choices, chance, places))
-    finding = replace(
-        finding, calls=finding.calls + reading.calls, tokens=finding.tokens + reading.tokens
-    )
-    if reading.text or reading.choices:
-        answer = replace(
-            answer,
-            text=reading.text,
-            choices=reading.choices,
-            confidence=reading.confidence,
-            evidence=reading.evidence or places,
-            logprobs=reading.logprobs,
-        )
+    known = Reading("; ".join(choices), choices, chance, places)
+    reading = decisions.read(asked, items, known)
+    answer = (reading if reading.answers else known).give(items, "ontology", places=places)
     return replace(finding, step=replace(step, confidence=chance), answer=answer)
 
 

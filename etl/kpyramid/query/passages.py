@@ -23,11 +23,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.query.analysis import (
-    QuestionAnalysis,
-    find_names,
-    link_text,
-)
+from kpyramid.query.analysis import QuestionAnalysis, find_names, link_text
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -415,15 +411,9 @@ def stem_word(word: str) -> str:
 By = Literal["bm25", "vectors", "both", "walk"]
 
 
-def find_passages(
-    asked: QuestionAnalysis,
-    k: int,
-    *,
-    by: By = "walk",
-    facts: Sequence[str] = (),
-) -> list[Item]:
+def find_passages(asked: QuestionAnalysis, k: int, *, by: By = "walk") -> list[Item]:
     """The passages of `find_connected` without the paths between them."""
-    return find_connected(asked, k, by=by, facts=facts)[0]
+    return find_connected(asked, k, by=by)[0]
 
 
 def find_connected(

@@ -28,34 +28,16 @@ OPTION_FLOOR = 0.2
 
 @dataclass(slots=True)
 class _Way:
-    """The way down so far: what was tried, what is carried, what the model took."""
+    """The way down so far: what was tried, what is carried."""
 
     trace: list[Step] = field(default_factory=list)
     carried: list[Item] = field(default_factory=list)
-    calls: int = 0
-    tokens: int = 0
     recognised: tuple[str, ...] = ()
     partial: list[Reading] = field(default_factory=list)
 
-    def note(self, step: Step, calls: int, tokens: int) -> None:
-        """One more layer tried."""
-        self.trace.append(step)
-        self.calls += calls
-        self.tokens += tokens
-
-    def carry(self, items: Sequence[Item]) -> None:
-        """What the layer found goes down with the question."""
-        self.carried.extend(items)
-
     def end(self, answer: Answer) -> Answer:
         """An answer with the whole way in it."""
-        return replace(
-            answer,
-            trace=tuple(self.trace),
-            calls=self.calls,
-            tokens=self.tokens,
-            recognised=self.recognised,
-        )
+        return replace(answer, trace=tuple(self.trace), recognised=self.recognised)
 
 
 def ask_polyrag(
@@ -87,14 +69,14 @@ def ask_polyrag(
     way = _Way(recognised=tell_recognised(asked))
     best = mode == "best" and ontology and graph
     if best and (whole := decisions.ask_sets(asked, text=text)):
-        way.note(whole.trace[-1], 0, 0)
+        way.trace.append(whole.trace[-1])
         return way.end(whole)
     if ontology:
         found = ask_ontology(asked, decisions, literal=mode != "best")
-        way.note(found.step, found.calls, found.tokens)
+        way.trace.append(found.step)
         if found.answer:
             return way.end(found.answer)
-        way.carry(found.items if mode == "best" else ())
+        way.carried += found.items if mode == "best" else ()
         way.partial += [found.partial] if found.partial else []
     else:
         way.trace.append(_skip("ontology"))
@@ -142,7 +124,7 @@ def _ask_graph(
     items = state_items(((fact, scores.get(fact, 0.0)) for fact in facts), asked.snapshot)
     answer = None
     if judged.enough:
-        answer = _take_facts(asked, judged, items, decisions, way, literal=mode != "best")
+        answer = _take_facts(asked, judged, items, decisions, literal=mode != "best")
     outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
     reason = judged.reason
     unsupported = ""
@@ -156,11 +138,11 @@ def _ask_graph(
         reason += "; no place in the documents, or no value, can be given from it"
     found = tuple(item.text for item in items)
     chance = judged.probability if facts else None
-    way.note(Step("graph", outcome, reason, found, chance), judged.calls, judged.tokens)
+    way.trace.append(Step("graph", outcome, reason, found, chance))
     if not answer:
         if judged.values and not judged.enough:
             way.partial.append(_read_values(judged, items))
-        way.carry(_choose_carried(judged, items) if mode == "best" else items)
+        way.carried += _choose_carried(judged, items) if mode == "best" else items
     return answer
 
 
@@ -176,7 +158,6 @@ def _take_facts(
     judged: Judgement,
     items: tuple[Item, ...],
     decisions: Decisions,
-    way: _Way,
     *,
     literal: bool,
 ) -> Answer | None:
@@ -187,20 +168,9 @@ def _take_facts(
     values = _read_values(judged, items)
     places = values.evidence
     reading = decisions.read(asked, items, values if judged.values else None)
-    way.calls, way.tokens = way.calls + reading.calls, way.tokens + reading.tokens
-    given = (reading.text or reading.choices) and (reading.evidence or places)
-    if not given and not literal:
+    if not literal and not (reading.answers and (reading.evidence or places)):
         return None
-    return Answer(
-        reading.text,
-        reading.choices,
-        items,
-        "graph",
-        reading.evidence or places,
-        (),
-        confidence=reading.confidence,
-        logprobs=reading.logprobs,
-    )
+    return reading.give(items, "graph", places=places)
 
 
 def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
@@ -243,16 +213,15 @@ def _ask_text(
     own = decisions.read(asked, items)
     if mode != "best":
         step = _judge_reading(own, f"{len(passages)} passages", bool(passages), "text", 0.0)
-        way.note(step, own.calls, own.tokens)
+        way.trace.append(step)
         return _make_answer(own, step, items, "text")
     reading = _unite([own, *way.partial], asked.candidates)
     floor = OPTION_FLOOR if asked.candidates else 0.0
     above = reading in way.partial  # the passages add nothing to what a layer above found
-    reading = replace(reading, calls=own.calls, tokens=own.tokens)
     found = tuple(place.text for place in reading.evidence)
     seen = f"{len(passages)} passages" + (" add nothing to what the layers above say" * above)
     step = _judge_reading(reading, seen, bool(passages), "text", floor)
-    way.note(replace(step, found=found), reading.calls, reading.tokens)
+    way.trace.append(replace(step, found=found))
     layer = _name_layer(reading, tuple(way.carried)) if above else None
     return _make_answer(reading, step, items, layer or "text")
 
@@ -270,10 +239,9 @@ def _read_carried(
     own = decisions.read(asked, items)
     reading = _unite([own, *way.partial], asked.candidates) if best else own
     floor = OPTION_FLOOR if best and asked.candidates else 0.0
-    reading = replace(reading, calls=own.calls, tokens=own.tokens)
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, layer or "graph", floor)
-    way.note(step, reading.calls, reading.tokens)
+    way.trace.append(step)
     return _make_answer(reading, step, items, layer)
 
 
@@ -282,7 +250,7 @@ def _judge_reading(reading: Reading, seen: str, any_seen: bool, layer: str, floo
     if not any_seen:
         return Step(layer, Outcome.EMPTY, "it has no passage for the question")
     chance = reading.confidence
-    if not (reading.text or reading.choices):
+    if not reading.answers:
         why = reading.reason or "no sentence is near the question and answers it"
         return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
     if not reading.evidence:
@@ -305,16 +273,7 @@ def _make_answer(
     """The answer that was read, or the context alone when it is not given."""
     if step.outcome is not Outcome.ANSWERED:
         return Answer("", (), items, layer if items else None, (), ())
-    return Answer(
-        reading.text,
-        reading.choices,
-        items,
-        layer,
-        reading.evidence,
-        (),
-        confidence=reading.confidence,
-        logprobs=reading.logprobs,
-    )
+    return reading.give(items, layer)
 
 
 def _name_layer(reading: Reading, items: tuple[Item, ...]) -> str | None:

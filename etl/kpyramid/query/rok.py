@@ -13,10 +13,10 @@ from kpyramid.errors import InputError
 from kpyramid.llm.types import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names, suppose
-from kpyramid.query.branches import list_branches, rate_chains
-from kpyramid.query.chains import RatedPath, charge, read_paths
+from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
+from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -63,13 +63,7 @@ def ask_rok(
     """
     if min(entities, hops, paths, triples) < 1 or not 0 <= damping < 1:
         raise InputError("entities, hops, paths and triples are 1 or more, damping from 0 below 1")
-    from kpyramid.query.backends import Chosen
-
-    if isinstance(decisions, Chosen):
-        from kpyramid.query.limits import limit_calls
-        from kpyramid.query.model.rok import prompt_answer
-
-        decisions = limit_calls(decisions, MOST_CALLS, prompt_answer(domain))
+    decisions = limit_calls(decisions, MOST_CALLS, "rok", domain)
     key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
     rows = [row for one in key.anchors.entities if (row := graph.find(one)) is not None]
@@ -78,18 +72,16 @@ def ask_rok(
     stated = state_paths(main, graph, asked.snapshot)
     near = key.anchors.entities, stated, key.passages
     about = list_branches(asked, *near) if neighbours else []
-    kept, branch = _filter_branches(asked, decisions, stated, about, triples)
+    kept, note = _filter_branches(asked, decisions, stated, about, triples)
     chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
     context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
     context += state_items(((fact, fact.cosine) for fact in kept), asked.snapshot)
     which = (
         f"{len(main)} of {len(found)} paths of at most {hops} hops between {len(rows)} key "
-        f"entities, and {branch.note}"
+        f"entities, and {note}"
     )
     answer = _read(asked, decisions, chains, which, context, rows)
-    answer = charge(answer, key.calls + branch.calls, key.tokens + branch.tokens)
-    assert answer.calls <= MOST_CALLS
     said = (*key.recognised, *answer.recognised)
     return replace(answer, recognised=said, trace=(*key.steps, *answer.trace))
 
@@ -99,13 +91,11 @@ def ask_rok(
 
 @dataclass(frozen=True, slots=True)
 class _KeyEntities:
-    """The anchors, what is told of them, and what the model took."""
+    """The anchors, and what is told of them."""
 
     anchors: Anchors
     recognised: tuple[str, ...]
     steps: tuple[Step, ...] = ()
-    calls: int = 0
-    tokens: int = 0
     passages: tuple[Item, ...] = ()
 
 
@@ -123,23 +113,20 @@ def _find_key_entities(
     names: tuple[str, ...] = ()
     passages: tuple[Item, ...] = ()
     steps: list[Step] = []
-    calls = tokens = 0
     if asker and hypothesis:
-        from kpyramid.query.model.rok import extend, extract
+        from kpyramid.query.model.walks import extend, list_key_entities
 
         told = extend(asked.question, domain, asker)
-        calls, tokens = told.calls, told.tokens
-        if isinstance(told.value, Failure) or not told.value:
-            steps.append(_fail("tentative answer", told.value))
+        if isinstance(told, Failure) or not told:
+            steps.append(_fail("tentative answer", told))
             passages = suppose(asked, STATED)
         else:
-            supposed = (told.value,)
-            listed = extract(told.value, domain, asked.question, asker)
-            calls, tokens = calls + listed.calls, tokens + listed.tokens
-            if isinstance(listed.value, Failure):
-                steps.append(_fail("list of key entities", listed.value))
+            supposed = (told,)
+            listed = list_key_entities(told, domain, asked.question, asker)
+            if isinstance(listed, Failure):
+                steps.append(_fail("list of key entities", listed))
             else:
-                names = listed.value
+                names = listed
     elif hypothesis:
         passages = suppose(asked, STATED)
     supposed = supposed or tuple(item.text for item in passages[:PASSAGES])
@@ -155,7 +142,7 @@ def _find_key_entities(
     if linked.unknown:
         recognised.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
     whole = Anchors(tuple(ids)[:most], (*anchors.names, *linked.names), linked.unknown)
-    return _KeyEntities(whole, tuple(recognised), tuple(steps), calls, tokens, passages)
+    return _KeyEntities(whole, tuple(recognised), tuple(steps), passages)
 
 
 def _fail(what: str, value: Failure | str) -> Step:
@@ -191,37 +178,25 @@ def _score_paths(paths: Sequence[Path], ranks: dict[int, float]) -> list[float]:
 # 4.2.2: neighbours as branches.
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
-    """How the branches were filtered, and what the model took."""
-
-    note: str
-    calls: int = 0
-    tokens: int = 0
-
-
 def _filter_branches(
     asked: QuestionAnalysis,
     decisions: Decisions,
     main: Sequence[StatedPath],
     facts: Sequence[NearFact],
     most: int,
-) -> tuple[list[NearFact], _Branch]:
-    """Step (b) of 4.2.2: one call about all triples; rules keep the first."""
-    nearest, how = list(facts[:most]), f"the {min(most, len(facts))} first"
-    if decisions.walker and facts:
-        from kpyramid.query.model.rok import choose
+) -> tuple[list[NearFact], str]:
+    """Step (b) of 4.2.2: one call about all triples; rules keep the first. Says how."""
+    nearest, how = list(facts[:most]), f"the {min(most, len(facts))} first of {len(facts)} branches"
+    if not decisions.walker or not facts:
+        return nearest, how
+    from kpyramid.query.model.walks import filter_triples
 
-        paths = [path.statement for path in main]
-        shown = tell_facts(facts, asked.snapshot)
-        told = choose(asked.question, paths, shown, decisions.walker)
-        if isinstance(told.value, Failure):
-            note = f"{how} of {len(facts)} branches: the model did not filter them"
-            return nearest, _Branch(f"{note} ({told.value.kind})", told.calls, told.tokens)
-        kept = [facts[at] for at in told.value]
-        note = f"{len(kept)} of {len(facts)} branches, by the model"
-        return kept, _Branch(note, told.calls, told.tokens)
-    return nearest, _Branch(f"{how} of {len(facts)} branches")
+    paths, shown = [path.statement for path in main], tell_facts(facts, asked.snapshot)
+    told = filter_triples(asked.question, paths, shown, decisions.walker)
+    if isinstance(told, Failure):
+        return nearest, f"{how}: the model did not filter them ({told.kind})"
+    kept = [facts[at] for at in told]
+    return kept, f"{len(kept)} of {len(facts)} branches, by the model"
 
 
 # 4.3: the answer from both.

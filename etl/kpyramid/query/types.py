@@ -100,10 +100,32 @@ class Reading:
     choices: tuple[str, ...]
     confidence: float
     evidence: tuple[Evidence, ...]
-    calls: int = 0
-    tokens: int = 0
     reason: str = ""
     logprobs: tuple[float, ...] = ()
+
+    @property
+    def answers(self) -> bool:
+        """Whether the context says."""
+        return bool(self.text or self.choices)
+
+    def give(
+        self,
+        context: tuple[Item, ...],
+        layer: str | None,
+        *trace: "Step",
+        places: tuple[Evidence, ...] = (),
+    ) -> "Answer":
+        """The answer that was read, which rests on `places` where it cites none."""
+        return Answer(
+            self.text,
+            self.choices,
+            context,
+            layer,
+            self.evidence or places,
+            trace,
+            confidence=self.confidence,
+            logprobs=self.logprobs,
+        )
 
 
 class Outcome(StrEnum):
@@ -146,8 +168,8 @@ class Answer:
     `text` is empty when nothing was found; `choices` are the single values it consists of, of a
     question with candidates those that hold. `context` is what a reader is given, best first, each
     piece with its places; `evidence` are the places that the answer itself rests on. `layer` is
-    `ontology`, `graph`, `text`, or `model` for an answer
-    from no context. `confidence` is the probability that the answer is right.
+    `ontology`, `graph`, `text`, or `model` for an answer from no context. `confidence` is the
+    probability that the answer is right.
     `trace` says which layers were tried and why each was or was not enough.
     `calls`, `tokens` and `cost` are the model's, as far as nothing was stored: `cost` in dollars,
     None for a model without a price and where nobody keeps books. `logprobs` are those of the

@@ -5,20 +5,43 @@ and the best of each depth are kept (width pruning). From all that is kept an an
 sure, the search ends (depth pruning), else the new entities start the next depth.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Failure
+from kpyramid.llm.types import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import Anchors, link_names
-from kpyramid.query.chains import charge, choose_fitting, rate_paths, read_paths
+from kpyramid.query.anchors import SIMILAR, Anchors, link_names
+from kpyramid.query.chains import choose_fitting, go_on, rate_paths, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.depths import DISTANCE, MATCHES, WIDTH, Search
-from kpyramid.query.facts import NearFact, state_items, tell_facts
+from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts, state_items, tell_facts
+from kpyramid.query.limits import DepthAskers
+from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
 from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.query.wording import rate_prefix
+from kpyramid.snapshot.adjacency import Adjacency
 
+MATCHES = ("question", "entity", "exact")
+WIDTH = 30
+"""The paper's K (W in Algorithm 1), which it does not give. A person has some five facts of one
+relation, so that two such steps make 25 that are equally likely."""
+DISTANCE = 0.65
+"""The paper's L is .55, on the scale of all-mpnet-base-v2, which does not fit MiniLM.
+
+Of the facts of MuSiQue's first hops that a built graph has (34) .55 keeps .82 and .65 .97, beside
+.70 and .90 of the other facts about the same entities: the distance bounds what is scored, and
+parts little. Alone, a fact of a second or third hop is as far from a question that does not name
+its entity as any other (PathQuestion, .55: .52 to .66 of 407 kept, of the others about the same
+entities .52 to .65); together with the facts that lead to it .99 are kept.
+"""
+MOST_FOLLOWED = 200
+"""Chains of each depth that are rated as answers."""
+MOST_SCORED = 150
+"""Facts of a depth that are scored, the nearest first: what one call shows."""
 ENTITIES = 5
 """The paper's N: names of a question from which a search starts (Prompt 1)."""
 DEPTH = 3
@@ -59,13 +82,10 @@ def ask_wts(
         )
     if match not in MATCHES:
         raise InputError(f"match = {match[:40]!r}: facts are matched by {', '.join(MATCHES)}")
-    from kpyramid.query.limits import limit_depths
-
-    asking = limit_depths(decisions)
-    found, steps = _extract_entities(asked, asking.entities, entities, domain)
+    asking = DepthAskers(decisions)
+    anchors, steps = _extract_entities(asked, asking.walker, entities, domain)
     search = Search(asked, width, distance, match, chained=chained)
-    search.begin(found.anchors.entities)
-    said, calls, tokens = found.recognised, found.calls, found.tokens
+    search.begin(anchors.entities)
     answer, names = Answer("", (), (), None, (), ()), asked.snapshot.names
     for level in range(1, depth + 1):
         if not search.ahead:
@@ -73,15 +93,13 @@ def ask_wts(
         asking.deepen()
         query = f"depth {level}, from {_list_some([names[e] for e in search.ahead])}"
         near = search.match_facts()
-        scores, note, spent = _score_facts(search, near, asking.scores, domain)
-        calls, tokens = calls + spent[0], tokens + spent[1]
+        scores, note = _score_facts(search, near, asking.walker, domain)
         kept = search.keep(near, scores)
         note = f"{search.note}, {note}, {len(kept)} kept"
         if asking.reader:
             one, sure = _reason(search, asking, note, domain, knowledge=knowledge)
         else:
             one, sure = _read_chains(search, decisions, note, sufficient)
-        calls, tokens = calls + one.calls, tokens + one.tokens
         last = level == depth or not search.ahead
         step = replace(one.trace[-1], found=tuple(f.statement for f in kept), query=query)
         if not sure:
@@ -99,46 +117,30 @@ def ask_wts(
     if not any(step.layer == "graph" for step in steps):
         steps.append(Step("graph", Outcome.EMPTY, "no entity of it is known to the graph"))
     assert asking.calls.taken <= asking.calls.most
-    answer = charge(replace(answer, calls=0, tokens=0), calls, tokens)
-    return replace(answer, recognised=(*said, *answer.recognised), trace=tuple(steps))
+    shown = [f"entities: {_list_some([names[one] for one in anchors.entities])}"]
+    if anchors.unknown:
+        shown.append(f"not in the graph: {_list_some(anchors.unknown)}")
+    return replace(answer, recognised=(*shown, *answer.recognised), trace=tuple(steps))
 
 
 # Entity extraction module.
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Where a search starts, what is told of it, and what the model took."""
-
-    anchors: Anchors
-    recognised: tuple[str, ...]
-    calls: int = 0
-    tokens: int = 0
-
-
 def _extract_entities(
-    asked: QuestionAnalysis, asker: Any, most: int, domain: str
-) -> tuple[_Found, list[Step]]:
+    asked: QuestionAnalysis, asker: Asker | None, most: int, domain: str
+) -> tuple[Anchors, list[Step]]:
     """At most `most` entities of the question; by rules the names that the graph knows."""
-    names, calls, tokens = asked.linked.names[:most], 0, 0
-    steps: list[Step] = []
-    similar: dict[str, Any] = {"similar": None}
+    names, similar, steps = asked.linked.names[:most], None, list[Step]()
     if asker:
-        from kpyramid.query.model.wts import extract
+        from kpyramid.query.model.walks import list_entities
 
-        told = extract(asked.question, most, domain, asker)
-        calls, tokens = told.calls, told.tokens
-        if isinstance(told.value, Failure):
-            why = f"the model lists no entities: {told.value.kind}: {told.value.detail}"
+        told = list_entities(asked.question, most, domain, asker)
+        if isinstance(told, Failure):
+            why = f"the model lists no entities: {told.kind}: {told.detail}"
             steps.append(Step("model", Outcome.FAILED, why))
         else:
-            names, similar = told.value, {}
-    anchors = link_names(names, asked.snapshot, **similar)
-    shown = [asked.snapshot.names[one] for one in anchors.entities]
-    recognised = [f"entities: {_list_some(shown)}"]
-    if anchors.unknown:
-        recognised.append(f"not in the graph: {_list_some(anchors.unknown)}")
-    return _Found(anchors, tuple(recognised), calls, tokens), steps
+            names, similar = told, SIMILAR
+    return link_names(names, asked.snapshot, similar), steps
 
 
 def _list_some(names: Sequence[str]) -> str:
@@ -147,32 +149,172 @@ def _list_some(names: Sequence[str]) -> str:
     return f"{', '.join(own[:_SHOWN])}{more}" or "none"
 
 
-# Pruning module.
+# Retrieval and pruning modules: exact match takes the facts that have an entity as subject or
+# object; similarity is a cosine distance of 1 - q.t / (|q| |t|): the printed formula squares the
+# norms, a misprint, since with vectors of unit length both say the same.
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Facts from an entity of the question, each beyond the one before, and where they end.
+
+    `so_far`: the chance that its steps are the first of what is asked, `whole` that they are all.
+    """
+
+    start: str
+    path: StatedPath
+    end: str | None
+    steps: tuple[tuple[str, bool], ...] = ()
+    so_far: float = 1.0
+    whole: float = 0.0
+
+
+@dataclass(slots=True)
+class Search:
+    """What a question has found: the facts kept at each depth, and the chains that they make.
+
+    `ahead` are the entities from which the next depth starts; `note` says what the last one found.
+    """
+
+    asked: QuestionAnalysis
+    width: int
+    distance: float
+    match: str
+    chained: bool
+    kept: dict[str, NearFact] = field(default_factory=dict)
+    ahead: list[str] = field(default_factory=list)
+    note: str = ""
+    _topics: tuple[str, ...] = ()
+    _gone: set[str] = field(default_factory=set)
+    _last: list[Chain] = field(default_factory=list)
+    _longer: list[Chain] = field(default_factory=list)
+    _chains: list[Chain] = field(default_factory=list)
+
+    def begin(self, entities: Sequence[str]) -> None:
+        """Starts at the entities of the question."""
+        names = self.asked.snapshot.names
+        self._topics, self.ahead, self._gone = tuple(entities), list(entities), set(entities)
+        self._last = [Chain(e, StatedPath((names[e],), (), ()), e) for e in entities]
+
+    def match_facts(self) -> list[NearFact]:
+        """The facts about the entities ahead that are near enough, nearest first (3.2.1)."""
+        cosines: dict[str, float] = {}
+        leads, targets = self._sum_leads(), self._find_targets()
+        for entity in self._list_passed():
+            keys = self.asked.snapshot.facts_about([entity], MOST_LOOKED)
+            if keys := [key for key in keys if key not in self.kept]:
+                vectors = self.asked.snapshot.vectors_of(keys, "condensed")
+                if (lead := leads.get(entity)) is not None:
+                    vectors = vectors + lead
+                    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+                for key, cosine in zip(keys, (vectors @ targets.T).max(axis=1), strict=True):
+                    cosines[key] = max(float(cosine), cosines.get(key, -1.0))
+        matched, self.note = len(cosines), f"{len(cosines)} facts matched"
+        if self.match != "exact":
+            cosines = {k: c for k, c in cosines.items() if 1.0 - c <= self.distance}
+            what = "the question" if self.match == "question" else "its entities"
+            self.note = f"{len(cosines)} of {matched} facts within {self.distance:g} of {what}"
+            order = sorted(cosines, key=lambda key: (-round(cosines[key], 6), key))
+        else:
+            keys = sorted(cosines)
+            sure = dict(zip(keys, self.asked.snapshot.weigh_condensed(keys), strict=True))
+            order = sorted(keys, key=lambda key: (-sure[key][0], key))
+        near = {key: cosines[key] for key in order[:MOST_SCORED]}
+        facts = state_facts(near, self.asked.snapshot)
+        self._longer = self._go_on(facts)
+        return facts
+
+    def _list_passed(self) -> list[str]:
+        """The entities ahead; beyond the first depth without hubs, by which all is joined."""
+        if self.ahead == list(self._topics):
+            return self.ahead
+        graph = Adjacency(self.asked.snapshot)
+        rows = {e: row for e in self.ahead if (row := graph.find(e)) is not None}
+        counts = graph.count_facts(np.array(list(rows.values()), np.int64)) if rows else ()
+        return [e for e, many in zip(rows, counts, strict=True) if many <= MOST_NEIGHBOURS]
+
+    def _find_targets(self) -> Matrix:
+        """What facts are compared with: the question, or each of its entities."""
+        if self.match != "entity":
+            return np.asarray(self.asked.vector[None, :])
+        names = self.asked.snapshot.names
+        return self.asked.snapshot.embed_all([names[one] for one in self._topics])
+
+    def _sum_leads(self) -> Mapping[str, Matrix]:
+        """The vectors of the likeliest chain to each entity, added up."""
+        leads: dict[str, Matrix] = {}
+        for chain in self._last if self.chained else ():
+            if chain.end and chain.path.facts and chain.end not in leads:
+                keys = [fact.condensed_id for fact in chain.path.facts]
+                leads[chain.end] = self.asked.snapshot.vectors_of(keys, "condensed").sum(axis=0)
+        return leads
+
+    def _go_on(self, facts: Sequence[NearFact]) -> list[Chain]:
+        """The chains one step longer, by the facts kept and these; a chain may come back."""
+        about: dict[str, list[NearFact]] = defaultdict(list)
+        for fact in (*self.kept.values(), *facts):
+            if fact.head_id != fact.tail_id:
+                about[fact.head_id].append(fact)
+                about[fact.tail_id or ""].append(fact)
+        longer = []
+        for chain in self._last:
+            for fact in about[chain.end] if chain.end else ():
+                path = go_on(chain.path, chain.end or "", fact)
+                ahead = path.forward[-1]
+                steps = (*chain.steps, (fact.relation, ahead))
+                chances = rate_prefix(self.asked, chain.start, steps)
+                end = fact.tail_id if ahead else fact.head_id
+                longer.append(Chain(chain.start, path, end, steps, *chances))
+        return sorted(longer, key=lambda one: (-one.so_far, -one.whole, one.path.statement))
+
+    def score(self) -> dict[str, float]:
+        """By rules, the relevance of facts: the chance of the likeliest chain to each."""
+        scores: dict[str, float] = {}
+        for chain in self._longer:
+            scores.setdefault(chain.path.facts[-1].condensed_id, chain.so_far)
+        return scores
+
+    def keep(self, near: Sequence[NearFact], scores: Mapping[str, float]) -> list[NearFact]:
+        """The facts with the highest scores (width pruning); what they name anew is ahead."""
+        scored = [fact for fact in near if fact.condensed_id in scores]
+        scored.sort(key=lambda f: (-scores[f.condensed_id], -f.cosine, f.condensed_id))
+        kept = scored[: self.width]
+        self.kept |= {fact.condensed_id: fact for fact in kept}
+        ends = dict.fromkeys(e for fact in kept for e in (fact.head_id, fact.tail_id) if e)
+        self.ahead = [e for e in ends if e not in self._gone]
+        self._gone.update(self.ahead)
+        self._longer = [c for c in self._longer if c.path.facts[-1].condensed_id in self.kept]
+        self._chains += sorted(self._longer, key=lambda one: -one.whole)[:MOST_FOLLOWED]
+        self._last = self._longer[: self.width]
+        return kept
+
+    def list_likely(self) -> list[StatedPath]:
+        """The likeliest chains of what is kept."""
+        self._chains.sort(key=lambda one: -one.whole)
+        return [one.path for one in self._chains[: self.width]]
 
 
 def _score_facts(
-    search: Search, near: Sequence[NearFact], asker: Any, domain: str
-) -> tuple[dict[str, float], str, tuple[int, int]]:
-    """The relevance of facts by their keys, how it was found, calls and tokens.
+    search: Search, near: Sequence[NearFact], asker: Asker | None, domain: str
+) -> tuple[dict[str, float], str]:
+    """The relevance of facts by their keys, and how it was found.
 
     By a model only of those that it scores above 0; by rules the chance of the chain to a fact.
     """
     by_rules = search.score()
     if not asker or not near:
-        return by_rules, "scored by rules", (0, 0)
-    from kpyramid.query.model.wts import score
+        return by_rules, "scored by rules"
+    from kpyramid.query.model.walks import score_triples
 
     shown = tell_facts(near, search.asked.snapshot)
-    told = score(search.asked.question, shown, domain, asker)
-    if isinstance(told.value, Failure):
-        note = f"scored by rules, since the model gave no scores ({told.value.kind})"
-        return by_rules, note, (told.calls, told.tokens)
-    scores, odd = told.value
+    told = score_triples(search.asked.question, shown, domain, asker)
+    if isinstance(told, Failure):
+        return by_rules, f"scored by rules, since the model gave no scores ({told.kind})"
+    scores, odd = told
     note = "scored by the model"
     if odd:
         note += f" ({odd} scores of no triple shown or out of range left out)"
-    named = {near[at].condensed_id: value for at, value in scores.items() if value > 0}
-    return named, note, (told.calls, told.tokens)
+    return {near[at].condensed_id: value for at, value in scores.items() if value > 0}, note
 
 
 # Reasoning module.
@@ -193,34 +335,22 @@ def _read_chains(
 
 
 def _reason(
-    search: Search, asking: Any, note: str, domain: str, *, knowledge: bool
+    search: Search, asking: DepthAskers, note: str, domain: str, *, knowledge: bool
 ) -> tuple[Answer, bool]:
     """By a model: the answer from all that is kept, and whether it is confident."""
-    from kpyramid.query.model.wts import reason
+    from kpyramid.query.model.walks import reason
 
     items = _show_kept(search)
-    if not items and not knowledge:
+    if asking.reader is None or not (items or knowledge):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
-    question, ways = search.asked.question, {"domain": domain, "logprobs": asking.logprobs}
-    told = reason(question, items, asking.reader, knowledge=knowledge, **ways)
-    assert not isinstance(told.value, Failure)  # a failure is a reading with its reason
-    reading = told.value.reading
-    why = [note, reading.reason, f"support: {told.value.support}" if told.value.support else ""]
+    question, ways = search.asked.question, {"knowledge": knowledge, "logprobs": asking.logprobs}
+    told = reason(question, items, asking.reader, domain=domain, **ways)
+    reading = told.reading
+    why = [note, reading.reason, f"support: {told.support}" if told.support else ""]
     outcome = Outcome.ANSWERED if reading.text else Outcome.INSUFFICIENT
     step = Step("graph", outcome, "; ".join(filter(None, why)), (), reading.confidence)
-    answer = Answer(
-        reading.text,
-        reading.choices,
-        items,
-        "graph" if reading.evidence or not reading.text else "model",
-        reading.evidence,
-        (step,),
-        confidence=reading.confidence,
-        calls=told.calls,
-        tokens=told.tokens,
-        logprobs=reading.logprobs,
-    )
-    return answer, told.value.sure
+    layer = "graph" if reading.evidence or not reading.text else "model"
+    return reading.give(items, layer, step), told.sure
 
 
 def _show_kept(search: Search) -> tuple[Item, ...]:

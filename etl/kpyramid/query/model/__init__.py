@@ -1,4 +1,4 @@
-"""Decisions by a model: SPARQL, sufficiency, reading; one module per task.
+"""Decisions by a model: PolyRAG's queries, reading, and the prompts of walks.
 
 Loaded by `query` where a model is chosen.
 """

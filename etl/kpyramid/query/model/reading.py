@@ -16,12 +16,12 @@ from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
 from kpyramid.query.analysis import link_question
 from kpyramid.query.model.prompting import (
-    MAX_TOKENS,
-    Asked,
     ask_model,
     flatten,
+    make_request,
     pick_numbers,
     show_numbered,
+    show_options,
 )
 from kpyramid.query.types import Item, Question, Reading
 
@@ -189,41 +189,29 @@ def read_by_model(
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    shown = _show_items(items, MOST_CHARACTERS)
-    asked = _ask(question, shown, asker, logprobs, prompt)
-    fewer = _show_items(items, _FEWER_CHARACTERS)
-    if _is_too_long(asked.value) and fewer != shown:
-        first, shown = asked, fewer
-        asked = _ask(question, shown, asker, logprobs, prompt)
-        calls, tokens = first.calls + asked.calls, first.tokens + asked.tokens
-        asked = replace(asked, calls=calls, tokens=tokens)
-    value = asked.value
+    texts = [item.told for item in items]
+    shown = show_numbered(texts, MOST_CHARACTERS)
+    value = _ask(question, shown, asker, logprobs, prompt)
+    fewer = show_numbered(texts, _FEWER_CHARACTERS)
+    # What an endpoint says of a request that is too long is its own wording.
+    if isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED and fewer != shown:
+        shown = fewer
+        value = _ask(question, shown, asker, logprobs, prompt)
     if isinstance(value, Failure):
-        reading = refuse(f"the model gave no answer: {value.kind}: {value.detail}")
-    else:
-        said, chances = value
-        reading = weigh(said, question, items[: len(shown)])
-        reading = replace(reading, logprobs=chances if reading.text else ())
-    return replace(reading, calls=asked.calls, tokens=asked.tokens)
+        return refuse(f"the model gave no answer: {value.kind}: {value.detail}")
+    said, chances = value
+    reading = weigh(said, question, items[: len(shown)])
+    return replace(reading, logprobs=chances if reading.text else ())
 
 
 def render(
     question: Question, shown: Sequence[str], logprobs: bool = False, prompt: Prompt | None = None
 ) -> Request:
     """The question with its numbered options and the lines of context, if there are any."""
-    lines = [f"Question: {flatten(question.text)}"]
-    if question.candidates:
-        lines += ["Options:"]
-        lines += [f"({n}) {flatten(text)}" for n, text in enumerate(question.candidates, start=1)]
+    lines = [f"Question: {flatten(question.text)}", *show_options(question)]
     lines += ["Context:", *shown] if shown else []
     task, system = prompt or ((READ, _SYSTEM) if shown else (RECALL, _DIRECT_SYSTEM))
-    return task.request(
-        system,
-        "\n".join(lines),
-        max_tokens=MAX_TOKENS,
-        subject=question.text,
-        logprobs=logprobs,
-    )
+    return make_request(task, system, lines, question.text, logprobs=logprobs)
 
 
 def parse(reply: Reply, options: int, *, reads: bool) -> _Said:
@@ -235,28 +223,27 @@ def parse(reply: Reply, options: int, *, reads: bool) -> _Said:
     said: Read | Recalled = (
         parse_json(reply.content, Read) if reads else parse_json(reply.content, Recalled)
     )
-    unknown = [number for number in said.choices if not 1 <= number <= options]
+    return said, read_choice_logprobs(reply, said.choices, options)
+
+
+def read_choice_logprobs(reply: Reply, choices: Sequence[int], options: int) -> tuple[float, ...]:
+    """The log-probabilities of what a reply chooses of so many options, else of its answer.
+
+    Raises:
+        ReplyError: it names an option that there is not.
+    """
+    unknown = [number for number in choices if not 1 <= number <= options]
     if unknown and options:
         raise ReplyError(FailureKind.INVALID, f"option {unknown[0]} of {options}")
-    field = "choices" if options and said.choices else "answer"
-    return said, find_value_logprobs(reply, field)
+    return find_value_logprobs(reply, "choices" if options and choices else "answer")
 
 
 def _ask(
     question: Question, shown: Sequence[str], asker: Asker, logprobs: bool, prompt: Prompt | None
-) -> Asked[_Said]:
+) -> _Said | Failure:
     request = render(question, shown, logprobs=logprobs, prompt=prompt)
     options = len(question.candidates)
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))
-
-
-def _show_items(items: Sequence[Item], most: int) -> list[str]:
-    return show_numbered([item.told for item in items], most)
-
-
-def _is_too_long(value: _Said | Failure) -> bool:
-    """Whether the endpoint refused this one request; what it says of lengths is its own wording."""
-    return isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED
 
 
 def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:

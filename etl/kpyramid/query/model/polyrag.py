@@ -1,18 +1,17 @@
-"""`Query_onto` by a language model: it sees the schema and writes SPARQL, which is never trusted.
+"""PolyRAG's two decisions by a language model: `Query_onto` writes SPARQL, `Query_kg` judges facts.
 
-Prompt, reply and parser stand here. The query is parsed, restricted and run in the sandbox of
-`kpyramid.ontology`; whatever is wrong with it is an outcome of the layer, not an error.
+Prompts, replies and parsers stand here. A query is never trusted: it is parsed, restricted and run
+in the sandbox of `kpyramid.ontology`, and whatever is wrong with it is an outcome of the layer. A
+verdict that cannot be used is a no with its reason: the next layer is asked, nothing is claimed.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
-
-from jinja2 import Environment
+from typing import Literal, cast
 
 from kpyramid.errors import InputError
-from kpyramid.llm.responses import parse_json
+from kpyramid.llm.responses import parse_json, quote_text
 from kpyramid.llm.task import GUARD, Strict, Task
 from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology import names as n
@@ -20,9 +19,16 @@ from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
 from kpyramid.query.analysis import link_text
 from kpyramid.query.decisions import Fact, Found
-from kpyramid.query.model.prompting import MAX_TOKENS, ask_model, flatten
+from kpyramid.query.model.prompting import (
+    ask_model,
+    flatten,
+    make_request,
+    pick_numbers,
+    show_numbered,
+    show_question,
+)
 from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
-from kpyramid.query.types import Outcome
+from kpyramid.query.types import Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -31,43 +37,27 @@ _MOST_ROWS = 5_000
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES, MOST_EXAMPLES = 120, 200, 20, 4
 """What of a schema is shown; those whose words the question shares come first."""
 
-_SYSTEM = """\
-You write one SPARQL query over an ontology for a question.
-{{ guard }}
-- The base namespace is <{{ base }}>; `:` is its prefix. Known as well are rdf:, rdfs:, xsd:
-  and, for entities, e:.
-- Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
-- SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
-- Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
-- When the ontology cannot answer, reply with an empty query.
-Reply with JSON only: {"sparql": "..."}
-"""
 _CONSTANT = re.compile(r"<[^>\s]+>|(?<![\w?$])\w*:[\w%-]+|\"[^\"]*\"|'[^']*'")
 
 
-class Answer(Strict):
+class Query(Strict):
     """The reply."""
 
     sparql: str
 
 
-def ask_by_model(
-    question: str, snapshot: Snapshot, asker: Asker, *, most: int = MOST_VALUES
-) -> Found:
+def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
     """The answer of the ontology to a question by the query that a model wrote.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    asked = ask_model(asker, render(question, snapshot), lambda reply: parse(reply.content))
-    reply = asked.value
-    if isinstance(reply, Failure):
-        found = Found(Outcome.FAILED, f"no query: {reply.kind}: {reply.detail}")
-    elif not reply:
-        found = Found(Outcome.FAILED, "no query: the model sees none in the ontology")
-    else:
-        found = _run(reply, snapshot, most)
-    return replace(found, calls=asked.calls, tokens=asked.tokens)
+    sparql = ask_model(asker, render(question, snapshot), lambda reply: parse(reply.content))
+    if isinstance(sparql, Failure):
+        return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
+    if not sparql:
+        return Found(Outcome.FAILED, "no query: the model sees none in the ontology")
+    return _run(sparql, snapshot)
 
 
 def render(question: str, snapshot: Snapshot) -> Request:
@@ -81,17 +71,20 @@ def render(question: str, snapshot: Snapshot) -> Request:
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
         for entity in linked.entities[:MOST_ENTITIES]
     ]
-    return TASK.request(
-        _write_system(schema.base), "\n".join(lines), max_tokens=MAX_TOKENS, subject=question
-    )
+    return make_request(QUERY_ONTO, _write_system(schema.base), lines, question)
 
 
 def _write_system(base: str) -> str:
-    return (
-        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
-        .from_string(_SYSTEM)
-        .render(base=base, guard=GUARD)
-    )
+    return f"""\
+You write one SPARQL query over an ontology for a question.
+{GUARD}
+- The base namespace is <{base}>; `:` is its prefix. Known as well are rdf:, rdfs:, xsd:
+  and, for entities, e:.
+- Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
+- SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
+- Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
+- When the ontology cannot answer, reply with an empty query.
+Reply with JSON only: {{"sparql": "..."}}"""  # noqa: S608 - text for a model, no query
 
 
 def describe_schema(schema: Schema, question: str) -> Iterator[str]:
@@ -135,7 +128,7 @@ def parse(content: str) -> str:
     Raises:
         ReplyError: it is no JSON of the schema, or longer than any query that is read.
     """
-    sparql = parse_json(content, Answer).sparql.strip()
+    sparql = parse_json(content, Query).sparql.strip()
     if len(sparql) > LONGEST_QUERY:
         raise ReplyError(FailureKind.INVALID, f"a query of {len(sparql)} characters")
     return sparql
@@ -149,15 +142,15 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
     return "\n".join([*lines, sparql])
 
 
-def _run(sparql: str, snapshot: Snapshot, most: int) -> Found:
+def _run(sparql: str, snapshot: Snapshot) -> Found:
     if not _names_something(sparql):
         return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
     try:
         whole = add_prefixes(sparql, snapshot.schema)
-        rows = snapshot.sparql(whole, limit=most + 1)
+        rows = snapshot.sparql(whole, limit=MOST_VALUES + 1)
     except InputError as e:
         return Found(Outcome.FAILED, str(e))
-    found = judge_rows(rows, flatten(sparql), most)
+    found = judge_rows(rows, flatten(sparql), MOST_VALUES)
     if found.outcome is not Outcome.ANSWERED:
         return found
     facts = _bind_facts(whole, rows, snapshot)
@@ -214,11 +207,67 @@ def _shorten(iri: str, schema: Schema) -> str:
     return f"<{iri}>"
 
 
-TASK = Task(
+QUERY_ONTO = Task(
     name="query_onto",
     version=2,
     stage="query",
-    reply=Answer,
+    reply=Query,
     system=lambda _: _write_system(""),
     is_asked=lambda settings: settings.query.sparql == "llm",
+)
+
+# `Query_kg`: are these facts enough to answer the question (IV-B)?
+
+MOST_CHARACTERS = 12_000
+"""Of facts; ten of them have about 800."""
+
+_JUDGING = f"""\
+You decide whether facts are enough to answer a question.
+{GUARD}
+- The material is the question, its options where it has some, and numbered facts.
+- Go by the facts alone, and by nothing that you know besides.
+- "yes" only when the whole answer stands in one fact, or follows from several together.
+- "no" when a fact is about the right thing and says something else of it, when it would have to
+  be guessed, or when only a part of the answer is there.
+- "facts": the numbers of the facts that the answer follows from; empty for "no".
+Reply with JSON only: {{"reason": "one short sentence", "facts": [1], "enough": "yes" or "no"}}
+"""
+
+
+class Decision(Strict):
+    """The reply."""
+
+    reason: str
+    facts: tuple[int, ...]
+    enough: Literal["yes", "no"]
+
+
+def judge_by_model(
+    question: Question, statements: Sequence[str], asker: Asker
+) -> tuple[tuple[int, ...], str]:
+    """The places of the statements that are enough to answer, none for a no, and why.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    shown = show_numbered(statements, MOST_CHARACTERS)
+    lines = [*show_question(question), "Facts:", *shown]
+    request = make_request(QUERY_KG, _JUDGING, lines, question.text)
+    decision = ask_model(asker, request, lambda reply: parse_json(reply.content, Decision))
+    if isinstance(decision, Failure):
+        return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
+    said = quote_text(decision.reason) or "it gives no reason"
+    supporting = pick_numbers(decision.facts, len(shown))
+    if decision.enough == "yes" and not supporting:
+        return (), f"the model says yes and names none of the facts: {said}"
+    return supporting if decision.enough == "yes" else (), f"the model: {said}"
+
+
+QUERY_KG = Task(
+    name="query_kg",
+    version=1,
+    stage="query",
+    reply=Decision,
+    system=lambda _: _JUDGING,
+    is_asked=lambda settings: settings.query.sufficiency == "llm",
 )
