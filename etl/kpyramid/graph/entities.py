@@ -379,31 +379,6 @@ def embed_contexts(
     }
 
 
-def compare_contexts(
-    pairs: Sequence[tuple[str, str]], uses: Uses, embedder: Embedder
-) -> dict[tuple[str, str], float]:
-    """The cosine of the contexts of two keys; a pair with too little said of either is left out.
-
-    The mean of all names compared is taken off: what all names of the corpus have in common
-    says nothing.
-    """
-    wanted = {key for pair in pairs for key in pair}
-    statements = {
-        (key, ""): {text for texts in gather_contexts(uses[key]).values() for text in texts}
-        for key in wanted
-    }
-    vectors = embed_contexts(statements, embedder)
-    if not vectors:
-        return {}
-    common = np.mean(np.stack(list(vectors.values())), axis=0)
-    contexts = {key: _scale(vector - common) for (key, _), vector in vectors.items()}
-    return {
-        (one, other): float(contexts[one] @ contexts[other])
-        for one, other in pairs
-        if one in contexts and other in contexts
-    }
-
-
 def _sample(texts: Iterable[str]) -> list[str]:
     """At most so many, chosen by hash: the same in every order and corpus."""
     return sorted(texts, key=lambda text: content_id("context", text))[:_MOST]
@@ -530,10 +505,6 @@ _LEAD = 4.0
 """How many times the evidence for any other fuller name the evidence for one must be."""
 _USUAL = 2
 """Documents that use a short form for one entity, and none for another, show the usage."""
-_SIMILARITY = 0.3
-"""Cosine of contexts from which two names may denote one thing."""
-_MARGIN = 0.1
-"""By how much any other fuller name must be less similar."""
 
 Links = dict[Place, str]
 """The fuller name's key, for a short form's key in a document."""
@@ -550,7 +521,7 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
     titles = {(parse_name(t.name).key, t.document): t.other for t in corpus.uses.list_titles()}
     _link_within_documents(corpus, links)
     _link_across_documents(corpus, links, titles)
-    _link_companions(corpus, embedder, links)
+    _link_companions(corpus, links)
     alone = (
         (key, [d for d in documents if (key, d) not in links])
         for key, documents in corpus.uses.list_documents()
@@ -655,13 +626,8 @@ def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
     return usual.keys() == clusters.keys() and usual.total() >= _USUAL
 
 
-def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
-    """Links names to a longer name of their documents that contains them.
-
-    Either only one other name of the corpus contains the name, which never occurs without it; or
-    the contexts of both are alike, and those of any other name that contains it are not.
-    """
-    rivals: dict[str, list[str]] = {}
+def _link_companions(corpus: Corpus, links: Links) -> None:
+    """Links names to the one longer name that contains them, without which they never occur."""
     for short in filter(corpus.seekers.__contains__, corpus.keys):
         entry = corpus.read(short)
         documents = [d for d in entry.features_in if (short, d) not in links]
@@ -672,22 +638,8 @@ def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
             for document in documents
             if document in corpus.read(found.key).features_in
         } - {short}
-        if not clusters:
-            continue
         if len(clusters) == 1 and all(_is_dependent(entry, c, corpus) for c in containing):
             links.update(dict.fromkeys(((short, d) for d in documents), min(clusters)))
-        else:
-            rivals[short] = sorted(clusters)
-    pairs = [(short, full) for short, fulls in rivals.items() for full in fulls]
-    cosines = compare_contexts(pairs, corpus.uses, embedder)
-    for short, fulls in rivals.items():
-        alike = sorted(((cosines.get((short, full), -1.0), full) for full in fulls), reverse=True)
-        best, full = alike[0]
-        if best < _SIMILARITY or (len(alike) > 1 and best - alike[1][0] < _MARGIN):
-            continue
-        for document in corpus.read(short).features_in:
-            if document in corpus.read(full).features_in:
-                links.setdefault((short, document), full)
 
 
 def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
