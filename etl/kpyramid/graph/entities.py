@@ -2,7 +2,7 @@
 
 Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
 fuller name that it can stand for, and only with evidence: the same document, rare features that
-both share, the use of the corpus elsewhere, alike contexts. In doubt two names stay two.
+both share, the use of the corpus elsewhere. In doubt two names stay two.
 """
 
 from array import array
@@ -10,12 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.names import (
     STATES,
     Name,
@@ -31,7 +30,6 @@ from kpyramid.graph.names import (
     parse_name,
 )
 from kpyramid.graph.relations import Codes, Numbers, Union
-from kpyramid.keys import content_id
 
 # What a corpus says of each name, by document.
 
@@ -349,76 +347,8 @@ def _is_beside(short: Entry, full: Entry, by: Shortening, corpus: Corpus) -> boo
     return weigh_shared(short.features, full, corpus) < _SAME
 
 
-# Contexts: the vectors of what is said of a name.
-
-_MOST = 32
-"""Statements of one name that are looked at; more would cost and change little."""
-_LEAST = 3
-"""Statements that make a context."""
-
-
-def gather_contexts(uses: Iterable[Use]) -> dict[str, set[str]]:
-    """What is said of a name in each document, without the name itself."""
-    statements: dict[str, set[str]] = defaultdict(set)
-    for use in uses:
-        parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
-        statements[use.document].add(" ".join(parts))
-    return statements
-
-
-def embed_contexts(
-    statements: Mapping[Place, Collection[str]], embedder: Embedder
-) -> dict[Place, Matrix]:
-    """The mean vector, of unit length, of each context that says enough."""
-    said = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
-    vectors = embedder.embed([text for place in sorted(said) for text in said[place]])
-    ends = accumulate(len(said[place]) for place in sorted(said))
-    return {
-        place: _scale(vectors[end - len(said[place]) : end].mean(axis=0))
-        for place, end in zip(sorted(said), ends, strict=True)
-    }
-
-
-def compare_contexts(
-    pairs: Sequence[tuple[str, str]], uses: Uses, embedder: Embedder
-) -> dict[tuple[str, str], float]:
-    """The cosine of the contexts of two keys; a pair with too little said of either is left out.
-
-    The mean of all names compared is taken off: what all names of the corpus have in common
-    says nothing.
-    """
-    wanted = {key for pair in pairs for key in pair}
-    statements = {
-        (key, ""): {text for texts in gather_contexts(uses[key]).values() for text in texts}
-        for key in wanted
-    }
-    vectors = embed_contexts(statements, embedder)
-    if not vectors:
-        return {}
-    common = np.mean(np.stack(list(vectors.values())), axis=0)
-    contexts = {key: _scale(vector - common) for (key, _), vector in vectors.items()}
-    return {
-        (one, other): float(contexts[one] @ contexts[other])
-        for one, other in pairs
-        if one in contexts and other in contexts
-    }
-
-
-def _sample(texts: Iterable[str]) -> list[str]:
-    """At most so many, chosen by hash: the same in every order and corpus."""
-    return sorted(texts, key=lambda text: content_id("context", text))[:_MOST]
-
-
-def _scale(vector: Matrix) -> Matrix:
-    length = float(np.linalg.norm(vector))
-    return vector / length if length else vector
-
-
 # Homonyms: things of one name in unrelated documents.
 
-_STRANGE = 0.15
-"""Cosine of contexts below which two documents may speak of two persons: the median of contexts
-drawn at random; of one person's contexts it is less in about one of thirty."""
 _RARE = 2
 """Names that may have a feature for it to join documents."""
 _LOCATED = "locate in"
@@ -427,50 +357,33 @@ _DOCUMENTS = 64
 
 
 def split_homonyms(
-    corpus: Corpus,
-    shared: Mapping[str, Sequence[str]],
-    titles: Mapping[Place, str],
-    embedder: Embedder,
+    corpus: Corpus, shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str]
 ) -> dict[Place, str]:
     """A label for each place whose thing is not the one that the name alone denotes.
 
     `shared`: for each key of several documents, those where it stands for itself, in order.
     `titles`: the whole titles of the documents that one names. A lone name is one thing per
-    document, unless documents share a rare feature. A person's full name is one person unless
-    contexts differ as much as those of any two names. Where titles or states tell things of one
-    name apart, documents without either mean the one thing that is by far the most frequent, or
-    none of them.
+    document, unless documents share a rare feature. Where titles or states tell things of one name
+    apart, documents without either mean the one thing that is by far the most frequent, or none.
     """
     read, uses = corpus.read, corpus.uses
     told, marks = _list_told(shared, titles, uses)
     plain = shared.keys() - told
     lone = {key for key in plain if is_lone(read(key).name, read(key).types)}
     lone -= {key for key, _ in titles}
-    full = {key for key in plain if "PERSON" in read(key).types and len(read(key).name.bare) > 1}
-    statements = {
-        (key, document): texts
-        for key in full
-        for document, texts in gather_contexts(u for u in uses[key] if not u.is_title).items()
-        if document in shared[key] and len(texts) >= _LEAST
-    }
-    vectors = embed_contexts(statements, embedder)
-
     labels: dict[Place, str] = {}
-    for key in sorted(lone | full | told):
-        marked = marks if key in told else vectors
-        known = [d for d in shared[key] if key in lone or (key, d) in marked]
+    for key in sorted(lone | told):
+        known = [d for d in shared[key] if key in lone or (key, d) in marks]
 
         def is_near(one: str, other: str, key: str = key) -> bool:
             if key in told:
                 (title, state), (another, abroad) = marks[key, one], marks[key, other]
                 return title == another if title and another else state == abroad != ""
-            if _share_rare(read(key), one, other, uses):
-                return True
-            return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
+            return _share_rare(read(key), one, other, uses)
 
         groups = _group_documents(known, is_near)
         sizes = [len(group) for group in groups]
-        usual = len(known) == len(shared[key]) or key in full or sizes[0] >= _USUAL * sizes[1]
+        usual = len(known) == len(shared[key]) or sizes[0] >= _USUAL * sizes[1]
         for group in groups[usual:]:
             labels.update({(key, d): f"{key} in {group[0]}" for d in group})
     return labels
@@ -530,16 +443,12 @@ _LEAD = 4.0
 """How many times the evidence for any other fuller name the evidence for one must be."""
 _USUAL = 2
 """Documents that use a short form for one entity, and none for another, show the usage."""
-_SIMILARITY = 0.3
-"""Cosine of contexts from which two names may denote one thing."""
-_MARGIN = 0.1
-"""By how much any other fuller name must be less similar."""
 
 Links = dict[Place, str]
 """The fuller name's key, for a short form's key in a document."""
 
 
-def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
+def resolve_names(uses: Iterable[Use]) -> list[str]:
     """The cluster of each use; a cluster is called by the key of its fullest name.
 
     Time and memory are linear in the uses: names meet only through equal forms, and a form that
@@ -550,13 +459,13 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
     titles = {(parse_name(t.name).key, t.document): t.other for t in corpus.uses.list_titles()}
     _link_within_documents(corpus, links)
     _link_across_documents(corpus, links, titles)
-    _link_companions(corpus, embedder, links)
+    _link_companions(corpus, links)
     alone = (
         (key, [d for d in documents if (key, d) not in links])
         for key, documents in corpus.uses.list_documents()
     )
     shared = {key: found for key, found in alone if 1 < len(found) <= _DOCUMENTS}
-    apart = split_homonyms(corpus, shared, titles, embedder)
+    apart = split_homonyms(corpus, shared, titles)
     clusters = []
     for key, document in corpus.uses.walk_places():
         full = _follow(links, key, document)
@@ -655,13 +564,8 @@ def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
     return usual.keys() == clusters.keys() and usual.total() >= _USUAL
 
 
-def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
-    """Links names to a longer name of their documents that contains them.
-
-    Either only one other name of the corpus contains the name, which never occurs without it; or
-    the contexts of both are alike, and those of any other name that contains it are not.
-    """
-    rivals: dict[str, list[str]] = {}
+def _link_companions(corpus: Corpus, links: Links) -> None:
+    """Links names to the one longer name that contains them, without which they never occur."""
     for short in filter(corpus.seekers.__contains__, corpus.keys):
         entry = corpus.read(short)
         documents = [d for d in entry.features_in if (short, d) not in links]
@@ -672,22 +576,8 @@ def _link_companions(corpus: Corpus, embedder: Embedder, links: Links) -> None:
             for document in documents
             if document in corpus.read(found.key).features_in
         } - {short}
-        if not clusters:
-            continue
         if len(clusters) == 1 and all(_is_dependent(entry, c, corpus) for c in containing):
             links.update(dict.fromkeys(((short, d) for d in documents), min(clusters)))
-        else:
-            rivals[short] = sorted(clusters)
-    pairs = [(short, full) for short, fulls in rivals.items() for full in fulls]
-    cosines = compare_contexts(pairs, corpus.uses, embedder)
-    for short, fulls in rivals.items():
-        alike = sorted(((cosines.get((short, full), -1.0), full) for full in fulls), reverse=True)
-        best, full = alike[0]
-        if best < _SIMILARITY or (len(alike) > 1 and best - alike[1][0] < _MARGIN):
-            continue
-        for document in corpus.read(short).features_in:
-            if document in corpus.read(full).features_in:
-                links.setdefault((short, document), full)
 
 
 def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:

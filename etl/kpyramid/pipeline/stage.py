@@ -27,7 +27,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 12, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 13, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
     Function("annotator", 8, section="extract", resource="parser", libraries=("spacy",)),
     Function(
@@ -97,7 +97,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=6,
+        version=7,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),

@@ -217,7 +217,7 @@ def name_owner(text: str) -> str:
     return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
-def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
+def word_noun(noun: Node) -> tuple[str, list[int]]:
     """Return a common noun with its compounds and superlatives, as it stands in a relation."""
     tokens = [noun]
     for child in noun.children:
@@ -228,7 +228,7 @@ def word_noun(noun: Node, ordinals: bool = True) -> tuple[str, list[int]]:
             child.dep == "amod" and child.word in {"younger", "older", "elder", "current"}
         )
         counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
-        if (kind and child.pos != "PROPN" and not counted) or (ordinals and superlative):
+        if (kind and child.pos != "PROPN" and not counted) or superlative:
             tokens.append(child)
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]

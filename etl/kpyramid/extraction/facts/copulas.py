@@ -310,8 +310,6 @@ def list_kind_relations(
     for phrase, prep, at in list_noun_preps(verb or noun, findings):
         if narrowed and prep != "of":
             continue  # "the first country to join in 1990"
-        if verb is not None and at and at[0] < verb.i and _is_bare(findings.tree[phrase.root]):
-            continue  # "In conclusion, ..."
         there = prep in LOCATIVE and (placed or phrase.label in PLACES)
         if whole is None or prep == "of" or ((not at or there) and not single):
             if prep == "of" and at:
@@ -324,10 +322,6 @@ def list_kind_relations(
             (of, of_at) = held[0]
             found.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_at, *at)))
     return found
-
-
-def _is_bare(noun: Node) -> bool:
-    return noun.tag == "NN" and not noun.children and not noun.entity
 
 
 def _word_kind(noun: Node, be: str) -> str:

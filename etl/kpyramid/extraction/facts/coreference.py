@@ -239,11 +239,6 @@ def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
     return weighed[:2]
 
 
-def ends_name(number: Node) -> bool:
-    """Return whether a number belongs to a name, as in "Shanghai 13"."""
-    return any(c.dep == "compound" and c.pos == "PROPN" for c in number.children)
-
-
 def is_bare_definite(token: Node) -> bool:
     """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
     if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
@@ -432,9 +427,7 @@ class Antecedents:
                 self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
-            elif node.dep in _PHRASE_ROLES and (
-                node.pos in {"PROPN", "NOUN"} or (node.pos == "NUM" and ends_name(node))
-            ):
+            elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"}:
                 self._read_noun(node)
 
     def resolve(self, token: Node) -> Phrase | None:

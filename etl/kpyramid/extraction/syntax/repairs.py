@@ -366,10 +366,6 @@ def _join_date(month: Node) -> None:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
     close_entity(nodes, last)
-    before = nodes[first - 1] if first else None
-    # What the recogniser had joined before the date, such as a place, is no part of it.
-    if before is not None and before.entity == "DATE" and before.text in _DASHES:
-        before.entity, before.iob = "", "O"
 
 
 def _is_day(node: Node) -> bool:

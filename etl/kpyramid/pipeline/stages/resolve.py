@@ -85,7 +85,7 @@ def run(
     )
     named = facts.columns["keys"] < 0
     titles = list(_list_titles(documents, facts, raw_triples))
-    clusters = resolve_names(chain(_list_uses(facts), titles), embedder)
+    clusters = resolve_names(chain(_list_uses(facts), titles))
     facts.set_keys(named, clusters[: named.sum()])
     if disambiguator is not None:
         same, unanswered = confirm_same("entities", list_entities(facts), embedder, disambiguator)
@@ -98,7 +98,7 @@ def run(
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
     facts = facts[~selfish]
-    relation = cluster_relations(_list_statements(facts), embedder)
+    relation = cluster_relations(_list_statements(facts))
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "relations", list_relations(facts, relation), embedder, disambiguator
@@ -261,8 +261,8 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
 
 
 def _list_statements(facts: Facts) -> Iterator[Statement]:
-    for fact, (head, tail) in zip(facts, facts.columns["keys"], strict=True):
-        yield Statement(fact.form, fact.relation, head, tail, (fact.head.type, fact.tail.type))
+    for fact in facts:
+        yield Statement(fact.form, fact.relation)
 
 
 def _build_entities(facts: Facts, titles: Mapping[Use, str], found: pa.Table) -> Iterator[Row]:
