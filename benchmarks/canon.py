@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import spacy
+from embedding import open_embedder
 from options import explain_faults, print_figures, read_options, read_rows
 from sets.canon import ClusterScores, Score, score_clusters
 
@@ -64,7 +65,7 @@ def cluster_heads(triples: list[Triple]) -> list[str]:
     """The cluster of each triple's subject."""
     settings = Settings()
     # A triple has two uses, and the head's is the first.
-    return resolve_names(list_uses(triples, settings))[::2]
+    return resolve_names(list_uses(triples, settings), open_embedder())[::2]
 
 
 def flatten_scores(scores: ClusterScores) -> dict[str, float]:

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from kpyramid.graph.entities import Use, resolve_names
+from tests.planted import WordEmbedder
 
 
 def resolve(uses: Sequence[Use]) -> dict[tuple[str, str], str]:
     """The cluster of each name in each document."""
     places = [(use.name, use.document) for use in uses]
-    return dict(zip(places, resolve_names(uses), strict=True))
+    return dict(zip(places, resolve_names(uses, WordEmbedder()), strict=True))
 
 
 def list_clusters(
@@ -183,6 +184,24 @@ def test_lone_surnames_that_several_bear_are_joined_by_evidence_only() -> None:
     assert frozenset({"e: Smith"}) in clusters
 
 
+def test_namesakes_in_documents_without_common_ground_are_two() -> None:
+    said = [
+        ("a", "John Smith", "bowled", "an over"),
+        ("a", "John Smith", "captained", "county eleven"),
+        ("a", "John Smith", "batted", "against Kent"),
+        ("b", "John Smith", "isolated", "enzyme"),
+        ("b", "John Smith", "published", "protein structure"),
+        ("b", "John Smith", "lectured about", "chemistry"),
+    ]
+    kinds = type_all("PERSON", "John Smith", "Anna Holm")
+    apart = list_clusters("a: John Smith", "b: John Smith", kinds=kinds, said=said)
+    common = [("a", "John Smith", "married", "Anna Holm"), ("b", "Anna Holm", "left", "John Smith")]
+    joined = list_clusters("a: John Smith", "b: John Smith", kinds=kinds, said=[*said, *common])
+
+    assert apart == {frozenset({"a: John Smith"}), frozenset({"b: John Smith"})}
+    assert joined == {frozenset({"a: John Smith", "b: John Smith"})}
+
+
 def test_a_first_name_is_its_document_s_until_something_there_says_whose() -> None:
     kinds = type_all("PERSON", "Anna", "Anna Holm")
 
@@ -297,7 +316,7 @@ def test_time_grows_with_the_names_and_not_with_their_pairs() -> None:
             name = family if n % 5 == 0 else f"First{n % 997} {family}"
             uses.append(Use(name, f"d{n // 20}", "PERSON", "head", f"r{n % 99}", f"Thing {n}"))
         started = time.process_time()
-        resolve_names(uses)
+        resolve_names(uses, WordEmbedder())
         return time.process_time() - started
 
     small, large = measure(20_000), measure(80_000)

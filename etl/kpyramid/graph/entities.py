@@ -2,7 +2,7 @@
 
 Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
 fuller name that it can stand for, and only with evidence: the same document, rare features that
-both share, the use of the corpus elsewhere. In doubt two names stay two.
+both share, the use of the corpus elsewhere, alike contexts. In doubt two names stay two.
 """
 
 from array import array
@@ -10,11 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import compress
+from itertools import accumulate, compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.names import (
     STATES,
     Name,
@@ -30,6 +31,7 @@ from kpyramid.graph.names import (
     parse_name,
 )
 from kpyramid.graph.relations import Codes, Numbers, Union
+from kpyramid.keys import content_id
 
 # What a corpus says of each name, by document.
 
@@ -347,8 +349,51 @@ def _is_beside(short: Entry, full: Entry, by: Shortening, corpus: Corpus) -> boo
     return weigh_shared(short.features, full, corpus) < _SAME
 
 
+# Contexts: the vectors of what is said of a name.
+
+_MOST = 32
+"""Statements of one name that are looked at; more would cost and change little."""
+_LEAST = 3
+"""Statements that make a context."""
+
+
+def gather_contexts(uses: Iterable[Use]) -> dict[str, set[str]]:
+    """What is said of a name in each document, without the name itself."""
+    statements: dict[str, set[str]] = defaultdict(set)
+    for use in uses:
+        parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
+        statements[use.document].add(" ".join(parts))
+    return statements
+
+
+def embed_contexts(
+    statements: Mapping[Place, Collection[str]], embedder: Embedder
+) -> dict[Place, Matrix]:
+    """The mean vector, of unit length, of each context that says enough."""
+    said = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
+    vectors = embedder.embed([text for place in sorted(said) for text in said[place]])
+    ends = accumulate(len(said[place]) for place in sorted(said))
+    return {
+        place: _scale(vectors[end - len(said[place]) : end].mean(axis=0))
+        for place, end in zip(sorted(said), ends, strict=True)
+    }
+
+
+def _sample(texts: Iterable[str]) -> list[str]:
+    """At most so many, chosen by hash: the same in every order and corpus."""
+    return sorted(texts, key=lambda text: content_id("context", text))[:_MOST]
+
+
+def _scale(vector: Matrix) -> Matrix:
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
+
+
 # Homonyms: things of one name in unrelated documents.
 
+_STRANGE = 0.15
+"""Cosine of contexts below which two documents may speak of two persons: the median of contexts
+drawn at random; of one person's contexts it is less in about one of thirty."""
 _RARE = 2
 """Names that may have a feature for it to join documents."""
 _LOCATED = "locate in"
@@ -357,33 +402,50 @@ _DOCUMENTS = 64
 
 
 def split_homonyms(
-    corpus: Corpus, shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str]
+    corpus: Corpus,
+    shared: Mapping[str, Sequence[str]],
+    titles: Mapping[Place, str],
+    embedder: Embedder,
 ) -> dict[Place, str]:
     """A label for each place whose thing is not the one that the name alone denotes.
 
     `shared`: for each key of several documents, those where it stands for itself, in order.
     `titles`: the whole titles of the documents that one names. A lone name is one thing per
-    document, unless documents share a rare feature. Where titles or states tell things of one name
-    apart, documents without either mean the one thing that is by far the most frequent, or none.
+    document, unless documents share a rare feature. A person's full name is one person unless
+    contexts differ as much as those of any two names. Where titles or states tell things of one
+    name apart, documents without either mean the one thing that is by far the most frequent, or
+    none of them.
     """
     read, uses = corpus.read, corpus.uses
     told, marks = _list_told(shared, titles, uses)
     plain = shared.keys() - told
     lone = {key for key in plain if is_lone(read(key).name, read(key).types)}
     lone -= {key for key, _ in titles}
+    full = {key for key in plain if "PERSON" in read(key).types and len(read(key).name.bare) > 1}
+    statements = {
+        (key, document): texts
+        for key in full
+        for document, texts in gather_contexts(u for u in uses[key] if not u.is_title).items()
+        if document in shared[key] and len(texts) >= _LEAST
+    }
+    vectors = embed_contexts(statements, embedder)
+
     labels: dict[Place, str] = {}
-    for key in sorted(lone | told):
-        known = [d for d in shared[key] if key in lone or (key, d) in marks]
+    for key in sorted(lone | full | told):
+        marked = marks if key in told else vectors
+        known = [d for d in shared[key] if key in lone or (key, d) in marked]
 
         def is_near(one: str, other: str, key: str = key) -> bool:
             if key in told:
                 (title, state), (another, abroad) = marks[key, one], marks[key, other]
                 return title == another if title and another else state == abroad != ""
-            return _share_rare(read(key), one, other, uses)
+            if _share_rare(read(key), one, other, uses):
+                return True
+            return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
 
         groups = _group_documents(known, is_near)
         sizes = [len(group) for group in groups]
-        usual = len(known) == len(shared[key]) or sizes[0] >= _USUAL * sizes[1]
+        usual = len(known) == len(shared[key]) or key in full or sizes[0] >= _USUAL * sizes[1]
         for group in groups[usual:]:
             labels.update({(key, d): f"{key} in {group[0]}" for d in group})
     return labels
@@ -448,7 +510,7 @@ Links = dict[Place, str]
 """The fuller name's key, for a short form's key in a document."""
 
 
-def resolve_names(uses: Iterable[Use]) -> list[str]:
+def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
     """The cluster of each use; a cluster is called by the key of its fullest name.
 
     Time and memory are linear in the uses: names meet only through equal forms, and a form that
@@ -465,7 +527,7 @@ def resolve_names(uses: Iterable[Use]) -> list[str]:
         for key, documents in corpus.uses.list_documents()
     )
     shared = {key: found for key, found in alone if 1 < len(found) <= _DOCUMENTS}
-    apart = split_homonyms(corpus, shared, titles)
+    apart = split_homonyms(corpus, shared, titles, embedder)
     clusters = []
     for key, document in corpus.uses.walk_places():
         full = _follow(links, key, document)

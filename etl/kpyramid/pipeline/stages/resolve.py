@@ -85,7 +85,7 @@ def run(
     )
     named = facts.columns["keys"] < 0
     titles = list(_list_titles(documents, facts, raw_triples))
-    clusters = resolve_names(chain(_list_uses(facts), titles))
+    clusters = resolve_names(chain(_list_uses(facts), titles), embedder)
     facts.set_keys(named, clusters[: named.sum()])
     if disambiguator is not None:
         same, unanswered = confirm_same("entities", list_entities(facts), embedder, disambiguator)
