@@ -74,14 +74,16 @@ _RUN = re.compile(
 )
 """A name at the beginning of a sentence, as it is written."""
 _SPELT = {*NUMBER_WORDS[1:], *"dozen twenty thirty forty fifty sixty seventy eighty ninety".split()}
-_SIZES = {
-    "mm": 0.001, "cm": 0.01, "m": 1, "metre": 1, "meter": 1, "km": 1000, "kilometre": 1000,
-    "kilometer": 1000, "mile": 1609.344, "foot": 0.3048, "feet": 0.3048, "ft": 0.3048, "g": 0.001,
-    "kg": 1, "kilogram": 1, "tonne": 1000, "t": 1000, "ha": 0.01, "hectare": 0.01, "km2": 1,
-    "km²": 1, "minute": 1, "hour": 60, "day": 1440,
+SIZES = {
+    "mm": 0.001, "millimetre": 0.001, "millimeter": 0.001, "cm": 0.01, "centimetre": 0.01,
+    "centimeter": 0.01, "inch": 0.0254, "inches": 0.0254, "pound": 0.4536, "lb": 0.4536, "m":
+    1, "metre": 1, "meter": 1, "km": 1000, "kilometre": 1000, "kilometer": 1000, "mile":
+    1609.344, "foot": 0.3048, "feet": 0.3048, "ft": 0.3048, "g": 0.001, "kg": 1, "kilogram": 1,
+    "tonne": 1000, "t": 1000, "ha": 0.01, "hectare": 0.01, "km2": 1, "km²": 1, "minute": 1,
+    "hour": 60, "day": 1440,
 }  # fmt: skip
 """How large units are beside each other."""
-_UNIT = re.compile(rf"[ -]?({'|'.join(sorted(_SIZES, key=len, reverse=True))})s?(?![\w²])", re.I)
+_UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])", re.I)
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 
@@ -138,7 +140,7 @@ class Stated:
         """Its place on a scale; a number without a unit is taken to have `unit`."""
         if isinstance(self.value, Date):
             return self.value.days
-        return float(self.value) * _SIZES.get(self.unit or unit, 1)
+        return float(self.value) * SIZES.get(self.unit or unit, 1)
 
 
 class Relation:
@@ -413,20 +415,20 @@ class _Gathered:
                 rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
                 facts = [(entity, iri, shorten(row["x"])) for row in rows]
                 for row in find_instances(facts, self._snapshot):
-                    for value, unit, _ in _list_measures(row["literal"] or "", dated):
+                    for value, unit, _ in list_measures(row["literal"] or "", dated):
                         yield value, unit, STATED["instance"], state_instance(row, self._snapshot)
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
         for fact in state_sound(keys, self._snapshot) if not dated else ():
             says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             told = [text for text in fact.qualifiers if self._relation.find_words(text)]
             for text in (fact.tail, *told) if says else told:
-                for value, unit, _ in _list_measures(text, dated)[:1]:
+                for value, unit, _ in list_measures(text, dated)[:1]:
                     if fact.head_id in self._entities:
                         item = state_item(fact, self._snapshot, fact.confidence)
                         yield value, unit, STATED["instance"], item
         for sentence, own, _ in self.list_sentences():
             said = self._relation.find_words(sentence.text)
-            values = _list_measures(sentence.text, dated)
+            values = list_measures(sentence.text, dated)
             apart = [v for v in values if not any(a < v[2][1] and v[2][0] < b for a, b in own)]
             item = Item(sentence.chunk_id, sentence.text, "text", 0.0, (sentence,))
             first = own[0][0] < 8
@@ -613,7 +615,7 @@ def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot)
     return Stated(value, round(1 - against, 4), tuple(items), unit)
 
 
-def _list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tuple[int, int]]]:
+def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tuple[int, int]]]:
     """The dates of a text, or its numbers with their units, and where they stand."""
     found: list[tuple[Date | Decimal, str, tuple[int, int]]] = []
     for one in find_values(text):

@@ -49,8 +49,8 @@ SURE = 0.3
 _SHIFT, _SHIFT_OF_LIST = 0.8, 1.5
 """Log-odds by which all chances of one question are too high, or too low, or neither; those of a
 list more, in which the sides of a relation may be taken for each other."""
-CERTAIN = 0.6
-"""Probability from which a number is given as the least; such numbers held in 92 of 103."""
+CERTAIN = 0.5
+"""Probability from which a number is given as the least."""
 _UNREAD = 0.5, 3.0
 """Mean and variance of the members of a rival of which nothing was read: none is not known."""
 _LEAD = 0.5
@@ -423,7 +423,8 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
                 return SetQuestion("extreme", (), (), after, sign, rivals, owner=owner, verb=verb)
         if lemma in ADJECTIVES and not noun:
             nouns, sign = ADJECTIVES[lemma]
-            words = (*nouns, lemma)
+            alike = (a for a, (measured, _) in ADJECTIVES.items() if measured[0] == nouns[0])
+            words = (*nouns, *alike)
             return SetQuestion("extreme", (), (), words, sign, rivals, owner=owner, any_of=True)
     return None
 
