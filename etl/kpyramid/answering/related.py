@@ -445,7 +445,8 @@ class _Gathered:
                 return
             name = self._snapshot.names[entity]
         name = _drop_noun(name, self._kind)
-        of_name = measures.get("states") and name and name.split()[-1].istitle()
+        ends = [*name.split(), ""]
+        of_name = measures.get("states") and ends[0] not in FUNCTION and ends[-2:][0].istitle()
         is_named = name and (_is_name(name) or of_name)  # "city of Vellmere"
         if entity in self._entities or not (
             is_named or (self._side == "value" and _is_plain(name))
