@@ -22,9 +22,9 @@ were chosen, so it is not wholly unseen.
 import re
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from statistics import mean
@@ -35,7 +35,8 @@ from embedding import MemoEmbedder
 from options import explain_faults, print_figures, read_options, refuse, report
 from sets.text2kgbench import list_facts
 
-from kpyramid.evaluation.facts import fold_words
+from kpyramid.answering.related import SIZES, list_measures
+from kpyramid.evaluation.facts import Fact, fold_words
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.structure import make_structure_questions
 from kpyramid.query import Answer, Snapshot, answer
@@ -70,8 +71,27 @@ def make_corpus_questions(corpus: Corpus, seed: int) -> Sequence[EvalQuestion]:
     """The questions of a corpus."""
     texts = {row["id"]: row["text"] for row in corpus.rows}
     rows = [(key, texts[key], [triple]) for triple, key in corpus.facts]
-    facts = list_facts(rows, corpus.ends or {})
+    facts = convert(list_facts(rows, corpus.ends or {}))
     return make_structure_questions(facts, seed=seed).questions
+
+
+def convert(facts: Iterable[Fact]) -> list[Fact]:
+    """Facts with their numbers in one unit: 185 cm, as a sentence has it, is less than 1.93 m."""
+    facts = list(facts)
+    sizes: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for fact in facts:
+        for text in fact.evidence if fact.object.form == "number" else ():
+            for value, unit, _ in list_measures(text, dated=False):
+                if unit and float(str(value)) == float(fact.object.name):
+                    sizes[fact.subject.key, fact.relation, fact.object.name].add(SIZES[unit])
+    converted = []
+    for fact in facts:
+        found = sizes[fact.subject.key, fact.relation, fact.object.name]
+        if len(found) == 1:
+            number = float(fact.object.name) * next(iter(found))
+            fact = replace(fact, object=replace(fact.object, name=f"{number:.10g}"))
+        converted.append(fact)
+    return converted
 
 
 def grade(question: EvalQuestion, said: Answer) -> Graded:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.answering.related import Condition, compare_way
+from kpyramid.answering.related import Condition, Stated, compare_way, list_measures
 from kpyramid.answering.sets import CERTAIN, count_least, rate_list, read_set
 from kpyramid.cli.app import app
 from kpyramid.documents.words import FUNCTION, lemmatise
@@ -115,6 +115,21 @@ def test_a_verb_asks_for_what_facts_state_of_it(told: Snapshot) -> None:
     assert answer("How long is the Tarn Bridge?", told).text == "310 metres"
 
 
+def test_what_a_question_names_beside_is_no_member(told: Snapshot) -> None:
+    found = answer("What did Lise Amberg design besides the Orn Bridge?", told)
+    assert found.choices and "Orn Bridge" not in found.choices
+    assert all(place.text.endswith(".") for place in found.evidence)
+
+
+def test_measures_are_compared_in_one_unit(told: Snapshot) -> None:
+    assert answer("Which is longer, the Tarn Bridge or the Velm Bridge?", told).text == (
+        "Tarn Bridge"
+    )
+    (one,), (other,) = (list_measures(text, dated=False) for text in ("9.4 km", "1965 m"))
+    stated = [Stated(value, 1.0, (), unit) for value, unit, _ in (one, other)]
+    assert [one.measure("") for one in stated] == [9400, 1965]
+
+
 def test_what_is_called_something_else_is_not_of_the_kind(told: Snapshot) -> None:
     found = answer("Which bridges were designed by Lise Amberg?", told)
     assert "Orn Bridge" in found.choices
@@ -186,7 +201,7 @@ def test_conditions_are_read_name_by_name(
 @pytest.mark.parametrize(
     "question",
     [
-        "Who directed Red Harbour?",
+        "Who is the director of Red Harbour?",
         "When was the Tarn Bridge built?",
         "Which company built the Tarn Bridge?",
         "Which company owns the Tarn Bridge?",

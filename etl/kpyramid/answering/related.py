@@ -74,6 +74,16 @@ _RUN = re.compile(
 )
 """A name at the beginning of a sentence, as it is written."""
 _SPELT = {*NUMBER_WORDS[1:], *"dozen twenty thirty forty fifty sixty seventy eighty ninety".split()}
+SIZES = {
+    "mm": 0.001, "millimetre": 0.001, "millimeter": 0.001, "cm": 0.01, "centimetre": 0.01,
+    "centimeter": 0.01, "inch": 0.0254, "inches": 0.0254, "pound": 0.4536, "lb": 0.4536, "m":
+    1, "metre": 1, "meter": 1, "km": 1000, "kilometre": 1000, "kilometer": 1000, "mile":
+    1609.344, "foot": 0.3048, "feet": 0.3048, "ft": 0.3048, "g": 0.001, "kg": 1, "kilogram": 1,
+    "tonne": 1000, "t": 1000, "ha": 0.01, "hectare": 0.01, "km2": 1, "km²": 1, "minute": 1,
+    "hour": 60, "day": 1440,
+}  # fmt: skip
+"""How large units are beside each other."""
+_UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])", re.I)
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 
@@ -119,11 +129,18 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A value, the chance that it is meant, and the statements that give it."""
+    """A value, the chance that it is meant, and the statements that give it; a number's unit."""
 
     value: Date | Decimal
     chance: float
     items: tuple[Item, ...]
+    unit: str = ""
+
+    def measure(self, unit: str) -> float:
+        """Its place on a scale; a number without a unit is taken to have `unit`."""
+        if isinstance(self.value, Date):
+            return self.value.days
+        return float(self.value) * SIZES.get(self.unit or unit, 1)
 
 
 class Relation:
@@ -390,33 +407,37 @@ class _Gathered:
             for own_id, one in _split_joined(name, index) or ((ids[0] if ids else "", name),):
                 self._note(own_id, one, dict(measures), item)
 
-    def list_values(self, dated: bool) -> Iterator[tuple[Date | Decimal, float, Item]]:
-        """The dates or numbers that say the relation of what is named, with a chance each."""
-        fitting = Date if dated else Decimal
+    def list_values(self, dated: bool) -> Iterator[tuple[Date | Decimal, str, float, Item]]:
+        """The dates or numbers that say the relation of what is named, with unit and chance."""
         for entity in self._entities:
             for iri in self._relation.properties:
                 query = f"SELECT DISTINCT ?x WHERE {{ <{n.ENTITY}{entity}> <{iri}> ?x }}"
                 rows = self._snapshot.ontology.select_trusted(query, limit=MOST_FACTS)
                 facts = [(entity, iri, shorten(row["x"])) for row in rows]
                 for row in find_instances(facts, self._snapshot):
-                    for found in find_values(row["literal"] or ""):
-                        if isinstance(found.value, fitting):
-                            item = state_instance(row, self._snapshot)
-                            yield found.value, STATED["instance"], item
+                    for value, unit, _ in list_measures(row["literal"] or "", dated):
+                        yield value, unit, STATED["instance"], state_instance(row, self._snapshot)
+        keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
+        for fact in state_sound(keys, self._snapshot) if not dated else ():
+            says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+            told = [text for text in fact.qualifiers if self._relation.find_words(text)]
+            for text in (fact.tail, *told) if says else told:
+                for value, unit, _ in list_measures(text, dated)[:1]:
+                    if fact.head_id in self._entities:
+                        item = state_item(fact, self._snapshot, fact.confidence)
+                        yield value, unit, STATED["instance"], item
         for sentence, own, _ in self.list_sentences():
             said = self._relation.find_words(sentence.text)
-            values = [v for v in find_values(sentence.text) if isinstance(v.value, fitting)]
-            apart = [v for v in values if not any(a < v.end and v.start < b for a, b in own)]
+            values = list_measures(sentence.text, dated)
+            apart = [v for v in values if not any(a < v[2][1] and v[2][0] < b for a, b in own)]
             item = Item(sentence.chunk_id, sentence.text, "text", 0.0, (sentence,))
             first = own[0][0] < 8
-            for value in apart[:1] if not said else apart:
-                near = min((max(a - value.end, value.start - b) for a, b in said), default=99)
-                nearest = said and near == min(
-                    max(a - v.end, v.start - b) for a, b in said for v in apart
-                )
+            gaps = [min((max(a - e, s - b) for a, b in said), default=99) for *_, (s, e) in apart]
+            for (value, unit, _), gap in zip(apart if said else apart[:1], gaps, strict=False):
+                nearest = said and gap == min(gaps)
                 how = "near" if nearest else "only" if len(apart) == 1 and first and dated else ""
                 if how:
-                    yield value.value, STATED[how], item
+                    yield value, unit, STATED[how], item
 
     def _note(self, entity: str, name: str, measures: dict[str, float], item: Item) -> None:
         if entity:
@@ -424,7 +445,9 @@ class _Gathered:
                 return
             name = self._snapshot.names[entity]
         name = _drop_noun(name, self._kind)
-        is_named = name and _is_name(name)
+        ends = [*name.split(), ""]
+        of_name = measures.get("states") and ends[0] not in FUNCTION and ends[-2:][0].istitle()
+        is_named = name and (_is_name(name) or of_name)  # "city of Vellmere"
         if entity in self._entities or not (
             is_named or (self._side == "value" and _is_plain(name))
         ):
@@ -582,15 +605,28 @@ def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot)
     Its chance is that of what says it, taken as independent.
     """
     gathered = _Gathered(Condition(anchor, ()), (), relation, snapshot)
-    votes: dict[Date | Decimal, tuple[float, list[Item]]] = {}
-    for value, chance, item in gathered.list_values(dated):
-        against, items = votes.get(value, (1.0, []))
-        votes[value] = against * (1 - chance), [*items, item]
+    votes: dict[Date | Decimal, tuple[float, list[Item], str]] = {}
+    for value, unit, chance, item in gathered.list_values(dated):
+        against, items, known = votes.get(value, (1.0, [], ""))
+        votes[value] = against * (1 - chance), [*items, item], known or unit
     if not votes:
         return None
     value = min(votes, key=lambda v: (votes[v][0], str(v)))
-    against, items = votes[value]
-    return Stated(value, round(1 - against, 4), tuple(items))
+    against, items, unit = votes[value]
+    return Stated(value, round(1 - against, 4), tuple(items), unit)
+
+
+def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tuple[int, int]]]:
+    """The dates of a text, or its numbers with their units, and where they stand."""
+    found: list[tuple[Date | Decimal, str, tuple[int, int]]] = []
+    for one in find_values(text):
+        match, value = _UNIT.match(text, one.end), one.value
+        if match and isinstance(value, Date) and not value.month:  # 1480 m
+            value = Decimal(value.year)
+        if isinstance(value, Date) is dated:
+            unit = match[1].casefold() if match and not dated else ""
+            found.append((value, unit, (one.start, one.end)))
+    return found
 
 
 def names_property(kind: tuple[str, ...], snapshot: Snapshot) -> bool:

@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpyramid.answering.reader import read
-from kpyramid.answering.sets import ask_sets
+from kpyramid.answering.related import state_sound
+from kpyramid.answering.sets import ask_sets, widen
 from kpyramid.answering.sparql import ask_by_rules
 from kpyramid.answering.verification import verify_places
+from kpyramid.documents.values import agree, read_value
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Found, Judgement, Verification
 from kpyramid.query.facts import (
@@ -73,7 +75,7 @@ class Rules:
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
         """See `Decisions`."""
-        return found or read(asked, items)
+        return add_disagreeing(asked, found or read(asked, items))
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
         """No answer to an open question; of candidates a guess, the one nearest to the question."""
@@ -96,6 +98,43 @@ class Rules:
     ) -> Verification:
         """See `Decisions`."""
         return verify_places(asked, values, places, context)
+
+
+def add_disagreeing(asked: QuestionAnalysis, reading: Reading) -> Reading:
+    """A date or number with the others that other documents give for the same, as facts."""
+    value = read_value(reading.text)
+    if value is None or asked.candidates:
+        return reading
+    snapshot = asked.snapshot
+    own = set(asked.linked.entities)
+    facts = [f for f in state_sound(snapshot.facts_about(own), snapshot) if f.head_id in own]
+    told = [(fact, read_value(fact.tail.rstrip("."))) for fact in facts]
+    said = {_name(f, snapshot) for f, stated in told if stated and agree(value, stated)}
+    places, values = list(reading.evidence), [reading.text]
+    known = {place.document_id for place in places}
+    for fact, stated in told:
+        if stated is None or type(stated) is not type(value) or _name(fact, snapshot) not in said:
+            continue
+        if any(agree(one, stated) for text in values if (one := read_value(text))):
+            continue
+        evidence = [e for e in snapshot.evidence(fact.condensed_id) if e.document_id not in known]
+        if evidence and not any(text.startswith("time: ") for text in fact.qualifiers):
+            values.append(fact.tail)
+            places += [widen(place, snapshot) for place in evidence]
+    return (
+        replace(
+            reading,
+            text="; ".join(values),
+            choices=tuple(values),
+            evidence=tuple(dict.fromkeys(places)),
+        )
+        if len(values) > 1
+        else reading
+    )
+
+
+def _name(fact: NearFact, snapshot: Snapshot) -> tuple[str, str]:
+    return fact.head_id, snapshot.name_standard(fact.condensed_id) or fact.relation
 
 
 def judge_facts(

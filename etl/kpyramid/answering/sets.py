@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -31,12 +30,13 @@ from kpyramid.answering.related import (
     list_individuals,
     state_sound,
 )
-from kpyramid.documents.values import Date
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import FUNCTION, PREPOSITIONS, lemmatise, list_plain_words
 from kpyramid.query.analysis import QuestionAnalysis, fits, link_text
 from kpyramid.query.facts import NearFact, state_facts, state_item
 from kpyramid.query.ontology_layer import MOST_VALUES, state_instance
 from kpyramid.query.types import Answer, Item, Outcome, Question, Step
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
@@ -49,8 +49,8 @@ SURE = 0.3
 _SHIFT, _SHIFT_OF_LIST = 0.8, 1.5
 """Log-odds by which all chances of one question are too high, or too low, or neither; those of a
 list more, in which the sides of a relation may be taken for each other."""
-CERTAIN = 0.6
-"""Probability from which a number is given as the least; such numbers held in 92 of 103."""
+CERTAIN = 0.5
+"""Probability from which a number is given as the least."""
 _UNREAD = 0.5, 3.0
 """Mean and variance of the members of a rival of which nothing was read: none is not known."""
 _LEAD = 0.5
@@ -91,7 +91,20 @@ _LIST = re.compile(
     re.I,
 )  # fmt: skip
 _DOES = re.compile(r"^(?:what|whom?) (?P<rest>(?:does|do|did) .+)", re.I)
-_WHO = re.compile(r"^who else (?P<rest>.+)", re.I)
+_WHO = re.compile(r"^who (?P<else>else )?(?P<rest>.+)", re.I)
+_OWNS = re.compile(r"(?:owns?|owned|operate[sd]?|manage[sd]?|runs?|ran|works? with)\b", re.I)
+"""What more than one may do, or what is no person."""
+_BESIDES = re.compile(
+    r",? ?\b(?:besides|beside|apart from|aside from|other than|except(?: for)?|in addition to)"
+    r" (?P<names>(?:the )?⟦\d+⟧(?:(?:,| and| or)+ (?:the )?⟦\d+⟧)*),?",
+    re.I,
+)
+_ALONG = re.compile(r" (?:together |along )?with (?P<names>(?:the )?⟦\d+⟧)$", re.I)
+_SUPERLATIVE = re.compile(
+    rf"^(?:what|which) (?:{_VERBS}) the (?P<degree>\w+)(?P<kind>(?: [a-z-]+)+?)"
+    r"(?: (?P<prep>in|of|on) (?:the )?⟦(?P<place>\d+)⟧)?$",
+    re.I,
+)
 _MANY = re.compile(r"\b(?P<sign>(?:the )?most|more|(?:the )?fewest|fewer) (?P<rest>.+)", re.I)
 _RIVALS = re.compile(r"^(?P<lead>.+?)[,:]\s*(?P<both>.+ or .+)$", re.I)
 _THAN = re.compile(
@@ -121,7 +134,8 @@ class SetQuestion:
     the highest (1) or lowest (-1) value of `words`; both among `rivals` where some are named.
     `holds`: whether that is the first of them is asked, yes or no. `owner`: lemmas of the noun
     of what is asked for. Without conditions `list` and `count` want what is of the `kind`, `ask`
-    whether `thing` is; `place` is what it is to be in, or (`prep`) of.
+    whether `thing` is; `place` is what it is to be in, or (`prep`) of. What is `beside` is no
+    member. A list is given of `least` members that facts or values state.
     """
 
     act: Act
@@ -136,6 +150,9 @@ class SetQuestion:
     prep: str = ""
     place: str = ""
     thing: str = ""
+    beside: tuple[str, ...] = ()
+    least: int = 0
+    any_of: bool = False
 
 
 # Reading the question.
@@ -144,22 +161,53 @@ class SetQuestion:
 def read_set(asked: QuestionAnalysis) -> SetQuestion | None:
     """What a question asks of sets; None where it asks for one thing, yes or no, or a reason."""
     text, names = _mask(asked)
-    compared = _read_comparison(text, names, asked.snapshot)
+    if match := _BESIDES.search(text):
+        text = " ".join((text[: match.start()] + " " + text[match.end() :]).split())
+        text = re.sub("^who (?!else )", "who else ", text, flags=re.I)
+        rest = _read_set(text, names, asked.snapshot)
+        return _leave_out(rest, match["names"], names)
+    if (match := _ALONG.search(text)) and re.match("who else ", text, re.I):
+        rest = _read_set(text[: match.start()], names, asked.snapshot)
+        if rest:
+            return _leave_out(rest, match["names"], names)
+    return _read_set(text, names, asked.snapshot)
+
+
+def _leave_out(rest: SetQuestion | None, said: str, names: Sequence[str]) -> SetQuestion | None:
+    beside = tuple(names[int(at)] for at in _MASK.findall(said))
+    return replace(rest, beside=beside) if rest else None
+
+
+def _read_set(text: str, names: tuple[str, ...], snapshot: Snapshot) -> SetQuestion | None:
+    compared = _read_comparison(text, names, snapshot)
     if compared or _MANY.search(text):
         return compared or _read_most(text, names, ())
     if extreme := _read_extreme(text, names, ()):
         return extreme
     if match := _COUNT.match(text):
-        return _read_members("count", match["rest"], names, asked.snapshot)
+        return _read_members("count", match["rest"], names, snapshot)
     if match := _WHO.match(text):
-        conditions = _read_conditions(match["rest"], names, (), asked.snapshot)
-        return SetQuestion("list", ("person",), conditions) if conditions else None
+        return _read_who(match["rest"], names, snapshot, several=not match["else"])
     if match := _DOES.match(text):
-        conditions = _read_conditions(match["rest"], names, (), asked.snapshot)
+        conditions = _read_conditions(match["rest"], names, (), snapshot)
         return SetQuestion("list", (), conditions) if any(c.verb for c in conditions) else None
     if match := _LIST.match(text):
-        return _read_members("list", match["rest"], names, asked.snapshot)
+        return _read_members("list", match["rest"], names, snapshot)
     return None
+
+
+def _read_who(
+    rest: str, names: Sequence[str], snapshot: Snapshot, *, several: bool
+) -> SetQuestion | None:
+    """Who else does something, or who does where facts name several, or owners."""
+    owns = _OWNS.match(rest)
+    if several and not owns and re.match(rf"(?:{_VERBS})\b", rest):
+        return None
+    conditions = _read_conditions(rest, names, (), snapshot)
+    if not conditions or (several and not all(c.verb for c in conditions)):
+        return None
+    kind = () if owns else ("person",)
+    return SetQuestion("list", kind, conditions, least=(1 if owns else 2) if several else 0)
 
 
 def _mask(asked: QuestionAnalysis) -> tuple[str, tuple[str, ...]]:
@@ -347,6 +395,10 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
     yes_no = plain[:1] and re.match(r"(?:which|what|who|⟦)", plain[0]) is None
     if yes_no and not rivals:
         return None
+    if (match := _SUPERLATIVE.match(text)) and not rivals:
+        place = names[int(match["place"])] if match["place"] else ""
+        read = _read_extreme(f"which{match['kind']} is {match['degree']}", (), ())
+        return replace(read, prep=match["prep"] or "", place=place) if read else None
     if _MASK.search(text):
         return None
     for at, (word, lemma) in enumerate(zip(plain, lemmas, strict=True)):
@@ -371,7 +423,9 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
                 return SetQuestion("extreme", (), (), after, sign, rivals, owner=owner, verb=verb)
         if lemma in ADJECTIVES and not noun:
             nouns, sign = ADJECTIVES[lemma]
-            return SetQuestion("extreme", (), (), nouns[:1], sign, rivals, owner=owner)
+            alike = (a for a, (measured, _) in ADJECTIVES.items() if measured[0] == nouns[0])
+            words = (*nouns, *alike)
+            return SetQuestion("extreme", (), (), words, sign, rivals, owner=owner, any_of=True)
     return None
 
 
@@ -449,6 +503,14 @@ def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.thing:
         things = _link(question.thing, snapshot)
         found = {one: item for one, item in found.items() if one in things}
+    kept: dict[str, str] = {}
+    for one in sorted(found, key=lambda one: (len(snapshot.names[one]), one)):
+        name = snapshot.names[one]
+        longer = (
+            other for other in kept if re.match(rf"{re.escape(other)} (?:in|of|on|at)\b", name)
+        )
+        kept.setdefault(next(longer, name), one)
+    found = {one: item for one, item in found.items() if one in {*kept.values()}}
     names = tuple(dict.fromkeys(snapshot.names[one] for one in found))
     is_list = question.act == "list"
     if not names or (is_list and len(names) > MOST_VALUES):
@@ -457,7 +519,7 @@ def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     kind = " ".join(question.kind)
     reason = f"{len(names)} are said to be of the kind “{kind}”; the text may name more"
     sure = min(item.confidence or 0.0 for item in found.values())
-    return _give(text, names if is_list else (), tuple(found.values()), reason, sure)
+    return _give(text, names if is_list else (), tuple(found.values()), reason, sure, snapshot)
 
 
 def find_members(question: SetQuestion, snapshot: Snapshot) -> dict[str, Item]:
@@ -532,7 +594,12 @@ def _join(one: Item, other: Item) -> Item:
 
 
 def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    without = {one for name in question.beside for one in _link(name, snapshot)}
+    keys = {" ".join(list_plain_words(snapshot.names[one])) for one in without}
     found = find_all(question.conditions, question.kind, snapshot)
+    found = [member for member in found if member.key not in keys]
+    if sum(bool(m.measures.get("states")) for m in found) < question.least:
+        return None
     chances = [member.chance for member in found]
     likely = sum(member.listed and member.chance >= SURE for member in found)
     stated = any(m.measures.get("states") for m in found)  # then others are as sure as they can be
@@ -543,7 +610,7 @@ def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     sure = rate_list(chances, size, short=True)
     names = tuple(member.name for member in found[:size])
     reason = f"the {size} likeliest of {len(found)} that may be of it; the text may name more"
-    return _give("; ".join(names), names, _cite(found[:size]), reason, sure)
+    return _give("; ".join(names), names, _cite(found[:size]), reason, sure, snapshot)
 
 
 def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
@@ -562,7 +629,7 @@ def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     spreads = [_spread(shifted) for shifted in _shift([member.chance for member in found])]
     sure = sum(sum(spread[least:]) for spread in spreads) / len(spreads)
     reason = f"{len(likely)} likely members of {len(found)} found; the text may name more"
-    return _give(f"at least {least}", (), _cite(likely[:least]), reason, sure)
+    return _give(f"at least {least}", (), _cite(likely[:least]), reason, sure, snapshot)
 
 
 def _is_headcount(condition: Condition, kind: Sequence[str], snapshot: Snapshot) -> bool:
@@ -668,15 +735,36 @@ def _cite(members: Sequence[Member]) -> tuple[Item, ...]:
 
 
 def _give(
-    text: str, choices: tuple[str, ...], items: tuple[Item, ...], reason: str, chance: float
+    text: str,
+    choices: tuple[str, ...],
+    items: tuple[Item, ...],
+    reason: str,
+    chance: float,
+    snapshot: Snapshot,
 ) -> Answer:
-    """An answer that rests on statements."""
+    """An answer that rests on statements, shown by whole sentences."""
+    wide = {place: widen(place, snapshot) for item in items for place in item.evidence}
+    items = tuple(
+        replace(item, evidence=tuple(dict.fromkeys(wide[place] for place in item.evidence)))
+        for item in items
+    )
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     layers = [item.layer for item in items]
     layer = next((one for one in ("ontology", "graph") if one in layers), "text")
     sure = round(chance, 4)
     step = Step(layer, Outcome.ANSWERED, reason, tuple(item.text for item in items), sure)
     return Answer(text, choices, items, layer, places, (step,), confidence=sure)
+
+
+def widen(place: Evidence, snapshot: Snapshot) -> Evidence:
+    """The sentence that a place stands in; the place itself where it is more than one."""
+    for passage in snapshot.evidence(place.chunk_id):
+        for span in split_sentences(passage.text):
+            start, end = passage.start + span.start, passage.start + span.end
+            if start <= place.start and place.end <= end:
+                text = passage.text[span.start : span.end]
+                return replace(place, start=start, end=end, text=text)
+    return place
 
 
 def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
@@ -709,7 +797,7 @@ def _answer_most(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.holds:
         text = "yes" if best == question.rivals[0] else "no"
     reason = f"about {most:.0f} against {second:.0f} of the next"
-    return _give(text, (), _cite(listed), reason, chance)
+    return _give(text, (), _cite(listed), reason, chance, snapshot)
 
 
 def _vary(members: Sequence[Member]) -> float:
@@ -789,8 +877,13 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(question.words)
     verbs = question.verb.split()
     relations = [Relation((lemmatise(verb),), snapshot, verb) for verb in verbs]
+    if question.any_of:  # a height is said in metres high, too
+        relations = [Relation((word,), snapshot) for word in question.words]
     relations = relations or [Relation(question.words, snapshot)]
     rivals = question.rivals or _list_kind(question, relations, snapshot)
+    if question.place:
+        of = SetQuestion("list", question.owner, prep="in", place=question.place)
+        rivals = [snapshot.names[one] for one in find_members(of, snapshot)]
     if len(rivals) > MOST_RIVALS:
         return None  # the first of some of them is not the first of all
     found = [
@@ -800,22 +893,26 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     ]
     if len(found) < 2 or (question.rivals and len(found) < len(rivals)):
         return None
-    found.sort(key=lambda pair: (-question.sign * _order(pair[0].value), pair[1]))
+    unit = max((one.unit for one, _ in found), key=lambda u: (bool(u), u))
     if not question.rivals:
-        return _choose_first(found, len(rivals), question.sign)
+        return _choose_first(found, len(rivals), question.sign, unit, snapshot)
+    found.sort(key=lambda pair: (-question.sign * pair[0].measure(unit), pair[1]))
     (one, first), (other, second) = found
-    if _order(one.value) == _order(other.value):
+    if one.measure(unit) == other.measure(unit):
         return None
     text = first
     if question.holds:
         text = "yes" if first == question.rivals[0] else "no"
     known = one.chance * other.chance  # where a value is wrong the answer is a coin's
     reason = f"{first}: {one.value}; {second}: {other.value}"
-    return _give(text, (), (*one.items, *other.items), reason, known + (1 - known) / 2)
+    chance = known + (1 - known) / 2
+    return _give(text, (), (*one.items, *other.items), reason, chance, snapshot)
 
 
-def _choose_first(found: Sequence[tuple[Stated, str]], rivals: int, sign: int) -> Answer:
-    """What is most likely the first of all, which `found` are some of, with their values in order.
+def _choose_first(
+    found: Sequence[tuple[Stated, str]], rivals: int, sign: int, unit: str, snapshot: Snapshot
+) -> Answer:
+    """What is most likely the first of all, which `found` are some of.
 
     What has no value, or a wrong one, is as likely to be beyond a place as a further one of them.
     """
@@ -826,10 +923,10 @@ def _choose_first(found: Sequence[tuple[Stated, str]], rivals: int, sign: int) -
         if not any(words <= other or other <= words for other in same):
             distinct.append((stated, name))
     unknown = _MISSED * (rivals - len(found))
-    orders = [sign * _order(stated.value) for stated, _ in distinct]
+    orders = [sign * stated.measure(unit) for stated, _ in distinct]
     rated = []
     for stated, name in distinct:
-        own = sign * _order(stated.value)
+        own = sign * stated.measure(unit)
         beyond = (sum(o > own for o in orders) + 0.5) / (len(orders) + 1)
         chance = stated.chance * (1 - beyond) ** unknown
         for (other, its), order in zip(distinct, orders, strict=True):
@@ -840,7 +937,7 @@ def _choose_first(found: Sequence[tuple[Stated, str]], rivals: int, sign: int) -
     chance, name, stated = min(rated, key=lambda one: one[:2])
     others = [f"{n}: {s.value}" for s, n in distinct if n != name][:2]
     reason = f"{name}: {stated.value}; {'; '.join(others)}; known of {len(found)} of {rivals}"
-    return _give(name, (), stated.items, reason, -chance)
+    return _give(name, (), stated.items, reason, -chance, snapshot)
 
 
 def _list_kind(
@@ -858,10 +955,6 @@ def _list_kind(
     }
     found = _keep_kind(every | joined, question.owner, snapshot, joined)
     return sorted({snapshot.names[entity] for entity in found})
-
-
-def _order(value: Date | Decimal) -> float:
-    return value.days if isinstance(value, Date) else float(value)
 
 
 _ANSWERS: Mapping[str, Callable[[SetQuestion, Snapshot], Answer | None]] = {

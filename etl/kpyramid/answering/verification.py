@@ -280,7 +280,7 @@ def verify_places(
         return SUPPORTED
     members = None if asked.candidates else read_set(asked)
     named = members.conditions if members else ()
-    if members and max(len(choices), len(named)) < 2:
+    if members and max(len(choices), len(named)) < 2 and not members.beside:
         named = ()  # one thing by one name is verified as any other
     if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
