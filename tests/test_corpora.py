@@ -22,6 +22,7 @@ from kpyramid.errors import (
     EndpointError,
     GateError,
     InputError,
+    IntegrityError,
     OvertakenError,
     RefusedError,
     SettingsError,
@@ -375,6 +376,40 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     shutil.rmtree(home.snapshots / two)  # by gc, or erased
     assert export() == (three, {three})
     assert served.read("own.txt"), "only what it exported goes"
+
+
+def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mends_it(
+    tmp_path: Path,
+) -> None:
+    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
+    place = str(
+        shutil.copytree(tiny, tmp_path / "warehouse", ignore=shutil.ignore_patterns("exports"))
+    )
+    corpus = declare(tmp_path, 'source = "docs"\nref = "main"\nexports = [{to = "served"}]\n')
+    table = tmp_path / "warehouse/snapshots" / one / "tables/chunks.parquet"
+    whole = table.read_bytes()
+    table.unlink()
+    table.write_bytes(whole[:-1])
+
+    def diagnose() -> list[str]:
+        done = CliRunner().invoke(app, ["doctor", "--warehouse", place, "--json"])
+        found = json.loads(done.stdout)["checks"]
+        return [row["detail"] for row in found if row["check"] == "exports"]
+
+    assert diagnose() == []
+    with pytest.raises(IntegrityError, match="chunks"):
+        night.export(corpus, 0, place)
+    given_up = night.export(corpus, 0, place, looks=True)
+    assert "chunks" in str(given_up["fault"]), "the next look does nothing, and says why"
+    assert not (tmp_path / "served").exists() or not [*(tmp_path / "served").iterdir()]
+    (said,) = diagnose()
+    assert said.endswith(f"{one} was given up: {given_up['fault']}")
+    with pytest.raises(IntegrityError, match="chunks"):
+        night.export(corpus, 0, place)  # by a person, too early
+    table.write_bytes(whole)
+    assert night.export(corpus, 0, place)["copied"]
+    assert "fault" not in night.export(corpus, 0, place, looks=True)
+    assert diagnose() == []
 
 
 def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:

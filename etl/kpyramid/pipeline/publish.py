@@ -141,7 +141,9 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     """The tables without the statements that contradict others with more evidence."""
     contracts = load_contracts()
     reads = find_stage("publish").reads
-    inputs = {name: read_result(tables[name], contracts[name]) for name in reads}
+    inputs = {
+        name: read_result(tables[name], contracts[name], run.warehouse.staging) for name in reads
+    }
     none = contracts["rejects"].build([])
     if run.settings.publish.strict:
         return _Settled(tables, _write_texts(run, inputs), none, None)
