@@ -26,7 +26,6 @@ from typing import Any
 import pytest
 
 from tests.loopback import serve
-from tests.test_machines import cluster  # noqa: F401
 
 CHECKOUT = Path(__file__).parent.parent
 DAGS = CHECKOUT / "dags"
@@ -124,14 +123,6 @@ client = TestClient(app)
 print(json.dumps([client.get(f"/{dag}/a/report.html").status_code for dag in sys.argv[1:]]))
 """
 
-NIGHT = """
-import sys
-from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-bag = DagBag(sys.argv[1])
-sync_bag_to_db(bag, "dags-folder", None)
-assert bag.dags["build_pyramid_notes"].test().state == "success"
-"""
-
 REFUSE = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
@@ -184,13 +175,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "asked": 'source = "../asked"\nsettings = "../asked.toml"\nschedule = "0 0 1 1 *"\n'
         'batch = 0.2\npool = "model"\napprove = true\n[deadline]\nminutes = 0.02\n'
         f'notify = "told_late.Teller"\narguments = {{ path = "{home / "late"}" }}\n',
-        "notes": 'source = "../notes"\nsettings = "../notes.toml"\n'
-        '[learn]\nfeedback = "../feedback.jsonl"\n',
+        "notes": 'source = "../notes"\n[learn]\nfeedback = "../feedback.jsonl"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
     (home / "corpora").mkdir()
     (home / "notes").mkdir()
-    (home / "notes.toml").touch()
     (home / "notes" / "note.txt").write_text("Charles Babbage kept every letter.", "utf-8")
     question = {"id": "q", "question": "Where was Marie Curie born?", "answer": "Warsaw"}
     (home / "asked").mkdir()
@@ -349,33 +338,6 @@ def test_dags_keep_airflows_own_rules() -> None:
     command = [sys.executable, "-m", "ruff", "check", "--select", "AIR3", *places]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.slow
-def test_openlineage_hears_what_a_night_reads_and_which_ref_it_moves(
-    environment: Mapping[str, str], tmp_path: Path
-) -> None:
-    log, place = tmp_path / "lineage", str(tmp_path / "warehouse")
-    transport = {"type": "file", "log_file_path": str(log), "append": True}
-    own = {
-        **environment,
-        "AIRFLOW_HOME": str(tmp_path),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{tmp_path}/airflow.db",
-        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
-        "KPYRAMID_WAREHOUSE": place,
-    }
-    run_python(own, "-m", "airflow", "db", "migrate")
-    run_python(own, "-c", NIGHT, str(DAGS))
-    events = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
-    named = {
-        (event["job"]["name"].partition(".")[2], side, one["name"])
-        for event in events
-        for side in ("inputs", "outputs")
-        for one in event[side]
-    }
-    corpus = str(Path(environment["AIRFLOW_HOME"]) / "notes")
-    assert named == {("plan", "inputs", corpus), ("publish", "outputs", f"{place}/refs/notes")}
 
 
 @pytest.mark.slow
@@ -705,31 +667,6 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
     events = scheduler.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
     assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
-
-
-@pytest.mark.slow
-def test_a_night_reads_and_embeds_on_a_ray_cluster(
-    scheduler: Scheduler,
-    cluster: Any,  # noqa: F811
-) -> None:
-    """Too many new passages for the task's own process: they go to the cluster, or nowhere."""
-    dag = "build_pyramid_notes"
-    engine = f'[engine]\nname = "ray"\naddress = "{cluster.address}"\n'
-    (scheduler.home / "notes.toml").write_text(engine, "utf-8")
-    for number in range(40):
-        text = f"Charles Babbage kept letter {number} of Mary Somerville."
-        (scheduler.home / "notes" / f"{number}.txt").write_text(text, "utf-8")
-    scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
-    run = scheduler.trigger(dag, allow_shrink=True)
-    assert scheduler.finish(dag, run)["state"] == "success"
-    assert scheduler.read_result(dag, run, "resolve")["extract"]["recomputed"] >= 40
-    found = scheduler.read_result(dag, run, "publish")
-    assert scheduler.read_heads()["notes"] == found["snapshot"]
-    corpus, place = str(scheduler.home / "notes"), str(scheduler.home / "by-hand")
-    built = run_python(
-        scheduler.environment, "-m", "kpyramid", "build", corpus, "--warehouse", place, "--json"
-    )
-    assert json.loads(built)["snapshot"] == found["snapshot"], "the same as on processes"
 
 
 def read_state(airflow: Scheduler, dag: str, run: str) -> str:
