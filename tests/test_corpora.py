@@ -5,8 +5,9 @@ import os
 import shutil
 import socket
 import sys
+from collections import Counter
 from contextlib import nullcontext
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -22,22 +23,26 @@ from kpyramid.errors import (
     EndpointError,
     GateError,
     InputError,
+    IntegrityError,
     OvertakenError,
     RefusedError,
     SettingsError,
 )
+from kpyramid.extraction.cascade.tasks import PROMPTS, write_static
 from kpyramid.pipeline.airflow import night
 from kpyramid.pipeline.airflow.corpora import Corpus, fill_source, list_corpora, plan_night
+from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
 from kpyramid.snapshot import Form
 from kpyramid.snapshot.export import FORMS
 from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
-from kpyramid.storage.refs import list_entries, read_head
+from kpyramid.storage.refs import list_entries, list_refs, read_head
 from kpyramid.storage.runs import start_run
 from kpyramid.storage.snapshots import read_manifest
-from tests.corpora import pass_gates
+from tests.asked_model import script
+from tests.corpora import pass_gates, use_quick_models
 from tests.loopback import serve
 from tests.s3 import BUCKET, use_server
 from tests.tiny_pyramid import TEXTS, open_tiny
@@ -377,6 +382,40 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     assert served.read("own.txt"), "only what it exported goes"
 
 
+def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mends_it(
+    tmp_path: Path,
+) -> None:
+    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
+    place = str(
+        shutil.copytree(tiny, tmp_path / "warehouse", ignore=shutil.ignore_patterns("exports"))
+    )
+    corpus = declare(tmp_path, 'source = "docs"\nref = "main"\nexports = [{to = "served"}]\n')
+    table = tmp_path / "warehouse/snapshots" / one / "tables/chunks.parquet"
+    whole = table.read_bytes()
+    table.unlink()
+    table.write_bytes(whole[:-1])
+
+    def diagnose() -> list[str]:
+        done = CliRunner().invoke(app, ["doctor", "--warehouse", place, "--json"])
+        found = json.loads(done.stdout)["checks"]
+        return [row["detail"] for row in found if row["check"] == "exports"]
+
+    assert diagnose() == []
+    with pytest.raises(IntegrityError, match="chunks"):
+        night.export(corpus, 0, place)
+    given_up = night.export(corpus, 0, place, looks=True)
+    assert "chunks" in str(given_up["fault"]), "the next look does nothing, and says why"
+    assert not (tmp_path / "served").exists() or not [*(tmp_path / "served").iterdir()]
+    (said,) = diagnose()
+    assert said.endswith(f"{one} was given up: {given_up['fault']}")
+    with pytest.raises(IntegrityError, match="chunks"):
+        night.export(corpus, 0, place)  # by a person, too early
+    table.write_bytes(whole)
+    assert night.export(corpus, 0, place)["copied"]
+    assert "fault" not in night.export(corpus, 0, place, looks=True)
+    assert diagnose() == []
+
+
 def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:
     """Lists what goes to a bucket, in order; "fail at NAME" in the list has that fail once."""
     from kpyramid.storage.bucket import BucketStore
@@ -429,6 +468,73 @@ def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
     monkeypatch.setattr(night, "_start_candidate", lambda *_: None)
     with pytest.raises(GateError, match="'news' was rolled back from snapshot"):
         build("d")
+
+
+@pytest.mark.slow
+def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["Ada knew Bob.", "Bob liked Cleo.", "Cleo met Dora."]
+    days = [AT + timedelta(days=number) for number in range(len(texts))]
+    for number, day in enumerate(days):  # a document more each day
+        folder = tmp_path / "docs" / str(day.date())
+        folder.mkdir(parents=True)
+        for at, text in enumerate(texts[: number + 1]):
+            (folder / f"{at}.txt").write_text(text, "utf-8")
+    warehouse, names = str(tmp_path / "warehouse"), ["Ada", "Bob", "Cleo", "Dora"]
+
+    def paraphrase(body: dict[str, Any]) -> dict[str, Any]:
+        said = [text for text in texts if text in body["messages"][1]["content"]]
+        return {"claims": [{"evidence": text, "claim": text} for text in said]}
+
+    with serve(script(paraphrase=paraphrase, entities={"entities": names})) as server:
+        file = tmp_path / "asked.toml"
+        file.write_text(
+            f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
+            '[cascade]\nmode = "paper"\nparaphrase = "llm"\nentities = "llm"\n'
+        )
+        corpus = declare(tmp_path, 'source = "docs/{{ date }}"\nsettings = "asked.toml"\n')
+
+        def backfill() -> tuple[dict[str, int], dict[str, int], list[object]]:
+            before, recomputed, snapshots = len(server.log), Counter[str](), []
+            for day in days:
+                given = start(run_id=f"backfill__{day}", run_type="backfill", logical_date=day)
+                found = night.plan(corpus, given, {}, warehouse, 1)
+                left = [one.name for one in PIPELINE[2:-1] if one.name not in found.stored]
+                made = night.run_stages(left, found.run, warehouse, str(file), 1)
+                counts: Any = {name: counts["recomputed"] for name, counts in made.items()}
+                recomputed.update(counts)
+                snapshots.append(
+                    night.publish(corpus, found.run, warehouse, str(file), 1, found.ref)["snapshot"]
+                )
+            asked = Counter(entry["schema"] for entry in server.log[before:])
+            del asked["probe"]
+            return dict(asked), dict(+recomputed), snapshots
+
+        use_quick_models(monkeypatch)
+        pass_gates(monkeypatch)
+        asked, recomputed, first = backfill()
+        assert recomputed["resolve"] > 0
+        assert asked == {"paraphrase": 3, "entities": 3}, "a document that stays: once"
+        assert backfill() == ({}, {}, first)
+        write_static.cache_clear()
+        monkeypatch.setitem(PROMPTS, "paraphrase", f"{PROMPTS['paraphrase']} Be brief.")
+        try:
+            asked, recomputed, then = backfill()
+        finally:
+            write_static.cache_clear()
+    assert asked == {"paraphrase": 3}, "the answers are the same: the next step has its own"
+    assert recomputed == {}, "what the same answers come to is stored"
+    tables = [
+        {name: one["sha256"] for name, one in files.items() if name.startswith("tables/")}
+        for snapshot in (first[-1], then[-1])
+        for files in [read_manifest(open_warehouse(warehouse).snapshots / str(snapshot))["files"]]
+    ]
+    assert tables[0] == tables[1]
+    assert {
+        ref: len(list_entries(open_warehouse(warehouse), ref))
+        for ref in list_refs(open_warehouse(warehouse))
+    } == {f"news-{day.date()}": 2 for day in days}
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,18 @@ def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
         yield Finding("refs", "ok", f"{len(list_refs(place))} refs, logs whole")
 
 
+def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
+    """Those that are given up, of snapshots that their ref is at."""
+    from kpyramid.storage.archive import list_exports
+    from kpyramid.storage.refs import read_head
+
+    advice = "mend that, then start the DAG of the corpus's exports"
+    for one in list_exports(place):
+        head = read_head(place, one.ref) if one.fault else None
+        if head is not None and head.snapshot == one.snapshot:
+            yield Finding("exports", "fail", f"{one.place} was given up: {one.fault}", advice)
+
+
 def _check_clock(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.refs import list_refs, read_head
 
@@ -305,6 +317,6 @@ def _check_python(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
 
 
 _CHECKS: tuple[_Check, ...] = (
-    *(_check_python, _check_disk, _check_store, _check_leftovers, _check_refs, _check_clock),
-    *(_check_java, _check_models, _check_converter, _check_engine, _check_endpoint),
+    *(_check_python, _check_disk, _check_store, _check_leftovers, _check_refs, _check_exports),
+    *(_check_clock, _check_java, _check_models, _check_converter, _check_engine, _check_endpoint),
 )

@@ -114,7 +114,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
 
     names = ("entities", "relations", "triples", "condensed")
     entities, relations, triples, condensed = (
-        read_result(tables[name], load_contracts()[name]) for name in names
+        read_result(tables[name], load_contracts()[name], run.warehouse.staging) for name in names
     )
     said, standing = (
         unfold_nouns(read_graph(entities, relations, table)) for table in (triples, condensed)

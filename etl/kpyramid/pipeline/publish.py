@@ -141,7 +141,9 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     """The tables without the statements that contradict others with more evidence."""
     contracts = load_contracts()
     reads = find_stage("publish").reads
-    inputs = {name: read_result(tables[name], contracts[name]) for name in reads}
+    inputs = {
+        name: read_result(tables[name], contracts[name], run.warehouse.staging) for name in reads
+    }
     none = contracts["rejects"].build([])
     if run.settings.publish.strict:
         return _Settled(tables, _write_texts(run, inputs), none, None)
@@ -156,8 +158,9 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     )
     known = find_result(run.warehouse, "publish", key)
     gates: Mapping[str, str] | None = None
+    texts: Mapping[str, str] = {}
     if known is None:
-        withdrawn, gates = _withdraw(run, inputs)
+        withdrawn, gates, texts = _withdraw(run, inputs)
         made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn}
         if withdrawn.num_rows:
             read = {n: read_result(tables[n], contracts[n]) for n in _NAMING if n != "vectors"}
@@ -169,15 +172,17 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     if withdrawn.num_rows:
         tables = {**tables, **{name: known.tables[name] for name in _NAMING}}
         inputs["instances"] = read_result(tables["instances"], contracts["instances"])
-    return _Settled(tables, _write_texts(run, inputs), withdrawn, gates)
+    return _Settled(tables, texts or _write_texts(run, inputs), withdrawn, gates)
 
 
 def _write_texts(run: Run, inputs: Mapping[str, pa.Table]) -> dict[str, str]:
     return stage.run(*inputs.values(), schema=load_schema(run.settings))
 
 
-def _withdraw(run: Run, inputs: Mapping[str, pa.Table]) -> tuple[pa.Table, Mapping[str, str]]:
-    """The rejects of what has to leave, and the ontology's verdicts on what stays.
+def _withdraw(
+    run: Run, inputs: Mapping[str, pa.Table]
+) -> tuple[pa.Table, Mapping[str, str], Mapping[str, str]]:
+    """The rejects of what has to leave; the ontology's verdicts on what stays, and its files.
 
     Raises:
         IntegrityError: a row was lost without a reject.
@@ -202,7 +207,7 @@ def _withdraw(run: Run, inputs: Mapping[str, pa.Table]) -> tuple[pa.Table, Mappi
         raise IntegrityError(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
-    return rejects, judged.gates
+    return rejects, judged.gates, texts
 
 
 _STATED = ("documents", "chunks", "entities", "instances")

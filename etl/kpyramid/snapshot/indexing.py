@@ -30,6 +30,7 @@ from kpyramid.storage.contracts import (
     allocate_matrix,
     encode_table,
     load_contracts,
+    open_table,
     read_table,
 )
 from kpyramid.storage.identity import library_version
@@ -640,7 +641,7 @@ def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
     Raises:
         OSError: the disk is full.
     """
-    file = pq.ParquetFile(path, page_checksum_verification=True)
+    file = open_table(path)
     size = file.schema_arrow.field("vector").type.list_size
     others = [name for name in file.schema_arrow.names if name != "vector"]
     matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
@@ -903,8 +904,8 @@ def prepare_index(
     from kpyramid.snapshot.graph import write_graph  # DuckDB: who only reads has none
 
     contracts = load_contracts()
-    read = {name: read_result(tables[name], contracts[name]) for name in READS}
     with stage_folder(warehouse) as folder:
+        read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
         files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
         files |= split_vectors(read, tables["vectors"].path, folder)
         del read

@@ -302,7 +302,8 @@ class Exported:
     """An export of a snapshot: its form, and the path or address where it lies.
 
     `corpus` and `ref` are of one that Airflow makes anew when the ref moves, else empty. `is_whole`
-    is not said before all of it is there.
+    is not said before all of it is there. `fault`: why it cannot be made, until something is
+    mended.
     """
 
     snapshot: str
@@ -311,6 +312,7 @@ class Exported:
     corpus: str = ""
     ref: str = ""
     is_whole: bool = False
+    fault: str = ""
 
     @property
     def note(self) -> str:
@@ -325,17 +327,18 @@ def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
     Where the warehouse may only be read, a warning says that nothing was noted.
     """
     try:
-        _keep_note(warehouse, exported)
+        keep_note(warehouse, exported)
         yield
     except BaseException:
         with suppress(PyramidError, OSError):
             if not is_there(exported.place):
                 warehouse.store.delete(exported.note)
         raise
-    _keep_note(warehouse, replace(exported, is_whole=True))
+    keep_note(warehouse, replace(exported, is_whole=True))
 
 
-def _keep_note(warehouse: Warehouse, exported: Exported) -> None:
+def keep_note(warehouse: Warehouse, exported: Exported) -> None:
+    """Notes what is known of an export, instead of what was noted before."""
     try:
         warehouse.store.replace(exported.note, json.dumps(asdict(exported)).encode())
     except (RefusedError, OSError) as e:

@@ -162,8 +162,8 @@ class Contract:
         part = part[order.to_numpy()]
         del keys, known, order
         rows = [_Rows(file) for file in files]
-        for start in range(0, max(len(part), 1), _ROW_GROUP):
-            block = part[start : start + _ROW_GROUP]
+        for start in range(0, max(len(part), 1), _BLOCK):
+            block = part[start : start + _BLOCK]
             taken = [own.take(int((block == number).sum())) for number, own in enumerate(rows)]
             united = pa.concat_tables(taken).take(np.argsort(np.argsort(block, kind="stable")))
             yield united.cast(self._describe(united.schema))
@@ -174,6 +174,24 @@ class Contract:
         Raises:
             IntegrityError: names the table, the column and the first bad row.
         """
+        self._check_rows(table)
+        self.check_key(table)
+
+    def check_file(self, path: Path) -> None:
+        """Passes when the table in a file is as promised but for its key; read block by block.
+
+        Raises:
+            IntegrityError: names the file too; it is damaged, or as `check` says.
+        """
+        try:
+            for block in read_blocks(path, _ROW_GROUP):
+                self._check_rows(block)
+        except IntegrityError as e:
+            raise IntegrityError(f"{path}: {e}") from e
+        except (pa.ArrowException, OSError) as e:
+            raise IntegrityError(f"table file {path} is damaged: {e}") from e
+
+    def _check_rows(self, table: pa.Table) -> None:
         expected = [c.name for c in self.columns]
         if table.column_names != expected:
             raise IntegrityError(
@@ -182,7 +200,6 @@ class Contract:
             )
         for column in self.columns:
             self._check_column(column, table.column(column.name))
-        self.check_key(table)
         for group in self.exactly_one:
             is_set = [pc.cast(pc.is_valid(table[name]), pa.int8()) for name in group]
             bad = pc.not_equal(reduce(pc.add, is_set), 1)
@@ -257,9 +274,7 @@ class _Rows:
     """The rows of a Parquet file, taken in their order."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
-        self._blocks = (
-            file.read_row_group(number, use_threads=False) for number in range(file.num_row_groups)
-        )
+        self._blocks = _walk(file, _BLOCK)
         self._left = file.schema_arrow.empty_table()
 
     def take(self, count: int) -> pa.Table:
@@ -328,7 +343,7 @@ def hash_contract(table: str) -> str:
 
 _ROW_GROUP = 131_072
 _BLOCK = 8192
-"""Rows that are objects at a time."""
+"""Rows that are objects, or copied, at a time."""
 _LARGE = 16 << 20
 """Bytes from which a table that is read does not stay in memory."""
 
@@ -349,22 +364,24 @@ def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) ->
         target, first.schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
     ) as writer:
         for group in chain([first], groups):
-            writer.write_table(group.combine_chunks(), row_group_size=_ROW_GROUP)
+            writer.write_table(group, row_group_size=_ROW_GROUP)
             count += len(group)
     return count
 
 
 def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The rows of at least one block, as many at a time as a row group has."""
-    rest = iter(blocks)
-    left = next(rest)
-    for block in rest:
-        left = pa.concat_tables([left, block])
-        while len(left) > _ROW_GROUP:
-            yield left.slice(0, _ROW_GROUP)
-            left = left.slice(_ROW_GROUP)
-    for start in range(0, max(len(left), 1), _ROW_GROUP):
-        yield left.slice(start, _ROW_GROUP)
+    held: list[pa.Table] = []
+    room = _ROW_GROUP
+    for block in blocks:
+        left = block
+        while len(left) > room:
+            group = pa.concat_tables([*held, left.slice(0, room)]).combine_chunks()
+            left, held, room = left.slice(room), [], _ROW_GROUP  # before what takes it goes on
+            yield group
+        held.append(left)
+        room -= len(left)
+    yield pa.concat_tables(held).combine_chunks()
 
 
 def decode_table(data: bytes | Path) -> pa.Table:
@@ -377,6 +394,24 @@ def decode_table(data: bytes | Path) -> pa.Table:
         ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
     """
     return open_table(data).read(use_threads=False)
+
+
+def read_blocks(path: Path, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The rows of a Parquet file, or some columns of them, so many at a time; at least one block.
+
+    Raises:
+        ArrowException, OSError: as `decode_table`.
+    """
+    return _walk(open_table(path), rows, columns)
+
+
+def _walk(
+    file: pq.ParquetFile, rows: int, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    if not file.metadata.num_rows:
+        yield file.read(columns=columns, use_threads=False)
+    for batch in file.iter_batches(rows, columns=columns, use_threads=False):
+        yield pa.Table.from_batches([batch])
 
 
 def map_table(table: pa.Table, scratch: Path) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
-from kpyramid.storage.contracts import Contract, decode_table, read_table, write_table
+from kpyramid.storage.contracts import Contract, decode_table, map_table, read_table, write_table
 from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
@@ -268,13 +268,14 @@ def _read_folder(folder: Path, key: str) -> Result | None:
     return Result(key, tables)
 
 
-def read_result(file: TableFile, contract: Contract) -> pa.Table:
-    """One table of a result.
+def read_result(file: TableFile, contract: Contract, scratch: Path | None = None) -> pa.Table:
+    """One table of a result; a large one in a file of folder `scratch`, as `map_table` says.
 
     Raises:
         IntegrityError: its bytes changed since it was found.
     """
-    return read_table(file.path, contract, file.sha256)
+    table = read_table(file.path, contract, file.sha256)
+    return map_table(table, scratch) if scratch else table
 
 
 def _locate(warehouse: Warehouse, stage: str, key: str) -> Path:

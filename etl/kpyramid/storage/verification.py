@@ -1,7 +1,7 @@
 """What a warehouse holds, and what is wrong with it: bytes and tables of snapshots, and refs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
-from kpyramid.storage.contracts import Contract, load_contracts, read_table
+from kpyramid.storage.contracts import Contract, load_contracts, read_blocks
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import (
     RefEntry,
@@ -135,36 +135,54 @@ def check_tables(folder: Path) -> list[str]:
     problems = _check_versions(folder)
     if problems:
         return problems
-    tables: dict[str, pa.Table] = {}
 
-    def read(name: str) -> None:
-        try:
-            tables[name] = _read_checked(list_table(folder, name), load_contracts()[name])
-        except IntegrityError as e:
-            problems.append(str(e))
+    def judge(check: Callable[[Path, Contract], None]) -> None:
+        for contract in load_contracts().values():
+            try:
+                check(folder, contract)
+            except IntegrityError as e:
+                problems.append(str(e))
 
-    do_at_once(read, load_contracts())
-    problems.sort()
-    for name, table in tables.items():
-        try:
-            load_contracts()[name].check_references(table, tables)
-        except IntegrityError as e:
-            problems.append(str(e))
-    return problems if problems else _check_spans(tables)
+    judge(_check_table)
+    if not problems:
+        judge(_check_references)
+    return problems or _check_spans(folder)
 
 
-def _read_checked(files: list[Path], contract: Contract) -> pa.Table:
-    """A table that is as its contract says; of one in parts the keys, which refer to nothing.
+def _check_table(folder: Path, contract: Contract) -> None:
+    """Passes when a table is as its contract says.
 
     Raises:
         IntegrityError: it is not; names the file.
     """
-    if len(files) == 1:
-        return read_table(files[0], contract)
-    parts = do_at_once(lambda file: read_table(file, contract).select(contract.key), files)
-    keys = pa.concat_tables(parts)
-    contract.check_key(keys)
-    return keys
+    do_at_once(contract.check_file, list_table(folder, contract.table))
+    contract.check_key(_read_columns(folder, contract.table, contract.key))
+
+
+def _check_references(folder: Path, contract: Contract) -> None:
+    """Passes when what a table refers to is there.
+
+    Raises:
+        IntegrityError: it is not; names the column and the value.
+    """
+    references = {c.name: c.references.split(".") for c in contract.columns if c.references}
+    if not references:
+        return
+    known = {table: _read_columns(folder, table, [key]) for table, key in references.values()}
+    own = _read_columns(folder, contract.table, sorted({*references, *contract.key}))
+    contract.check_references(own, known)
+
+
+def _read_columns(folder: Path, table: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a table: what is held of it at a time."""
+    return pa.concat_tables(_walk_blocks(folder, table, columns))
+
+
+def _walk_blocks(
+    folder: Path, table: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    for path in list_table(folder, table):
+        yield from read_blocks(path, _ROWS, columns)
 
 
 def _check_versions(folder: Path) -> list[str]:
@@ -179,35 +197,41 @@ def _check_versions(folder: Path) -> list[str]:
     ]
 
 
-def _check_spans(tables: Mapping[str, pa.Table]) -> list[str]:
+def _check_spans(folder: Path) -> list[str]:
     """Every span lies in its document's text, and what claims to be literal is literal."""
-    places = _Places(tables["documents"], tables["chunks"])
+    documents = _read_columns(folder, "documents", ["document_id", "text"])
+    places = _Places(documents, _read_columns(folder, "chunks", ["chunk_id", "document_id"]))
     problems: list[str] = []
 
-    def add(table: str, odd: Rows, problem: str) -> None:
-        keys = tables[table].column(0).combine_chunks()
+    def add(table: str, block: pa.Table, odd: Rows, problem: str) -> None:
+        keys = block.column(0)
         problems.extend(f"{table}: {problem.format(keys[row])}" for row in np.unique(odd).tolist())
 
-    chunks, mentions = tables["chunks"], tables["mentions"]
-    odd = places.find_odd(chunks["chunk_id"], chunks, chunks["text"], is_exact=True)
-    add("chunks", odd, "{} is not document.text[start:end]")
-    odd = places.find_odd(mentions["chunk_id"], mentions, mentions["text"])
-    add("mentions", odd, "{} does not stand at its span")
-    claims, raw, instances = (tables[name] for name in ("claims", "raw_triples", "instances"))
-    odd = places.find_odd_lists(claims["spans"], claims["chunk_id"])
-    add("claims", odd, "{} has a span outside its document")
-    for part in ("head", "tail", "relation"):
-        words = None if part == "relation" else raw[part]
-        odd = places.find_odd(raw["chunk_id"], raw[f"{part}_span"], words)
-        add("raw_triples", odd, f"{part} of {{}} is not at its span")
-    at = instances["chunk_id"]
-    own = (instances, instances["subject_span"], instances["object_span"])
-    outside = [*(places.find_odd(at, spans) for spans in own)]
-    odd = np.concatenate([*outside, places.find_odd_lists(instances["places"])])
-    add("instances", odd, "{} has a span outside its document")
+    for chunks in _walk_blocks(folder, "chunks"):
+        odd = places.find_odd(chunks["chunk_id"], chunks, chunks["text"], is_exact=True)
+        add("chunks", chunks, odd, "{} is not document.text[start:end]")
+    for mentions in _walk_blocks(folder, "mentions"):
+        odd = places.find_odd(mentions["chunk_id"], mentions, mentions["text"])
+        add("mentions", mentions, odd, "{} does not stand at its span")
+    for claims in _walk_blocks(folder, "claims"):
+        odd = places.find_odd_lists(claims["spans"], claims["chunk_id"])
+        add("claims", claims, odd, "{} has a span outside its document")
+    for raw in _walk_blocks(folder, "raw_triples"):
+        for part in ("head", "tail", "relation"):
+            words = None if part == "relation" else raw[part]
+            odd = places.find_odd(raw["chunk_id"], raw[f"{part}_span"], words)
+            add("raw_triples", raw, odd, f"{part} of {{}} is not at its span")
+    for instances in _walk_blocks(folder, "instances"):
+        at = instances["chunk_id"]
+        own = (instances, instances["subject_span"], instances["object_span"])
+        outside = [*(places.find_odd(at, spans) for spans in own)]
+        odd = np.concatenate([*outside, places.find_odd_lists(instances["places"])])
+        add("instances", instances, odd, "{} has a span outside its document")
     return problems
 
 
+_ROWS = 1 << 17
+"""Rows of a table that are in memory at a time."""
 Rows = npt.NDArray[np.int64]
 
 

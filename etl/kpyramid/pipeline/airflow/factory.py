@@ -373,6 +373,9 @@ def export_pyramid(corpus: Corpus) -> DAG:
     `newest.json` in the folder names it. A ref that was moved by hand (`kpyramid rollback`,
     `promote`, `erase`) is no event: every quarter of an hour the tasks look whether `newest.json`
     is right, and do nothing if it is. Exports but the newest few are removed.
+
+    An export that trying again cannot mend fails once: looks skip it and say why, as does
+    `kpyramid doctor`. Mend what the message names, then clear the task or start the DAG.
     """
 
     @task(inlets=[locate_asset(corpus)])
@@ -381,7 +384,15 @@ def export_pyramid(corpus: Corpus) -> DAG:
 
         if not night.is_published(corpus.ref, WAREHOUSE):
             raise AirflowSkipException(f"nothing is published as {corpus.ref} yet")
-        return night.export(corpus, number, WAREHOUSE)
+        context = get_current_context()
+        looks = context["dag_run"].run_type == "scheduled" and context["ti"].try_number == 1
+        found = night.export(corpus, number, WAREHOUSE, looks=looks)
+        if "fault" in found:
+            raise AirflowSkipException(
+                f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
+                "DAG, or clear the task that failed"
+            )
+        return found
 
     schedule = AssetOrTimeSchedule(
         timetable=CronTriggerTimetable(_LOOK, timezone="UTC"), assets=[locate_asset(corpus)]

@@ -7,16 +7,19 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import (
     ConflictError,
     EndpointError,
     GateError,
+    InputError,
+    IntegrityError,
     OvertakenError,
     PyramidError,
     RefusedError,
+    SettingsError,
 )
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.airflow.corpora import (
@@ -39,9 +42,9 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.archive import hush, list_exports, remove_export
+from kpyramid.storage.archive import Exported, hush, keep_note, list_exports, remove_export
 from kpyramid.storage.copies import is_there, remove, write_at
-from kpyramid.storage.layout import Warehouse, is_address, open_warehouse
+from kpyramid.storage.layout import Warehouse, is_address, name_place, open_warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit
 from kpyramid.storage.publication import promote as promote_ref
@@ -292,11 +295,14 @@ _ENDINGS = {"folder": "", "tar": ".tar.zst", "turtle": ".ttl", "nquads": ".nq"}
 """Of the names of exports, where it is not the name of the form."""
 
 
-def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
+def export(
+    corpus: Corpus, number: int, warehouse: str, *, looks: bool = False
+) -> dict[str, JsonValue]:
     """Exports the snapshot that the corpus's ref is at now, and names it the newest.
 
     The ref is asked, never the event that started this: events arrive in any order. Where all is
-    as it should be nothing is written. `number`: of the declared export.
+    as it should be nothing is written. `number`: of the declared export. One that trying again
+    cannot mend is noted, and given up by who only `looks`: `fault` says why.
 
     Raises:
         InputError: documents have labels, the form is a copy of the whole snapshot, and the
@@ -310,9 +316,12 @@ def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
     target = f"{to}/{name}"
     command = ["export", entry.snapshot, target, "--to", wanted.form, "--warehouse", warehouse]
     command += ["--everything"] if wanted.everything else []
-    with telling_how_to_go_on(*command):
-        whole = {one.place for one in list_exports(home) if one.is_whole}
-        known = is_there(target) and (not is_address(target) or target in whole)
+    mine = Exported(entry.snapshot, wanted.form, name_place(target), corpus.name, corpus.ref)
+    noted = next((one for one in list_exports(home) if one.note == mine.note), mine)
+    if noted.fault and looks:
+        return {"snapshot": entry.snapshot, "path": target, "fault": noted.fault}
+    with telling_how_to_go_on(*command), _noting_fault(home, mine):
+        known = is_there(target) and (not is_address(target) or noted.is_whole)
         if not known:
             if is_address(target):
                 remove(target)  # what a killed worker sent
@@ -324,9 +333,21 @@ def export(corpus: Corpus, number: int, warehouse: str) -> dict[str, JsonValue]:
         if open_warehouse(to).store.read(NEWEST) != newest:
             with write_at(f"{to}/{NEWEST}") as path:
                 write_durably(path, newest)
+        if noted.fault:
+            keep_note(home, replace(mine, is_whole=True))
         removed = _clear_exports(corpus, home, to, wanted.keep)
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
     return {"snapshot": entry.snapshot, "path": target, "copied": not known, "removed": removed}
+
+
+@contextmanager
+def _noting_fault(home: Warehouse, exported: Exported) -> Iterator[None]:
+    """Notes an error that would be the same again."""
+    try:
+        yield
+    except (InputError, IntegrityError, SettingsError, RefusedError) as e:
+        keep_note(home, replace(exported, fault=" ".join(str(e).split())))
+        raise
 
 
 def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[str]:

@@ -21,6 +21,9 @@ from kpyramid.ontology.validation.repair import Withdrawal
 from kpyramid.pipeline.stages.tables import build_rejects, make_reject
 from kpyramid.storage.contracts import load_contracts, map_column
 
+_BLOCK = 4096
+"""Rows that are objects at a time."""
+
 
 def run(
     documents: pa.Table,
@@ -55,7 +58,8 @@ def list_statements(
     """Every row of `instances` with its names and its sentences."""
     names = map_column(entities, "entity_id", "name")
     document_of = map_column(chunks, "chunk_id", "document_id")
-    document = {row["document_id"]: row for row in documents.to_pylist()}
+    said = documents.select(["document_id", "text", "source", "title"])
+    document = {row["document_id"]: row for row in said.to_pylist()}
 
     def locate(place: Mapping[str, Any]) -> Quotation:
         start, end = place["start"], place["end"]
@@ -64,7 +68,11 @@ def list_statements(
             row["document_id"], start, end, row["text"][start:end], row["source"], row["title"]
         )
 
-    return [state_row(row, names, map(locate, row["places"])) for row in instances.to_pylist()]
+    return [
+        state_row(row, names, map(locate, row["places"]))
+        for block in instances.to_batches(_BLOCK)
+        for row in block.to_pylist()
+    ]
 
 
 def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa.Table:
