@@ -226,7 +226,7 @@ def _score_novelty(
         for at, ends in enumerate(layer.ends):
             groups[ends].append(at)
     joined = {*graph.pairs, *(pair[::-1] for pair in graph.pairs)}
-    values = Counter(
+    values = Counter[_Ends](
         _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in joined
     )
     novelty = np.ones(len(own.texts))
@@ -248,7 +248,7 @@ def _score_novelty(
     return Signed.of(novelty)
 
 
-def _find_ends(known: OntologyLayer, at: int) -> _Ends:
+def _find_ends(known: OntologyLayer, at: int) -> tuple[str, str]:
     """The classes of a value's ends: its individuals', else those of its property."""
     (subject, value), prop = known.pairs[at], known.schema.property_by_iri[known.properties[at]]
     return known.classes.get(subject, prop.domain), known.classes.get(value, prop.range)
