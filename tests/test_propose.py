@@ -13,7 +13,6 @@ from kpyramid.completion.proposals import (
     is_wording,
     name_property,
     propose,
-    rank_apart,
 )
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
@@ -388,11 +387,6 @@ def test_the_order_of_the_facts_does_not_matter() -> None:
     one, other = run(facts), run(facts[::-1])
     assert [p.label for p in one.proposals] == [p.label for p in other.proposals]
     assert [p.score for p in one.proposals] == pytest.approx([p.score for p in other.proposals])
-
-
-def test_what_is_like_an_earlier_proposal_comes_later() -> None:
-    centres = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
-    assert rank_apart(np.array([5.0, 4.0, 3.0]), centres) == [0, 2, 1]
 
 
 def test_ends_of_unknown_type_agree_with_nothing() -> None:

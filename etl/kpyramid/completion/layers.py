@@ -1,7 +1,7 @@
 """Both layers as phrases in one space, and the priority of each phrase of the graph."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ from kpyramid.completion.types import (
     encode,
     group_rows,
     may_share,
-    sum_by,
 )
+from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.gaussian import (
     Signed,
@@ -41,6 +41,10 @@ _VALUE = "value"
 """What stands for a literal, and for a datatype, in a phrase."""
 _KIND = "kind"
 """The end of `X is a …` that names a class."""
+_SHARED = 0.5
+"""How much a phrase is less new of which the ontology has all words, or values for all facts."""
+_COVERED = 0.65
+"""Novelty up to which a phrase is taken for one that the ontology has in other words."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 _Ends = tuple[str | None, str | None]
@@ -90,7 +94,7 @@ def compare_layers(
         Phrases(
             layer.texts,
             layer.counts,
-            _plane(where),
+            round_digits(np.pad(where, ((0, 0), (0, 2)))[:, :2]),
             _measure_density(placed[0], space, where),
             _measure_density(placed[1], space, where),
             own,
@@ -101,10 +105,13 @@ def compare_layers(
         priority = Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
     elif settings.priority == "novelty":
         words = [embed_finite(embedder, layer.words) for layer in said]
-        priority = _score_novelty(said, words if said[1].ends else vectors, ontology.schema)
+        priority = _score_novelty(said, words if said[1].ends else vectors, ontology, graph)
     else:
         densities = phrases[0].log_graph, phrases[0].log_ontology
         priority = score_priority(settings.priority, *densities)
+    region = choose_region(priority, said[0].counts, settings.region_share)
+    if settings.priority == "novelty" and settings.region_share < 1.0:
+        region &= priority.sign > 0
     return Completion(
         graph=phrases[0],
         ontology=phrases[1],
@@ -112,7 +119,7 @@ def compare_layers(
         phrase_of=said[0].phrase_of,
         sign=priority.sign.astype(np.int64),
         log_magnitude=priority.log_magnitude,
-        region=choose_region(priority, said[0].counts, settings.region_share),
+        region=region,
         proposals=(),
     )
 
@@ -163,10 +170,9 @@ def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
         relations = [labels[iri] for iri in (*ontology.properties, *bare)]
         return _say([*ontology.subjects, *domains], relations)
     rows = {(p.domain, p.iri, p.range) for p in schema.properties}
-    for (subject, value), iri in zip(ontology.pairs, ontology.properties, strict=True):
-        prop = schema.property_by_iri[iri]
-        classes = ontology.classes.get(subject, prop.domain), ontology.classes.get(value)
-        rows.add((classes[0], iri, classes[1] or prop.range))
+    for at, iri in enumerate(ontology.properties):
+        first, last = _find_ends(ontology, at)
+        rows.add((first, iri, last))
     said = [
         ((domain, range_iri), (_label(domain, schema), label, _label(range_iri, schema)))
         for domain, iri, range_iri in sorted(rows)
@@ -196,37 +202,70 @@ def _label(kind: str | None, schema: Schema) -> str:
     return found.label if found else "thing" if kind in (None, THING) else _VALUE
 
 
-def _score_novelty(said: Sequence[_Said], vectors: Sequence[Matrix], schema: Schema) -> Signed:
-    """How unlike each phrase of the graph is to what the ontology can say between its ends.
+def _score_novelty(
+    said: Sequence[_Said], vectors: Sequence[Matrix], known: OntologyLayer, graph: GraphLayer
+) -> Signed:
+    """How far each phrase of the graph is from what the ontology can say; negative where it can.
 
     1 minus the largest cosine to a phrase whose classes the ends may be of, either way round; 1
-    where there is none. The ontology states nothing of an end that it has no class for: each adds
-    the share of all ends that it has one for. Where the types of recognisers give
-    classes, it is a noun that no property has a place for, and halves the novelty.
+    where there is none. Taken off are half the largest share of its words that such a phrase has,
+    and half the share of the facts with such ends that values may be which no fact joins. The
+    ontology states nothing of an end that it has no class for: each adds the share of all ends
+    that it has one for. Where the types of recognisers give classes, it is a noun that no property
+    has a place for, and halves the novelty.
     """
-    graph, ontology = said
+    own, ontology = said
     if not ontology.ends:
         return Signed.of(measure_novelty(*vectors))
-    weights = np.repeat(graph.counts, 2)
-    classed = np.array([end is not None for ends in graph.ends for end in ends], dtype=bool)
+    schema = known.schema
+    weights = np.repeat(own.counts, 2)
+    classed = np.array([end is not None for ends in own.ends for end in ends], dtype=bool)
     more = float(weights[classed].sum()) / max(1, int(weights.sum()))
-    known, own = defaultdict[_Ends, list[int]](list), defaultdict[_Ends, list[int]](list)
-    for groups, layer in ((known, ontology), (own, graph)):
+    there, here = defaultdict[_Ends, list[int]](list), defaultdict[_Ends, list[int]](list)
+    for groups, layer in ((there, ontology), (here, own)):
         for at, ends in enumerate(layer.ends):
             groups[ends].append(at)
-    novelty = np.ones(len(graph.texts))
-    for ends, places in own.items():
-        near = [
-            at for other, rows in known.items() if _may_state(ends, other, schema) for at in rows
-        ]
+    joined = {*graph.pairs, *(pair[::-1] for pair in graph.pairs)}
+    values = Counter[_Ends](
+        _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in joined
+    )
+    novelty = np.ones(len(own.texts))
+    for ends, places in here.items():
+        fitting = [other for other in there if _may_state(ends, other, schema)]
+        near = [at for other in fitting for at in there[other]]
         if near:
             novelty[places] = measure_novelty(vectors[0][places], vectors[1][near])
+            novelty[places] -= _SHARED * _share_words(
+                [own.words[at] for at in places], [ontology.words[at] for at in near]
+            )
+        left = sum(values[other] for other in fitting)
+        novelty[places] -= _SHARED * min(1.0, left / int(own.counts[places].sum()))
         unknown = ends.count(None)
         if schema.knows_types:
             novelty[places] *= 0.5**unknown
         else:
-            novelty[places] += more * unknown
+            novelty[places] += more * unknown - _COVERED
     return Signed.of(novelty)
+
+
+def _find_ends(known: OntologyLayer, at: int) -> tuple[str, str]:
+    """The classes of a value's ends: its individuals', else those of its property."""
+    (subject, value), prop = known.pairs[at], known.schema.property_by_iri[known.properties[at]]
+    return known.classes.get(subject, prop.domain), known.classes.get(value, prop.range)
+
+
+def _share_words(own: Sequence[str], known: Sequence[str]) -> Array:
+    """Of some phrases, the largest share of words that a known one has; shape (n,)."""
+    having = defaultdict[str, list[int]](list)
+    for at, text in enumerate(known):
+        for word in {lemmatise(word) for word in text.casefold().split()} - FUNCTION_WORDS:
+            having[word].append(at)
+    shares = []
+    for text in own:
+        words = {lemmatise(w) for w in text.casefold().split() if w not in FUNCTION_WORDS}
+        shared = Counter(at for word in words for at in having.get(word, ()))
+        shares.append(max(shared.values(), default=0) / max(1, len(words)))
+    return np.array(shares)
 
 
 def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
@@ -250,19 +289,12 @@ def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     words = [[column.words[at] for at in own] for column, own in zip(columns, places, strict=True)]
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
     spelt = encode([" ".join(row) for row in zip(*words, strict=True)])
-    facts = sum_by(spelt.codes, counts.astype(np.float64), len(spelt.words)).astype(np.int64)
+    facts = np.bincount(spelt.codes, counts, len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
     first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
     said = [[part[at] for part in parts] for at in first]
     between = [f"is a {row[2]}" if is_filing(row[1]) else row[1] for row in said]
     return _Said(spelt.words, facts, phrase, [ends[at] for at in first], between)
-
-
-def _plane(points: Array) -> Array:
-    """The first two coordinates of points (n, k), 0 where the space has fewer axes."""
-    plane = np.zeros((len(points), 2))
-    plane[:, : min(2, points.shape[1])] = points[:, :2]
-    return round_digits(plane)
 
 
 def _measure_density(layer: Moments, space: Space, points: Array) -> Array:

@@ -39,12 +39,11 @@ from kpyramid.completion.types import (
     encode,
     may_share,
 )
-from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
+from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
-from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds, Named, fit_class
@@ -415,11 +414,6 @@ def pair_properties(proposals: Sequence[Proposal], embedder: Embedder) -> list[P
 
 # All proposals of a graph (PolyRAG §III-B).
 
-_ALIKE = 0.5
-"""How much of a proposal's score one loses that is wholly like an earlier one."""
-_RANKED = 1000
-"""Proposals, of the highest score, that are held against each other."""
-
 
 def propose(
     graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
@@ -444,10 +438,7 @@ def draw_proposals(
     """The layers as they were compared, with the proposals that follow from priority and region."""
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
     placed += propose_classes(graph, ontology, compared, settings.min_support, embedder)
-    vectors = embed_finite(embedder, [proposal.label for proposal in placed])
-    if placed:
-        ranked = rank_apart(np.array([proposal.score for proposal in placed]), vectors)
-        placed = [placed[at] for at in ranked]
+    placed.sort(key=lambda proposal: -proposal.score)
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
     return replace(compared, proposals=(*pair_properties(new, embedder), *known))
@@ -510,26 +501,6 @@ def _propose_properties(
     groups = [kept for group in groups if (kept := [u for u in group if u not in apart])]
     drafts = (draft(group, least, units.inside) for group in groups)
     return own + [found for found in place(filter(None, drafts)) if not found.existing]
-
-
-def rank_apart(scores: Array, centres: Matrix) -> list[int]:
-    """The order of scores in which a proposal like an earlier one comes later.
-
-    Maximal marginal relevance (Carbonell and Goldstein 1998) with a factor: next is the highest
-    score x (1 - `_ALIKE` x highest cosine to one of those before).
-    """
-    by_score = np.argsort(-scores, kind="stable")
-    first, rest = by_score[:_RANKED], by_score[_RANKED:]
-    nearest = np.zeros(len(first))
-    left = np.ones(len(first), dtype=bool)
-    ranked: list[int] = []
-    for _ in range(len(first)):
-        worth = np.where(left, scores[first] * (1.0 - _ALIKE * nearest), -np.inf)
-        best = int(np.argmax(np.round(worth, 9)))
-        left[best] = False
-        ranked.append(int(first[best]))
-        nearest = np.maximum(nearest, centres[first] @ centres[first[best]])
-    return [*ranked, *rest.tolist()]
 
 
 # Wordings that are no property of their own: they give a name, or say what a class says.

@@ -156,8 +156,3 @@ def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
         parts.append(distinct % size)
         distinct = distinct // size
     return parts[::-1], groups.astype(np.int64), counts.astype(np.int64)
-
-
-def sum_by(groups: Places, values: Array, count: int) -> Array:
-    """The sum of the values in each of `count` groups."""
-    return np.bincount(groups, weights=values, minlength=count).astype(np.float64)
