@@ -83,7 +83,7 @@ def convert(facts: Iterable[Fact]) -> list[Fact]:
         for text in fact.evidence if fact.object.form == "number" else ():
             for value, unit, _ in list_measures(text, dated=False):
                 if unit and float(str(value)) == float(fact.object.name):
-                    sizes[fact.subject.key, fact.relation, fact.object.name].add(SIZES[unit])
+                    sizes[fact.subject.key, fact.relation, fact.object.name].add(SIZES[unit][1])
     converted = []
     for fact in facts:
         found = sizes[fact.subject.key, fact.relation, fact.object.name]

@@ -74,16 +74,22 @@ _RUN = re.compile(
 )
 """A name at the beginning of a sentence, as it is written."""
 _SPELT = {*NUMBER_WORDS[1:], *"dozen twenty thirty forty fifty sixty seventy eighty ninety".split()}
-SIZES = {
-    "mm": 0.001, "millimetre": 0.001, "millimeter": 0.001, "cm": 0.01, "centimetre": 0.01,
-    "centimeter": 0.01, "inch": 0.0254, "inches": 0.0254, "pound": 0.4536, "lb": 0.4536, "m":
-    1, "metre": 1, "meter": 1, "km": 1000, "kilometre": 1000, "kilometer": 1000, "mile":
-    1609.344, "foot": 0.3048, "feet": 0.3048, "ft": 0.3048, "g": 0.001, "kg": 1, "kilogram": 1,
-    "tonne": 1000, "t": 1000, "ha": 0.01, "hectare": 0.01, "km2": 1, "km²": 1, "minute": 1,
-    "hour": 60, "day": 1440,
+_UNITS: Mapping[str, Mapping[str, float]] = {
+    "length": {
+        "mm": 0.001, "millimetre": 0.001, "millimeter": 0.001, "cm": 0.01, "centimetre": 0.01,
+        "centimeter": 0.01, "inch": 0.0254, "inches": 0.0254, "m": 1, "metre": 1, "meter": 1,
+        "km": 1000, "kilometre": 1000, "kilometer": 1000, "mile": 1609.344, "foot": 0.3048,
+        "feet": 0.3048, "ft": 0.3048,
+    },
+    "mass": {
+        "pound": 0.4536, "lb": 0.4536, "g": 0.001, "kg": 1, "kilogram": 1, "tonne": 1000, "t": 1000,
+    },
+    "area": {"ha": 0.01, "hectare": 0.01, "km2": 1, "km²": 1},
+    "time": {"minute": 1, "hour": 60, "day": 1440},
 }  # fmt: skip
-"""How large units are beside each other."""
-_UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])", re.I)
+SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
+"""What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
+_UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 
 
@@ -140,7 +146,10 @@ class Stated:
         """Its place on a scale; a number without a unit is taken to have `unit`."""
         if isinstance(self.value, Date):
             return self.value.days
-        return float(self.value) * SIZES.get(self.unit or unit, 1)
+        return float(self.value) * SIZES.get(self.unit or unit, ("", 1.0))[1]
+
+    def __str__(self) -> str:
+        return f"{self.value} {self.unit}".rstrip()
 
 
 class Relation:
@@ -419,13 +428,14 @@ class _Gathered:
                         yield value, unit, STATED["instance"], state_instance(row, self._snapshot)
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
         for fact in state_sound(keys, self._snapshot) if not dated else ():
+            if fact.head_id not in self._entities:
+                continue
             says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             told = [text for text in fact.qualifiers if self._relation.find_words(text)]
             for text in (fact.tail, *told) if says else told:
                 for value, unit, _ in list_measures(text, dated)[:1]:
-                    if fact.head_id in self._entities:
-                        item = state_item(fact, self._snapshot, fact.confidence)
-                        yield value, unit, STATED["instance"], item
+                    item = state_item(fact, self._snapshot, fact.confidence)
+                    yield value, unit, STATED["instance"], item
         for sentence, own, _ in self.list_sentences():
             said = self._relation.find_words(sentence.text)
             values = list_measures(sentence.text, dated)
@@ -445,8 +455,8 @@ class _Gathered:
                 return
             name = self._snapshot.names[entity]
         name = _drop_noun(name, self._kind)
-        ends = [*name.split(), ""]
-        of_name = measures.get("states") and ends[0] not in FUNCTION and ends[-2:][0].istitle()
+        words = name.split() or [""]
+        of_name = measures.get("states") and words[0] not in FUNCTION and words[-1].istitle()
         is_named = name and (_is_name(name) or of_name)  # "city of Vellmere"
         if entity in self._entities or not (
             is_named or (self._side == "value" and _is_plain(name))
@@ -605,15 +615,16 @@ def find_value(anchor: str, relation: Relation, dated: bool, snapshot: Snapshot)
     Its chance is that of what says it, taken as independent.
     """
     gathered = _Gathered(Condition(anchor, ()), (), relation, snapshot)
-    votes: dict[Date | Decimal, tuple[float, list[Item], str]] = {}
+    votes: dict[tuple[str, Date | float], tuple[float, Stated]] = {}
     for value, unit, chance, item in gathered.list_values(dated):
-        against, items, known = votes.get(value, (1.0, [], ""))
-        votes[value] = against * (1 - chance), [*items, item], known or unit
+        kind, size = SIZES.get(unit, ("", 1.0))
+        place = value if isinstance(value, Date) else round(float(value) * size, 6)
+        against, known = votes.get((kind, place), (1.0, Stated(value, 0.0, (), unit)))
+        votes[kind, place] = against * (1 - chance), replace(known, items=(*known.items, item))
     if not votes:
         return None
-    value = min(votes, key=lambda v: (votes[v][0], str(v)))
-    against, items, unit = votes[value]
-    return Stated(value, round(1 - against, 4), tuple(items), unit)
+    against, stated = min(votes.values(), key=lambda vote: (vote[0], str(vote[1])))
+    return replace(stated, chance=round(1 - against, 4))
 
 
 def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tuple[int, int]]]:
@@ -624,7 +635,7 @@ def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tup
         if match and isinstance(value, Date) and not value.month:  # 1480 m
             value = Decimal(value.year)
         if isinstance(value, Date) is dated:
-            unit = match[1].casefold() if match and not dated else ""
+            unit = match[1] if match and not dated else ""
             found.append((value, unit, (one.start, one.end)))
     return found
 

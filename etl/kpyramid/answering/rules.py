@@ -75,7 +75,11 @@ class Rules:
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
         """See `Decisions`."""
-        return add_disagreeing(asked, found or read(asked, items))
+        return found or read(asked, items)
+
+    def add_disagreeing(self, asked: QuestionAnalysis, answer: Answer) -> Answer:
+        """See `Decisions`."""
+        return add_disagreeing(asked, answer)
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
         """No answer to an open question; of candidates a guess, the one nearest to the question."""
@@ -100,20 +104,27 @@ class Rules:
         return verify_places(asked, values, places, context)
 
 
-def add_disagreeing(asked: QuestionAnalysis, reading: Reading) -> Reading:
-    """A date or number with the others that other documents give for the same, as facts."""
-    value = read_value(reading.text)
+def add_disagreeing(asked: QuestionAnalysis, answer: Answer) -> Answer:
+    """A date or number with the others that other documents state of a property of one value."""
+    value = read_value(answer.text)
     if value is None or asked.candidates:
-        return reading
+        return answer
     snapshot = asked.snapshot
+    single = {
+        label.casefold()
+        for one in snapshot.schema.properties
+        if one.is_functional
+        for label in (one.label, *one.alt_labels)
+    }
     own = set(asked.linked.entities)
     facts = [f for f in state_sound(snapshot.facts_about(own), snapshot) if f.head_id in own]
-    told = [(fact, read_value(fact.tail.rstrip("."))) for fact in facts]
-    said = {_name(f, snapshot) for f, stated in told if stated and agree(value, stated)}
-    places, values = list(reading.evidence), [reading.text]
+    named = [(f, snapshot.name_standard(f.condensed_id) or f.relation) for f in facts]
+    told = [(f, name, read_value(f.tail.rstrip("."))) for f, name in named if name in single]
+    said = {(f.head_id, name) for f, name, stated in told if stated and agree(value, stated)}
+    places, values = list(answer.evidence), [answer.text]
     known = {place.document_id for place in places}
-    for fact, stated in told:
-        if stated is None or type(stated) is not type(value) or _name(fact, snapshot) not in said:
+    for fact, name, stated in told:
+        if type(stated) is not type(value) or (fact.head_id, name) not in said:
             continue
         if any(agree(one, stated) for text in values if (one := read_value(text))):
             continue
@@ -121,20 +132,10 @@ def add_disagreeing(asked: QuestionAnalysis, reading: Reading) -> Reading:
         if evidence and not any(text.startswith("time: ") for text in fact.qualifiers):
             values.append(fact.tail)
             places += [widen(place, snapshot) for place in evidence]
-    return (
-        replace(
-            reading,
-            text="; ".join(values),
-            choices=tuple(values),
-            evidence=tuple(dict.fromkeys(places)),
-        )
-        if len(values) > 1
-        else reading
-    )
-
-
-def _name(fact: NearFact, snapshot: Snapshot) -> tuple[str, str]:
-    return fact.head_id, snapshot.name_standard(fact.condensed_id) or fact.relation
+    if len(values) == 1:
+        return answer
+    cited = tuple(dict.fromkeys(places))
+    return replace(answer, text="; ".join(values), choices=tuple(values), evidence=cited)
 
 
 def judge_facts(

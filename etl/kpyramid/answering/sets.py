@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from kpyramid.answering.lexicon import ADJECTIVES, LIGHT, LOWER, UPPER
 from kpyramid.answering.related import (
+    SIZES,
     Condition,
     Member,
     Relation,
@@ -135,7 +136,8 @@ class SetQuestion:
     `holds`: whether that is the first of them is asked, yes or no. `owner`: lemmas of the noun
     of what is asked for. Without conditions `list` and `count` want what is of the `kind`, `ask`
     whether `thing` is; `place` is what it is to be in, or (`prep`) of. What is `beside` is no
-    member. A list is given of `least` members that facts or values state.
+    member. `least`: members that facts or values must state, else there is no list. `any_of`: each
+    of `words` is a measure by itself.
     """
 
     act: Act
@@ -175,7 +177,7 @@ def read_set(asked: QuestionAnalysis) -> SetQuestion | None:
 
 def _leave_out(rest: SetQuestion | None, said: str, names: Sequence[str]) -> SetQuestion | None:
     beside = tuple(names[int(at)] for at in _MASK.findall(said))
-    return replace(rest, beside=beside) if rest else None
+    return replace(rest, beside=beside) if rest and rest.act in ("list", "count") else None
 
 
 def _read_set(text: str, names: tuple[str, ...], snapshot: Snapshot) -> SetQuestion | None:
@@ -199,7 +201,7 @@ def _read_set(text: str, names: tuple[str, ...], snapshot: Snapshot) -> SetQuest
 def _read_who(
     rest: str, names: Sequence[str], snapshot: Snapshot, *, several: bool
 ) -> SetQuestion | None:
-    """Who else does something, or who does where facts name several, or owners."""
+    """Who else does something; if `several`, who does it where facts name two, or who owns it."""
     owns = _OWNS.match(rest)
     if several and not owns and re.match(rf"(?:{_VERBS})\b", rest):
         return None
@@ -398,7 +400,7 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
     if (match := _SUPERLATIVE.match(text)) and not rivals:
         place = names[int(match["place"])] if match["place"] else ""
         read = _read_extreme(f"which{match['kind']} is {match['degree']}", (), ())
-        return replace(read, prep=match["prep"] or "", place=place) if read else None
+        return replace(read, place=place) if read else None
     if _MASK.search(text):
         return None
     for at, (word, lemma) in enumerate(zip(plain, lemmas, strict=True)):
@@ -503,14 +505,6 @@ def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.thing:
         things = _link(question.thing, snapshot)
         found = {one: item for one, item in found.items() if one in things}
-    kept: dict[str, str] = {}
-    for one in sorted(found, key=lambda one: (len(snapshot.names[one]), one)):
-        name = snapshot.names[one]
-        longer = (
-            other for other in kept if re.match(rf"{re.escape(other)} (?:in|of|on|at)\b", name)
-        )
-        kept.setdefault(next(longer, name), one)
-    found = {one: item for one, item in found.items() if one in {*kept.values()}}
     names = tuple(dict.fromkeys(snapshot.names[one] for one in found))
     is_list = question.act == "list"
     if not names or (is_list and len(names) > MOST_VALUES):
@@ -593,11 +587,17 @@ def _join(one: Item, other: Item) -> Item:
 # What stands in a relation to what is named.
 
 
-def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
-    without = {one for name in question.beside for one in _link(name, snapshot)}
-    keys = {" ".join(list_plain_words(snapshot.names[one])) for one in without}
+def _find_asked(question: SetQuestion, snapshot: Snapshot) -> list[Member]:
+    """The members of all conditions but those that the question names beside."""
+    beside = {one for name in question.beside for one in _link(name, snapshot)}
+    names = [*question.beside, *(snapshot.names[one] for one in beside)]
+    keys = {" ".join(list_plain_words(name)) for name in names}
     found = find_all(question.conditions, question.kind, snapshot)
-    found = [member for member in found if member.key not in keys]
+    return [member for member in found if member.key not in keys]
+
+
+def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
+    found = _find_asked(question, snapshot)
     if sum(bool(m.measures.get("states")) for m in found) < question.least:
         return None
     chances = [member.chance for member in found]
@@ -621,7 +621,7 @@ def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         return None
     if is_counted(condition, question.kind, snapshot):
         return None
-    found = _list_distinct(find_all(question.conditions, question.kind, snapshot))
+    found = _list_distinct(_find_asked(question, snapshot))
     likely = [member for member in found if member.listed and member.chance >= SURE]
     least, _ = count_least([member.chance for member in likely])
     if not least:
@@ -891,9 +891,12 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         for rival in rivals
         if (values := [v for r in relations if (v := find_value(rival, r, dated, snapshot))])
     ]
+    units = Counter(one.unit for one, _ in found if one.unit)
+    unit = min(units, key=lambda u: (-units[u], u), default="")
+    kinds = {"", unit and SIZES[unit][0]}
+    found = [pair for pair in found if pair[0].unit == "" or SIZES[pair[0].unit][0] in kinds]
     if len(found) < 2 or (question.rivals and len(found) < len(rivals)):
         return None
-    unit = max((one.unit for one, _ in found), key=lambda u: (bool(u), u))
     if not question.rivals:
         return _choose_first(found, len(rivals), question.sign, unit, snapshot)
     found.sort(key=lambda pair: (-question.sign * pair[0].measure(unit), pair[1]))
@@ -904,7 +907,7 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.holds:
         text = "yes" if first == question.rivals[0] else "no"
     known = one.chance * other.chance  # where a value is wrong the answer is a coin's
-    reason = f"{first}: {one.value}; {second}: {other.value}"
+    reason = f"{first}: {one}; {second}: {other}"
     chance = known + (1 - known) / 2
     return _give(text, (), (*one.items, *other.items), reason, chance, snapshot)
 
@@ -935,8 +938,8 @@ def _choose_first(
                 chance *= other.chance * behind + (1 - other.chance) * (1 - beyond)
         rated.append((-chance, name, stated))
     chance, name, stated = min(rated, key=lambda one: one[:2])
-    others = [f"{n}: {s.value}" for s, n in distinct if n != name][:2]
-    reason = f"{name}: {stated.value}; {'; '.join(others)}; known of {len(found)} of {rivals}"
+    others = [f"{n}: {s}" for s, n in distinct if n != name][:2]
+    reason = f"{name}: {stated}; {'; '.join(others)}; known of {len(found)} of {rivals}"
     return _give(name, (), stated.items, reason, -chance, snapshot)
 
 

@@ -75,6 +75,11 @@ class Chosen:
             return self._rules.read(asked, items, found)
         return self._read(asked, items) if items else Reading("", (), 0.0, ())
 
+    def add_disagreeing(self, asked: QuestionAnalysis, answer: Answer) -> Answer:
+        """See `Decisions`."""
+        is_rules = self.backends.reader == "rules"
+        return self._rules.add_disagreeing(asked, answer) if is_rules else answer
+
     def recall(self, asked: QuestionAnalysis) -> Reading:
         """See `Decisions`."""
         return self._rules.recall(asked) if self.backends.reader == "rules" else self._read(asked)

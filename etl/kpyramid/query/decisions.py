@@ -108,6 +108,12 @@ class Decisions(Protocol):
         `found` are values that a layer gives for it: rules keep them, a model words them anew.
         """
 
+    def add_disagreeing(self, asked: QuestionAnalysis, answer: Answer) -> Answer:
+        """A date or number with the others that other documents state, where one can hold.
+
+        A model that reads is shown them and words its answer itself.
+        """
+
     def recall(self, asked: QuestionAnalysis) -> Reading:
         """The answer without any context."""
 

@@ -68,14 +68,18 @@ def ask_polyrag(
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
     best = mode == "best" and ontology and graph
+
+    def end(answer: Answer) -> Answer:
+        return way.end(decisions.add_disagreeing(asked, answer) if best else answer)
+
     if best and (whole := decisions.ask_sets(asked, text=text)):
         way.trace.append(whole.trace[-1])
-        return way.end(whole)
+        return end(whole)
     if ontology:
         found = ask_ontology(asked, decisions, literal=mode != "best")
         way.trace.append(found.step)
         if found.answer:
-            return way.end(found.answer)
+            return end(found.answer)
         way.carried += found.items if mode == "best" else ()
         way.partial += [found.partial] if found.partial else []
     else:
@@ -85,13 +89,13 @@ def ask_polyrag(
         enough = min(sufficient, FLOOR) if last else sufficient  # no passage says it better
         answer = _ask_graph(asked, decisions, way, mode, triples, enough)
         if answer:
-            return way.end(answer)
+            return end(answer)
     else:
         way.trace.append(_skip("graph"))
     if text:
-        return way.end(_ask_text(asked, decisions, way, mode, chunks))
+        return end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
-    return way.end(_read_carried(asked, decisions, way, best=mode == "best"))
+    return end(_read_carried(asked, decisions, way, best=mode == "best"))
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
