@@ -292,3 +292,32 @@ def test_the_command_says_why_there_are_no_such_questions(tmp_path: Path) -> Non
     done = CliRunner().invoke(app, [*call, "--out", str(out), "--json"])
     assert done.exit_code == 3
     assert "gives no question" in done.output and not out.exists()
+
+
+def test_units_of_one_kind_are_compared_and_initials_are_no_units() -> None:
+    assert [unit for _, unit, _ in list_measures("185 cm and 1.85 m", dated=False)] == ["cm", "m"]
+    assert list_measures("In 1936 G. K. Holm died.", dated=False) == []
+    assert len(list_measures("In 1936 G. K. Holm died.", dated=True)) == 1
+
+
+def test_a_count_leaves_out_what_is_named_beside(told: Snapshot) -> None:
+    def count(question: str) -> int:
+        return int(answer(question, told).text.split()[-1])
+
+    every = count("How many films did Ada Holm direct?")
+    assert count(f"How many films besides {FILMS[0]} did Ada Holm direct?") == every - 1
+
+
+def test_documents_that_differ_are_told_by_polyrag_where_one_value_can_hold() -> None:
+    texts = {
+        "a.txt": "The Velm Museum is a museum in Orn. The Velm Museum was founded in 1901.",
+        "b.txt": "Visitors like the Velm Museum. The Velm Museum was founded in 1903.",
+    }
+    told = open_told("differing", texts)
+    founded = "When was the Velm Museum founded?"
+    found = answer(founded, told)
+    assert set(found.choices) == {"1901", "1903"}
+    assert len({place.document_id for place in found.evidence}) == 2
+    for options in ({"mode": "paper"}, {"graph": False}):
+        assert ";" not in answer(founded, told, "polyrag", **options).text
+    assert ";" not in answer(founded, told, "naive").text
