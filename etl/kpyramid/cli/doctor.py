@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from kpyramid.cli.options import (
-    count_things,
-    print_found,
-)
+from kpyramid.cli.options import count_things, print_found
 from kpyramid.errors import PyramidError
 
 if TYPE_CHECKING:
