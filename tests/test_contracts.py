@@ -144,10 +144,21 @@ def test_other_columns_than_promised_are_refused(change: str) -> None:
         contract("chunks").check(changed)
 
 
-def test_null_where_none_may_be_is_refused_with_its_row() -> None:
-    rows = [make_chunk(1), make_chunk(2, text=None)]
-    with pytest.raises(IntegrityError, match="table chunks: text is null in row 1"):
+def test_null_where_none_may_be_is_refused_with_its_key_in_any_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [make_chunk(number) for number in range(5)] + [make_chunk(5, text=None)]
+    problem = "table chunks: text must not be null, broken by .*chunk-0005"
+    with pytest.raises(IntegrityError, match=problem):
         contract("chunks").build(rows)
+
+    good = contract("chunks").build([make_chunk(number) for number in range(6)])
+    texts = pa.array([*good["text"].to_pylist()[:-1], None], pa.string())
+    bad = good.set_column(good.column_names.index("text"), "text", texts)
+    write_table(bad, tmp_path / "chunks.parquet")
+    monkeypatch.setattr("kpyramid.storage.contracts._ROW_GROUP", 4)
+    with pytest.raises(IntegrityError, match=problem):
+        contract("chunks").check_file(tmp_path / "chunks.parquet")
 
 
 def test_key_that_stands_twice_is_refused() -> None:

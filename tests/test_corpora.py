@@ -36,7 +36,7 @@ from kpyramid.settings import Settings
 from kpyramid.snapshot import Form
 from kpyramid.snapshot.export import FORMS
 from kpyramid.storage.archive import list_exports
-from kpyramid.storage.layout import open_warehouse
+from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, read_head
 from kpyramid.storage.runs import start_run
@@ -339,20 +339,8 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
         assert served.read(f"{newest['path']}/manifest.json"), "what is named is whole"
         return found["snapshot"], held
 
-    def publish(number: int) -> str:
-        folder = home.snapshots / one
-        facts = {k: v for k, v in read_manifest(folder).items() if k != "files"}
-        files: dict[str, bytes | Path] = {
-            name: folder / name
-            for name in dict(read_manifest(folder)["files"])  # type: ignore[call-overload]
-        }
-        made = write_snapshot(home, files, {**facts, "night": number})
-        order = f"9{number}"
-        commit(home, "main", snapshot=made, order=order, run="r", at="2026-11-23T00:00:00Z")
-        return made
-
     assert export() == (one, {one})
-    two = publish(2)
+    two = publish_again(home, one, 2)
     if kind == "bucket":
         sent.append("fail at newest.json")
         with pytest.raises(EndpointError):
@@ -375,7 +363,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
     done = CliRunner().invoke(app, ["promote", "main", two, *run])
     assert "newest.json follows" in " ".join(done.stdout.split())
-    three = publish(3)
+    three = publish_again(home, one, 3)
     assert export() == (three, {two, three})
     shutil.rmtree(home.snapshots / two)  # by gc, or erased
     assert export() == (three, {three})
@@ -413,7 +401,55 @@ def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mend
     table.write_bytes(whole)
     assert night.export(corpus, 0, place)["copied"]
     assert "fault" not in night.export(corpus, 0, place, looks=True)
-    assert diagnose() == []
+    assert diagnose() == ["1 export noted, none that a ref is at given up"]
+
+
+def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
+    notes = shutil.ignore_patterns("exports")
+    home = open_warehouse(shutil.copytree(tiny, tmp_path / "warehouse", ignore=notes))
+    place = home.locate()
+    exports = 'exports = [{to = "served", keep = 2}]'
+    corpus = declare(tmp_path, f'source = "docs"\nref = "main"\n{exports}\n')
+
+    def list_noted() -> dict[str, tuple[bool, str]]:
+        return {each.snapshot: (each.is_whole, each.fault) for each in list_exports(home)}
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RefusedError("no right to write there")
+
+    night.export(corpus, 0, place)
+    two = publish_again(home, one, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(night.exporting, "export", refuse)
+        with pytest.raises(RefusedError):
+            night.export(corpus, 0, place)
+    assert list_noted() == {one: (True, ""), two: (False, "no right to write there")}
+    three = publish_again(home, one, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(night, "write_durably", refuse)
+        with pytest.raises(RefusedError):
+            night.export(corpus, 0, place)
+    assert list_noted()[three] == (True, "no right to write there"), "it was made, and is whole"
+    assert not night.export(corpus, 0, place)["copied"]
+    assert list_noted() == {one: (True, ""), three: (True, "")}
+    assert {path.name for path in (tmp_path / "served").iterdir()} == {"newest.json", one, three}
+
+
+def publish_again(home: Warehouse, one: str, number: int) -> str:
+    """Publishes the same as another snapshot, as the head of `main`."""
+    folder = home.snapshots / one
+    facts = {k: v for k, v in read_manifest(folder).items() if k != "files"}
+    files: dict[str, bytes | Path] = {
+        name: folder / name
+        for name in dict(read_manifest(folder)["files"])  # type: ignore[call-overload]
+    }
+    made = write_snapshot(home, files, {**facts, "night": number})
+    order = f"9{number}"
+    commit(home, "main", snapshot=made, order=order, run="r", at="2026-11-23T00:00:00Z")
+    return made
 
 
 def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:

@@ -337,8 +337,8 @@ class CompleteSettings:
     `dimensions`: axes of the space that both layers share. `phrases`: what stands beside a relation
     in a phrase, the classes of its ends ("staff works for organisation") or its subject's name.
     `priority`: how a phrase's lack in the ontology is measured (`docs/priority.md`).
-    `region_share`: share of the facts, highest priority first, that make proposals; one of more
-    of them stands further in front.
+    `region_share`: most of the facts, highest priority first, that make proposals; with novelty
+    none that the ontology can say, unless it is 1.
     `max_points`: wordings, the most frequent first, that choose the medoids.
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.

@@ -305,7 +305,7 @@ def require_model(settings: Settings, what: str) -> None:
     if settings.llm.provider == "none":
         raise SettingsError(
             f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
-            "leave the option out: rules need no model"
+            "leave the option out"
         )
     if settings.llm.provider == "openai":
         read_key(settings.llm)

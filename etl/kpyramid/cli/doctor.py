@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from kpyramid.cli.options import (
-    print_found,
-)
+from kpyramid.cli.options import count_things, print_found
 from kpyramid.errors import PyramidError
 
 if TYPE_CHECKING:
@@ -178,10 +176,15 @@ def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.refs import read_head
 
     advice = "mend that, then start the DAG of the corpus's exports"
-    for one in list_exports(place):
+    noted, found = list_exports(place), False
+    for one in noted:
         head = read_head(place, one.ref) if one.fault else None
         if head is not None and head.snapshot == one.snapshot:
+            found = True
             yield Finding("exports", "fail", f"{one.place} was given up: {one.fault}", advice)
+    if noted and not found:
+        detail = f"{count_things(len(noted), 'export')} noted, none that a ref is at given up"
+        yield Finding("exports", "ok", detail)
 
 
 def _check_clock(place: "Warehouse", _: "Settings") -> Iterator[Finding]:

@@ -330,7 +330,8 @@ def erase(
     exports = [
         one
         for one in list_exports(place)
-        if one.snapshot in found.snapshots or not has_snapshot(place, one.snapshot)
+        if (one.is_whole or not one.fault)  # of one that was given up nothing is there
+        and (one.snapshot in found.snapshots or not has_snapshot(place, one.snapshot))
     ]
     missed = _list_missed(found.caches, exports, in_bucket=place.bucket is not None)
     said = {

@@ -212,7 +212,8 @@ def _score_novelty(
     and half the share of the facts with such ends that values may be which no fact joins. The
     ontology states nothing of an end that it has no class for: each adds the share of all ends
     that it has one for. Where the types of recognisers give classes, it is a noun that no property
-    has a place for, and halves the novelty.
+    has a place for, and halves the novelty. Without classes of recognisers `_COVERED` is taken off,
+    so that what is covered is negative.
     """
     own, ontology = said
     if not ontology.ends:
@@ -258,14 +259,18 @@ def _share_words(own: Sequence[str], known: Sequence[str]) -> Array:
     """Of some phrases, the largest share of words that a known one has; shape (n,)."""
     having = defaultdict[str, list[int]](list)
     for at, text in enumerate(known):
-        for word in {lemmatise(word) for word in text.casefold().split()} - FUNCTION_WORDS:
+        for word in _read_words(text):
             having[word].append(at)
     shares = []
     for text in own:
-        words = {lemmatise(w) for w in text.casefold().split() if w not in FUNCTION_WORDS}
+        words = _read_words(text)
         shared = Counter(at for word in words for at in having.get(word, ()))
         shares.append(max(shared.values(), default=0) / max(1, len(words)))
     return np.array(shares)
+
+
+def _read_words(text: str) -> set[str]:
+    return {lemmatise(word).casefold() for word in text.casefold().split()} - FUNCTION_WORDS
 
 
 def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:

@@ -10,7 +10,7 @@ from kpyramid.embeddings.port import Embedder
 def open_embedder(
     name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
 ) -> Embedder:
-    """A model that runs here, from its files; a process loads the same files once.
+    """A model that runs here; an ONNX model with the same instruction is loaded once by a process.
 
     Raises:
         SettingsError: it cannot be loaded.

@@ -2,7 +2,7 @@
 
 Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
 fuller name that it can stand for, and only with evidence: the same document, rare features that
-both share, the use of the corpus elsewhere, alike contexts. In doubt two names stay two.
+both share, the use of the corpus elsewhere. In doubt two names stay two.
 """
 
 from array import array
@@ -426,7 +426,7 @@ def split_homonyms(
         (key, document): texts
         for key in full
         for document, texts in gather_contexts(u for u in uses[key] if not u.is_title).items()
-        if document in shared[key] and len(texts) >= _LEAST
+        if document in shared[key]
     }
     vectors = embed_contexts(statements, embedder)
 

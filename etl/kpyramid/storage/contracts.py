@@ -172,7 +172,7 @@ class Contract:
         """Passes when columns, types, nulls, keys, alternatives and spans are as promised.
 
         Raises:
-            IntegrityError: names the table, the column and the first bad row.
+            IntegrityError: names the table, the column and the key of the first bad row.
         """
         self._check_rows(table)
         self.check_key(table)
@@ -184,7 +184,7 @@ class Contract:
             IntegrityError: names the file too; it is damaged, or as `check` says.
         """
         try:
-            for block in read_blocks(path, _ROW_GROUP):
+            for block in read_blocks(path):
                 self._check_rows(block)
         except IntegrityError as e:
             raise IntegrityError(f"{path}: {e}") from e
@@ -199,7 +199,7 @@ class Contract:
                 f"its contract (version {self.version}) has {expected}"
             )
         for column in self.columns:
-            self._check_column(column, table.column(column.name))
+            self._check_column(table, column)
         for group in self.exactly_one:
             is_set = [pc.cast(pc.is_valid(table[name]), pa.int8()) for name in group]
             bad = pc.not_equal(reduce(pc.add, is_set), 1)
@@ -230,7 +230,8 @@ class Contract:
                     f"does not exist in {column.references}"
                 )
 
-    def _check_column(self, column: Column, values: pa.ChunkedArray) -> None:
+    def _check_column(self, table: pa.Table, column: Column) -> None:
+        values = table[column.name]
         if column.type == _VECTOR:
             fits = (
                 pa.types.is_fixed_size_list(values.type) and values.type.value_type == pa.float32()
@@ -243,8 +244,7 @@ class Contract:
                 f"its contract says {column.type}"
             )
         if not column.nullable and values.null_count:
-            row = pc.index(pc.is_null(values), True).as_py()
-            raise IntegrityError(f"table {self.table}: {column.name} is null in row {row}")
+            self._refuse_rows(table, pc.is_null(values), f"{column.name} must not be null")
 
     def check_key(self, table: pa.Table) -> None:
         """Passes when each key stands in one row.
@@ -342,6 +342,7 @@ def hash_contract(table: str) -> str:
 # Tables as Parquet files whose bytes are a function of their rows.
 
 _ROW_GROUP = 131_072
+"""Rows that are written, or read to be checked, at a time."""
 _BLOCK = 8192
 """Rows that are objects, or copied, at a time."""
 _LARGE = 16 << 20
@@ -396,13 +397,13 @@ def decode_table(data: bytes | Path) -> pa.Table:
     return open_table(data).read(use_threads=False)
 
 
-def read_blocks(path: Path, rows: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """The rows of a Parquet file, or some columns of them, so many at a time; at least one block.
+def read_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Rows of a Parquet file, or some columns of them, a row group at a time; at least one block.
 
     Raises:
         ArrowException, OSError: as `decode_table`.
     """
-    return _walk(open_table(path), rows, columns)
+    return _walk(open_table(path), _ROW_GROUP, columns)
 
 
 def _walk(

@@ -182,7 +182,7 @@ def _walk_blocks(
     folder: Path, table: str, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     for path in list_table(folder, table):
-        yield from read_blocks(path, _ROWS, columns)
+        yield from read_blocks(path, columns)
 
 
 def _check_versions(folder: Path) -> list[str]:
@@ -230,8 +230,6 @@ def _check_spans(folder: Path) -> list[str]:
     return problems
 
 
-_ROWS = 1 << 17
-"""Rows of a table that are in memory at a time."""
 Rows = npt.NDArray[np.int64]
 
 

@@ -317,7 +317,7 @@ def export(
     command = ["export", entry.snapshot, target, "--to", wanted.form, "--warehouse", warehouse]
     command += ["--everything"] if wanted.everything else []
     mine = Exported(entry.snapshot, wanted.form, name_place(target), corpus.name, corpus.ref)
-    noted = next((one for one in list_exports(home) if one.note == mine.note), mine)
+    noted = _find_noted(home, mine)
     if noted.fault and looks:
         return {"snapshot": entry.snapshot, "path": target, "fault": noted.fault}
     with telling_how_to_go_on(*command), _noting_fault(home, mine):
@@ -340,27 +340,35 @@ def export(
     return {"snapshot": entry.snapshot, "path": target, "copied": not known, "removed": removed}
 
 
+def _find_noted(home: Warehouse, exported: Exported) -> Exported:
+    """What is noted of an export by now, or what is given."""
+    return next((one for one in list_exports(home) if one.note == exported.note), exported)
+
+
 @contextmanager
 def _noting_fault(home: Warehouse, exported: Exported) -> Iterator[None]:
-    """Notes an error that would be the same again."""
+    """Notes an error that would be the same again; an export that was made stays whole."""
     try:
         yield
     except (InputError, IntegrityError, SettingsError, RefusedError) as e:
-        keep_note(home, replace(exported, fault=" ".join(str(e).split())))
+        keep_note(home, replace(_find_noted(home, exported), fault=" ".join(str(e).split())))
         raise
 
 
 def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[str]:
     """Removes exports whose snapshot left the warehouse, and all but the newest few; their places.
 
-    Newest is what the ref was at last, so that what it is at stays.
+    Newest is what the ref was at last, so that what it is at stays. One that was given up is none
+    of the few; why the ref's own was stays noted.
     """
     mine = corpus.name, to
     own = [one for one in list_exports(home) if (one.corpus, one.place.rpartition("/")[0]) == mine]
-    there = {one.snapshot for one in own if has_snapshot(home, one.snapshot)}
+    made = {one.snapshot for one in own if one.is_whole or not one.fault}
+    there = {snapshot for snapshot in made if has_snapshot(home, snapshot)}
+    newest = [*dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])]
     if len(there) > keep:
-        newest = dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])
         there = {*[snapshot for snapshot in newest if snapshot in there][:keep]}
+    there.update(newest[:1])
     gone = [one for one in own if one.snapshot not in there]
     for one in gone:
         log.info("removing %s", one.place)
