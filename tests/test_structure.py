@@ -321,3 +321,12 @@ def test_documents_that_differ_are_told_by_polyrag_where_one_value_can_hold() ->
     for options in ({"mode": "paper"}, {"graph": False}):
         assert ";" not in answer(founded, told, "polyrag", **options).text
     assert ";" not in answer(founded, told, "naive").text
+
+
+def test_another_name_of_a_member_is_not_counted() -> None:
+    texts = {
+        "a.txt": "Orn High School or Orn College is a public high school in Tarsk.",
+        "b.txt": "Velm High School is a public high school in Tarsk.",
+    }
+    told = open_told("aliases", texts)
+    assert answer("How many high schools are in Tarsk?", told).text == "at least 2"

@@ -427,7 +427,7 @@ class _Gathered:
                     for value, unit, _ in list_measures(row["literal"] or "", dated):
                         yield value, unit, STATED["instance"], state_instance(row, self._snapshot)
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
-        for fact in state_sound(keys, self._snapshot) if not dated else ():
+        for fact in state_sound(keys, self._snapshot):
             if fact.head_id not in self._entities:
                 continue
             says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)

@@ -505,6 +505,8 @@ def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     if question.thing:
         things = _link(question.thing, snapshot)
         found = {one: item for one, item in found.items() if one in things}
+    aliases = _list_aliases(found, snapshot)
+    found = {one: item for one, item in found.items() if one not in aliases}
     names = tuple(dict.fromkeys(snapshot.names[one] for one in found))
     is_list = question.act == "list"
     if not names or (is_list and len(names) > MOST_VALUES):
@@ -514,6 +516,22 @@ def _answer_kind(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     reason = f"{len(names)} are said to be of the kind “{kind}”; the text may name more"
     sure = min(item.confidence or 0.0 for item in found.values())
     return _give(text, names if is_list else (), tuple(found.values()), reason, sure, snapshot)
+
+
+def _list_aliases(found: Mapping[str, Item], snapshot: Snapshot) -> set[str]:
+    """The members that a sentence gives as another name: "Orn School or Orn College is ..."."""
+    aliases: set[str] = set()
+    for text in {place.text for item in found.values() for place in item.evidence}:
+        if " or " in text:
+            here = [one for one in found if snapshot.names[one] in text]
+            names = [(one, snapshot.names[one]) for one in here]
+            aliases.update(
+                one
+                for one, b in names
+                for _, a in names
+                if re.search(rf"{re.escape(a)},? or (?:the )?{re.escape(b)}\b", text)
+            )
+    return aliases
 
 
 def find_members(question: SetQuestion, snapshot: Snapshot) -> dict[str, Item]:
