@@ -430,6 +430,29 @@ def test_a_killed_gc_loses_nothing_and_the_next_one_finishes(tmp_path: Path, cha
     assert not [path for path in warehouse.trash.rglob("*") if path.is_file()]
 
 
+def test_what_another_published_and_gc_took_meanwhile_is_published_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse, moves = Warehouse(tmp_path), []
+    rename = Path.rename
+
+    def rename_late(source: Path, target: Path) -> Path:
+        moves.append(target)
+        if len(moves) == 1:  # the other's is there just for this moment
+            other = shutil.copytree(source, target)
+            with pytest.raises(OSError, match="not empty"):
+                rename(source, target)
+            shutil.rmtree(other)
+            raise OSError(errno.ENOTEMPTY, "not empty")
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", rename_late)
+    name = publish(str(tmp_path), "a", "main", "1", "2026-01-01T00:00:00+00:00")
+
+    assert len([one for one in moves if one == warehouse.snapshots / name]) == 2
+    assert check_bytes(warehouse.snapshots / name) == []
+
+
 def _publish_often(root: str, seed: int) -> int:
     """Publishes few contents again and again, so that what gc takes away is made anew."""
     chance, lost = random.Random(seed), 0

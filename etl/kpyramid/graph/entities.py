@@ -99,6 +99,7 @@ class Uses:
                 column.append(codes[word])
         self._codes: Codes[str] = Codes()
         key_of = np.array([self._codes[parse_name(name).key] for name in names], dtype=np.int32)
+        self._names, self._key_of = names, key_of
         self._keys = [*self._codes]
         self._sides, self._relations = words[3:5]
         listed = {id(codes): [*codes] for codes in words}
@@ -132,6 +133,10 @@ class Uses:
         names = self._words[0]
         own = self._columns[0][self._find(key)].tolist()
         return _judge_name(key, Counter(names[name] for name in own))
+
+    def find_key(self, name: str) -> str:
+        """The key of a name or a neighbour's."""
+        return self._keys[self._key_of[self._names[name]]]
 
     def walk_places(self) -> Iterator[Place]:
         """Key and document of each use, in their order."""
@@ -176,17 +181,18 @@ def _count_owners(owners: Numbers, values: Numbers, most: int) -> Numbers:
     return np.bincount(pairs % max(1, most), minlength=most)
 
 
-def _read_entry(name: Name, uses: Iterable[Use]) -> Entry:
+def _read_entry(uses: Uses, key: str) -> Entry:
     """What the uses of one key say."""
+    name = uses.judge(key)
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
-    for use in uses:
+    for use in uses[key]:
         votes[use.type] += 1
         types[use.document][use.type] += 1
         found = features[use.document]
         if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
-            found |= {("neighbour", parse_name(use.other).key), (use.side, use.relation)}
+            found |= {("neighbour", uses.find_key(use.other)), (use.side, use.relation)}
     everywhere = _list_types(votes)
     features_in = {document: frozenset(found) for document, found in features.items()}
     return Entry(
@@ -196,8 +202,12 @@ def _read_entry(name: Name, uses: Iterable[Use]) -> Entry:
         types_in={document: _list_types(own) or everywhere for document, own in types.items()},
         features=frozenset().union(*features_in.values()),
         features_in=features_in,
-        rank=(name.foreign, -len(name.bare), -len(name.words), -len(name.key), name.key),
+        rank=_rank(name),
     )
+
+
+def _rank(name: Name) -> tuple[bool, int, int, int, str]:
+    return name.foreign, -len(name.bare), -len(name.words), -len(name.key), name.key
 
 
 def vote_type(types: Mapping[str, int]) -> str:
@@ -255,8 +265,8 @@ class Corpus:
 
     def __init__(self, uses: Uses) -> None:
         self.uses = uses
-        self.read = lru_cache(_HELD)(lambda key: _read_entry(uses.judge(key), uses[key]))
-        self.keys = sorted(uses, key=lambda key: self.read(key).rank)
+        self.read = lru_cache(_HELD)(lambda key: _read_entry(uses, key))
+        self.keys = sorted(uses, key=lambda key: _rank(uses.judge(key)))
         counts = Counter(
             form for key in self.keys for form in {*list_sought_forms(uses.judge(key))}
         )

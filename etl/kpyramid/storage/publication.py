@@ -1,5 +1,6 @@
 """Publishing: writing a snapshot's folder, and moving a ref to it by compare-and-swap."""
 
+import errno
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -113,17 +114,17 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
     Raises:
         IntegrityError: what is there is damaged.
     """
-    is_new = not _is_whole(warehouse.snapshots / identifier)
-    if is_new:
+    place = warehouse.snapshots / identifier
+    while is_new := not _is_whole(place):
         sync_tree(folder)
         warehouse.snapshots.mkdir(parents=True, exist_ok=True)
         try:
-            folder.rename(warehouse.snapshots / identifier)
-        except OSError:
-            if not _is_whole(warehouse.snapshots / identifier):
+            folder.rename(place)
+            break
+        except OSError as error:  # another was first, and gc may take that one
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            is_new = False
-        sync_folder(warehouse.snapshots)
+    sync_folder(warehouse.snapshots)
     put_snapshot(warehouse, identifier)
     return is_new
 
