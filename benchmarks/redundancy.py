@@ -9,6 +9,8 @@ its names of a chemical and of a disease are those of the mentions. Each row lab
 
 `none`: in the words of the sentence. `rules`: by relation and ends of the condensed fact.
 `standard`: the same by its standard relation.
+`model`: a model's recorded replies, in its words, to some sentences of WebNLG; it was given the
+gold relations' names. `standard_there`: the same as `standard`, of those sentences only.
 
 `b3_*` (Bagga and Baldwin, 1998) and `pairwise_f1` compare the relations with the gold relations,
 `merge_*` the facts with the gold facts, pair by pair. `distinct_facts_at_10`: the gold facts among
@@ -37,7 +39,7 @@ from sets.bc5cdr import ENDINGS, read_abstracts
 from sets.canon import score_b3, score_clusters
 from sets.musique import list_words, matches
 from sets.text2kgbench import clean_name
-from text2kgbench import find_number, read_lines
+from text2kgbench import find_number, find_vicuna, read_lines, read_ontologies
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.snapshot.snapshot import Snapshot
@@ -78,8 +80,9 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A triple: the gold fact that it states, a name of its subject, its label in each row."""
+    """A text's triple: the gold fact that it states, its subject's name, its label in each row."""
 
+    text: str
     gold: Gold
     subject: str
     labels: Mapping[str, Label]
@@ -140,7 +143,8 @@ def list_stated(
         head, tail = fact["head_id"], fact["tail_id"] or fact["literal"]
         for triple in map(triples.__getitem__, fact["derived_from"]):
             for raw in map(raws.__getitem__, triple["raw_triple_ids"]):
-                golds = documents[text[document[raw["chunk_id"]]]]
+                said_in = text[document[raw["chunk_id"]]]
+                golds = documents[said_in]
                 found = find_gold(raw, golds)
                 if found is None:
                     continue
@@ -160,7 +164,32 @@ def list_stated(
                     for row, (said, way) in zip(ROWS, ways, strict=True)
                 }
                 subject = max(golds[gold][0], key=lambda name: (len(name), name))
-                yield Stated(gold, subject, labels)
+                yield Stated(said_in, gold, subject, labels)
+
+
+def read_replies(data: Path) -> dict[str, list[Gold]]:
+    """What a model stated of each sentence that it was asked about."""
+    ontologies = read_ontologies(data, None) if any(data.rglob("ontologies")) else []
+    found: dict[str, list[Gold]] = {}
+    for ontology in ontologies:
+        for key, triples in (find_vicuna(ontology) or {}).items():
+            if ontology.group == GROUP and key in ontology.gold:
+                found[ontology.gold[key].text] = triples
+    return found
+
+
+def list_replied(
+    replies: Mapping[str, Sequence[Gold]], documents: Mapping[str, Golds]
+) -> Iterator[Stated]:
+    """The triples of a model's replies that have the ends of one gold relation."""
+    for text in sorted(replies.keys() & documents.keys()):
+        for head, relation, tail in replies[text]:
+            found = find_gold({"head": head, "tail": tail}, documents[text])
+            if found is not None:
+                gold, turned = found
+                words = f"{head} {split_camel(relation)} {tail}"
+                label = Label(head.casefold(), relation, tail.casefold(), turned, words)
+                yield Stated(text, gold, gold[0], {"model": label})
 
 
 def find_gold(raw: Mapping[str, str], golds: Golds) -> tuple[Gold, bool] | None:
@@ -245,16 +274,21 @@ def measure_half(data: Path, half: int, limit: int | None, folder: Path) -> dict
     stated = list(list_stated(snapshot, made, documents))
     report(f"Scoring {len(stated)} triples that state a gold fact")
     rows = {row: score_row(row, stated, embedder) for row in ROWS}
+    replies = read_replies(data)
+    if replied := list(list_replied(replies, documents)):
+        there = [one for one in stated if one.text in replies]
+        rows |= {
+            "model": {"triples": len(replied), **score_row("model", replied, embedder)},
+            "standard_there": {"triples": len(there), **score_row("standard", there, embedder)},
+        }
     return {**rows, "stated": {"triples": len(stated), "facts": len({one.gold for one in stated})}}
 
 
 def measure(data: Path, limit: int | None, kept: Path) -> dict[str, Any]:
     """The figures of both halves."""
     halves = {str(half): measure_half(data, half, limit, kept / str(half)) for half in (0, 1)}
-    return {
-        **{row: {half: figures[row] for half, figures in halves.items()} for row in ROWS},
-        "stated": {half: figures["stated"] for half, figures in halves.items()},
-    }
+    rows = dict.fromkeys(row for figures in halves.values() for row in figures)
+    return {row: {half: own[row] for half, own in halves.items() if row in own} for row in rows}
 
 
 def main() -> None:

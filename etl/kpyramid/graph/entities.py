@@ -136,7 +136,8 @@ class Uses:
 
     def find_key(self, name: str) -> str:
         """The key of a name or a neighbour's."""
-        return self._keys[self._key_of[self._names[name]]]
+        number = int(self._key_of[self._names[name]])
+        return self._keys[number]
 
     def walk_places(self) -> Iterator[Place]:
         """Key and document of each use, in their order."""
