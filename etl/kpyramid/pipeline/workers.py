@@ -206,7 +206,7 @@ def share_over_ray(
         rows = ray.data.from_items(batches, override_num_blocks=len(batches)).map(
             _Actor,
             fn_constructor_args=(load, chosen, work, identify, identify()),
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most),
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most),
             num_cpus=1,
         )
         try:
