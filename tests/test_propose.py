@@ -6,15 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kpyramid.completion.layers import compare_layers
 from kpyramid.completion.nouns import Kind, find_noun
 from kpyramid.completion.proposals import (
+    draw_proposals,
     find_kind,
     is_naming,
     is_wording,
     name_property,
     propose,
 )
-from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Proposal
+from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
@@ -204,6 +206,27 @@ def test_a_noun_that_many_things_are_said_to_be_is_a_class_under_their_own() -> 
     (found,) = run([*said, *known]).proposals
     assert (found.kind, found.label, found.domain) == ("class", "glass blower", PERSON)
     assert found.facts == tuple(range(5))
+
+
+def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_said() -> None:
+    filed = [(f"Acme {i}", "ORG", "is a", "brewery", "NOUN") for i in range(6)]
+    graph, ontology = make_graph([*SUED, *filed]), make_ontology()
+    settings, embedder = CompleteSettings(), WordEmbedder()
+    compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
+    wanted = np.array(["sued" in text for text in compared.graph.texts])
+
+    def list_classes(region: Mask) -> list[tuple[str, float]]:
+        found = draw_proposals(
+            graph,
+            ontology,
+            replace(compared, region=region),
+            settings=settings,
+            embedder=embedder,
+        )
+        return [(p.label, p.score) for p in found.proposals if p.kind == "class"]
+
+    assert list_classes(wanted) == [("brewery", 6.0)]
+    assert list_classes(np.zeros_like(wanted)) == []
 
 
 def test_nouns_for_one_kind_of_thing_are_one_class_and_none_beside_its_synonym() -> None:

@@ -187,9 +187,17 @@ the things' names have it: `diocese of the Church`."""
 
 
 def propose_classes(
-    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, least: int, embedder: Embedder
+    graph: GraphLayer,
+    ontology: OntologyLayer,
+    compared: Completion,
+    clusters: Iterable[Proposal],
+    least: int,
+    embedder: Embedder,
 ) -> list[Proposal]:
     """The kinds under which `X is a …` files at least `least` things, some of the priority region.
+
+    A thing is of the region where the phrase that files it lies there, or where it is an end of one
+    of the facts that `clusters` of the region hold.
 
     Nouns for one kind are one class (`film`, `movie`), `existing` where the ontology has it. Where
     all things are of narrower kinds with a noun before it, those are the classes: `publishing
@@ -220,7 +228,9 @@ def propose_classes(
     groups: dict[str, list[tuple[int, Kind]]] = defaultdict(list)
     for name, one in zip(written, filed, strict=True):
         groups[alike[name]].append(one)
-    inside = compared.region[compared.phrase_of]
+    joined = {end for cluster in clusters for at in cluster.facts for end in graph.pairs[at]}
+    clustered = np.fromiter((head in joined for head, _ in graph.pairs), bool, count=len(graph))
+    inside = compared.region[compared.phrase_of] | clustered
     proposals = []
     for key in sorted(groups):
         shared = find_common_name([kind for _, kind in groups[key]])
@@ -437,7 +447,8 @@ def draw_proposals(
 ) -> Completion:
     """The layers as they were compared, with the proposals that follow from priority and region."""
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
-    placed += propose_classes(graph, ontology, compared, settings.min_support, embedder)
+    clusters = [found for found in placed if not found.existing]
+    placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
     placed.sort(key=lambda proposal: -proposal.score)
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
