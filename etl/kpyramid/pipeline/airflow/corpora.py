@@ -129,6 +129,11 @@ class Corpus:
         """The ref that a night moves: the corpus's own, or the one that waits for approval."""
         return f"{self.ref}-candidate" if self.declared.approve else self.ref
 
+    @property
+    def settings(self) -> str | None:
+        """The place of its settings file, if it has one."""
+        return self.place(self.declared.settings) if self.declared.settings else None
+
     def place(self, path: str) -> str:
         """A declared path as an absolute one, an address as it is."""
         return path if is_address(path) else os.path.normpath((self.file.parent / path).absolute())
@@ -225,7 +230,7 @@ def plan_night(
         order=moment.isoformat(timespec="microseconds"),
         source=corpus.place(fill_source(source, day)),
         ref=ref,
-        settings=corpus.place(declared.settings) if declared.settings else None,
+        settings=corpus.settings,
         is_backfill=is_backfill,
         allow_shrink=bool(params.get("allow_shrink")),
     )
