@@ -67,7 +67,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert (corpus.name, corpus.problem) == ("news", "")
     found = plan_night(corpus, start(), {})
     assert found.source == str(tmp_path / "docs")
-    assert (found.ref, found.day, found.is_backfill) == ("news", date(2026, 2, 3), False)
+    assert (found.ref, found.day) == ("news", date(2026, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_only_the_own_ref_of_a_corpus_waits_for_approval(tmp_path: Path) -> None
 def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     found = plan_night(corpus, start(run_type="backfill"), {})
-    assert (found.ref, found.is_backfill) == ("news-2026-02-03", True)
+    assert found.ref == "news-2026-02-03"
     trial = plan_night(corpus, start(run_type="backfill"), {"ref": "trial"})
     assert trial.ref == "trial-2026-02-03"
 

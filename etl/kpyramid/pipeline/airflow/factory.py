@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from inspect import getdoc
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -460,7 +461,7 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
                 "30d", "Only what nothing needed so long", pattern=r"^\d{1,4}[dh]$"
             ),
         },
-        doc_md=_write_doc(maintain_warehouse),
+        doc_md=getdoc(maintain_warehouse),
         default_args={**_TASK_DEFAULTS},
         **_SHARED,
     ) as dag:
@@ -499,7 +500,7 @@ _TASK_DEFAULTS: Mapping[str, Any] = {
 def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: Any) -> DAG:
     declared = asdict(corpus.declared)
     table = "".join(f"\n- {key}: `{value}`" for key, value in declared.items() if value)
-    doc = f"{_write_doc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
+    doc = f"{getdoc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
     access = {role: {"can_read", "can_edit"} for role in corpus.declared.access}
     return DAG(
         f"{kind}_pyramid_{corpus.name}",
@@ -508,9 +509,3 @@ def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: An
         access_control=access or None,
         **{**_SHARED, **special},
     )
-
-
-def _write_doc(what: Callable[..., DAG]) -> str:
-    import inspect
-
-    return inspect.getdoc(what) or ""

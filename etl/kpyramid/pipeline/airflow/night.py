@@ -282,11 +282,9 @@ def evaluate(corpus: Corpus, warehouse: str, *, looks: bool = False) -> dict[str
 
     Who only `looks` asks nothing where there is a page of that snapshot.
     """
-    wanted, snapshot = (
-        corpus.declared.evaluate,
-        find_entry(open_warehouse(warehouse), corpus.ref).snapshot,
-    )
+    wanted = corpus.declared.evaluate
     assert wanted is not None
+    snapshot = find_entry(open_warehouse(warehouse), corpus.ref).snapshot
     out = f"{corpus.place(wanted.to).rstrip('/')}/{snapshot}"
     page = f"{out}/evaluation.html"
     known = looks and is_there(page)
