@@ -19,6 +19,7 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -584,6 +585,8 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     counts = scheduler.read_result(build, second, "resolve")["extract"]
     assert counts["recomputed"] == 2
     assert scheduler.list_tasks(build, second)["read"]["state"] == "skipped"
+    said = r"resolve: rows \{'.*\}, rejects \{.*\}, recomputed \d+, [\d.]+ s, no cost"
+    assert re.search(said, "\n".join(scheduler.read_log(build, second, "resolve", 1)))
 
     # The third night, started twice at once: nothing changed, and one waits for the other.
     events = scheduler.count_events()
@@ -653,23 +656,12 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert "Peter Ash" in (scheduler.home / "notes" / "experience.jsonl").read_text("utf-8")
 
 
-@pytest.fixture(scope="module")
-def clustered(scheduler: Scheduler) -> Iterator[tuple[Any, str]]:
-    """A cluster, and the run of a night whose texts are read there; both have started."""
-    dag = "build_pyramid_clustered"
-    with machines.run_cluster() as cluster:
-        settings = f'[engine]\nname = "ray"\naddress = "{cluster.address}"\n'
-        (scheduler.home / "clustered.toml").write_text(settings, "utf-8")
-        scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
-        run = scheduler.wait("the night", lambda: scheduler.list_runs(dag))[0]["dag_run_id"]
-        yield cluster, run
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("clustered")  # to be read while this waits
-def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: Scheduler) -> None:
+def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
+    scheduler: Scheduler,
+) -> None:
     dag = "build_pyramid_asked"
-    with serve(answer) as server:
+    with reading_on_ray(scheduler), serve(answer) as server:
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
         settings += '[cascade]\nmode = "paper"\nparaphrase = "llm"\n'
         (scheduler.home / "asked.toml").write_text(settings, "utf-8")
@@ -705,21 +697,26 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
     assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
 
 
-@pytest.mark.slow
-def test_task_reads_texts_on_a_ray_cluster_as_the_command_line_does_on_processes(
-    scheduler: Scheduler, clustered: tuple[Any, str]
-) -> None:
+@contextmanager
+def reading_on_ray(airflow: Scheduler) -> Iterator[None]:
+    """Meanwhile a night's task reads on a cluster, and a command on processes: the same comes."""
     from ray._raylet import GcsClient
 
-    dag, (cluster, run) = "build_pyramid_clustered", clustered
-    built = machines.build(scheduler.home / "clustered", scheduler.home / "by_hand")
-    assert scheduler.finish(dag, run)["state"] == "success"
-    counts = scheduler.read_result(dag, run, "resolve")["extract"]
+    dag = "build_pyramid_clustered"
+    built = machines.build(airflow.home / "clustered", airflow.home / "by_hand")
+    with machines.run_cluster() as cluster:
+        settings = f'[engine]\nname = "ray"\naddress = "{cluster.address}"\n'
+        (airflow.home / "clustered.toml").write_text(settings, "utf-8")
+        airflow.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+        yield
+        run = airflow.list_runs(dag)[0]["dag_run_id"]
+        assert airflow.finish(dag, run)["state"] == "success"
+        jobs = GcsClient(address=cluster.address).get_all_job_info().values()
+    assert airflow.list_tasks(dag, run)["resolve"]["pid"] in [job.driver_pid for job in jobs]
+    counts = airflow.read_result(dag, run, "resolve")["extract"]
     assert counts["recomputed"] == 26
-    jobs = GcsClient(address=cluster.address).get_all_job_info().values()
-    assert scheduler.list_tasks(dag, run)["resolve"]["pid"] in [job.driver_pid for job in jobs]
     assert (
-        scheduler.read_result(dag, run, "publish")["snapshot"] == machines.finish(built)["snapshot"]
+        airflow.read_result(dag, run, "publish")["snapshot"] == machines.finish(built)["snapshot"]
     )
 
 
