@@ -67,7 +67,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert (corpus.name, corpus.problem) == ("news", "")
     found = plan_night(corpus, start(), {})
     assert found.source == str(tmp_path / "docs")
-    assert (found.ref, found.day, found.is_backfill) == ("news", date(2026, 2, 3), False)
+    assert (found.ref, found.day) == ("news", date(2026, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_only_the_own_ref_of_a_corpus_waits_for_approval(tmp_path: Path) -> None
 def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     found = plan_night(corpus, start(run_type="backfill"), {})
-    assert (found.ref, found.is_backfill) == ("news-2026-02-03", True)
+    assert found.ref == "news-2026-02-03"
     trial = plan_night(corpus, start(run_type="backfill"), {"ref": "trial"})
     assert trial.ref == "trial-2026-02-03"
 
@@ -217,13 +217,13 @@ def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None
     place = tmp_path / "docs/2026-02-03"
     said = "docs/2026-02-03 of 2026-02-03 does not exist; put it"
     with pytest.raises(InputError, match=said) as caught:
-        night.plan(corpus, start(), {}, str(warehouse), 1)
+        night.plan(corpus, start(), {}, str(warehouse))
     assert not warehouse.exists()
     (note,) = caught.value.__notes__
     assert note.startswith("by hand: kpyramid stage ingest --run airflow-")
     place.mkdir(parents=True)
     with pytest.raises(InputError, match=f"{place} has no file in it"):
-        night.plan(corpus, start(), {}, str(warehouse), 1)
+        night.plan(corpus, start(), {}, str(warehouse))
 
 
 def test_files_that_were_not_read_are_named(
@@ -236,13 +236,13 @@ def test_files_that_were_not_read_are_named(
     for number in range(5):
         (tmp_path / "docs" / f"scan-{number}.tiff").write_bytes(b"II*\0")
     warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
-    found = night.plan(corpus, start(), {}, warehouse, 1)
+    found = night.plan(corpus, start(), {}, warehouse)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "5 .tiff, unknown format: scan-0.tiff, scan-1.tiff, scan-2.tiff and 2 more. " in said[0]
     assert "5 files or records were not read" in said[1]
-    night.run_stages(["resolve", "induce", "complete", "condense"], found.run, warehouse, None, 1)
+    night.run_stages(corpus, ["resolve", "induce", "complete", "condense"], found.run, warehouse)
     pass_gates(monkeypatch)
-    told = night.publish(corpus, found.run, warehouse, None, 1, "trial")
+    told = night.publish(corpus, found.run, "trial", warehouse)
     assert str(told["headline"]).endswith("; 5 of the corpus not read")
     command = said[1].partition("kpyramid ")[2].split()
     listed = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
@@ -257,38 +257,39 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     for name, text in TEXTS.items():
         (tmp_path / "docs" / name).write_text(text)
     warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
-    found = night.plan(corpus, start(), {}, warehouse, 1)
+    found = night.plan(corpus, start(), {}, warehouse)
     stored = ("extract", "resolve", "embed", "induce", "complete", "condense")
     assert (found.stored, found.shards, found.ref) == (stored, (), "trial")
-    again = night.plan(corpus, start(), {}, warehouse, 1)
+    again = night.plan(corpus, start(), {}, warehouse)
     assert again == found, "a cleared task goes on with the same run"
     (tmp_path / "here.toml").write_text("[chunk]\nmax_tokens = 100\n")
-    done = night.run_stages(["condense"], found.run, warehouse, str(tmp_path / "here.toml"), 1)
+    here = declare(tmp_path, 'source = "docs"\nsettings = "here.toml"\n', "elsewhere")
+    done = night.run_stages(here, ["condense"], found.run, warehouse)
     assert done["condense"]["recomputed"] == 0
     assert f"here.toml is not what run {found.run} began with; the run goes on" in caplog.text
     assert f"not with chunk.max_tokens of {socket.gethostname()}" in caplog.text
     for number in range(60):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Ada wrote letter {number} to Charles.")
-    more = night.plan(corpus, start(run_id="next"), {}, warehouse, 1)
+    more = night.plan(corpus, start(run_id="next"), {}, warehouse)
     assert (more.stored, more.shards) == ((), ("0/2", "1/2"))
 
 
 def test_a_worker_that_differs_from_the_others_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = ("airflow-1", str(tmp_path / "other"), None, 1)
+    corpus = declare(tmp_path)
     with pytest.raises(
         InputError, match=r"not exist in .*other/runs.* give this one the same ware"
     ):
-        night.run_stages(["extract"], *given)
+        night.run_stages(corpus, ["extract"], "airflow-1", str(tmp_path / "other"))
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(SettingsError, match=r"needs the extra s3: pip install 'kpyramid\[s3\]'"):
-        night.run_stages(["extract"], "airflow-1", "s3://kept/warehouse", None, 1)
-    settings = str(tmp_path / "only-elsewhere.toml")
+        night.run_stages(corpus, ["extract"], "airflow-1", "s3://kept/warehouse")
+    corpus = declare(tmp_path, 'source = "docs"\nsettings = "only-elsewhere.toml"\n')
     place = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
     (run,) = [path.name for path in (tmp_path / "warehouse" / "runs").iterdir()]
     with pytest.raises(SettingsError, match=r"only-elsewhere\.toml"):
-        night.run_stages(["condense"], run, place, settings, 1)
+        night.run_stages(corpus, ["condense"], run, place)
 
 
 def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -438,6 +439,24 @@ def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
     assert {path.name for path in (tmp_path / "served").iterdir()} == {"newest.json", one, three}
 
 
+@pytest.mark.slow
+def test_a_look_evaluates_the_snapshot_that_a_person_moved_the_ref_to(tmp_path: Path) -> None:
+    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
+    home = open_warehouse(shutil.copytree(tiny, tmp_path / "warehouse"))
+    asked = {"id": "q", "question": "Who knew Bob?", "answer": "Ada"}
+    (tmp_path / "q.jsonl").write_text(json.dumps(asked), "utf-8")
+    declared = '[evaluate]\nquestions = "q.jsonl"\nto = "pages/"\nstrategies = ["naive"]\n'
+    corpus = declare(tmp_path, f'source = "docs"\nref = "main"\n{declared}')
+    two = publish_again(home, one, 2)
+    for snapshot in (two, one):
+        page = tmp_path / "pages" / snapshot / "evaluation.html"
+        found = night.evaluate(corpus, home.locate(), looks=True)
+        assert found == {"snapshot": snapshot, "page": str(page), "asked": True}
+        assert snapshot in page.read_text("utf-8")
+        assert not night.evaluate(corpus, home.locate(), looks=True)["asked"]
+        CliRunner().invoke(app, ["rollback", "main", "--warehouse", home.locate()])
+
+
 def publish_again(home: Warehouse, one: str, number: int) -> str:
     """Publishes the same as another snapshot, as the head of `main`."""
     folder = home.snapshots / one
@@ -483,8 +502,8 @@ def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
     place = open_warehouse(warehouse)
 
     def build(run_id: str) -> Any:
-        found = night.plan(corpus, start(run_id=run_id), {}, warehouse, 1)
-        return night.publish(corpus, found.run, warehouse, None, 1, found.ref)
+        found = night.plan(corpus, start(run_id=run_id), {}, warehouse)
+        return night.publish(corpus, found.run, found.ref, warehouse)
 
     first = build("a")
     assert (first["ref"], first["moved"], first["waits"]) == ("news-candidate", True, True)
@@ -535,14 +554,12 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
             before, recomputed, snapshots = len(server.log), Counter[str](), []
             for day in days:
                 given = start(run_id=f"backfill__{day}", run_type="backfill", logical_date=day)
-                found = night.plan(corpus, given, {}, warehouse, 1)
+                found = night.plan(corpus, given, {}, warehouse)
                 left = [one.name for one in PIPELINE[2:-1] if one.name not in found.stored]
-                made = night.run_stages(left, found.run, warehouse, str(file), 1)
+                made = night.run_stages(corpus, left, found.run, warehouse)
                 counts: Any = {name: counts["recomputed"] for name, counts in made.items()}
                 recomputed.update(counts)
-                snapshots.append(
-                    night.publish(corpus, found.run, warehouse, str(file), 1, found.ref)["snapshot"]
-                )
+                snapshots.append(night.publish(corpus, found.run, found.ref, warehouse)["snapshot"])
             asked = Counter(entry["schema"] for entry in server.log[before:])
             del asked["probe"]
             return dict(asked), dict(+recomputed), snapshots
@@ -580,6 +597,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
 def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_raised: bool
 ) -> None:
+    corpus = declare(tmp_path)
     (tmp_path / "docs").mkdir()
     start_run(open_warehouse(tmp_path), tmp_path / "docs", Settings(), name="r", ref="main")
 
@@ -588,7 +606,7 @@ def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
 
     monkeypatch.setattr(night, "run_command", fail)
     with pytest.raises(error) if is_raised else nullcontext():
-        assert not night.ask_in_batches("r", str(tmp_path), "s.toml", 1)
+        assert not night.ask_in_batches(corpus, "r", str(tmp_path))
 
 
 def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> None:

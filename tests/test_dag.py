@@ -19,12 +19,14 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import test_machines as machines
 from tests.loopback import serve
 
 CHECKOUT = Path(__file__).parent.parent
@@ -33,6 +35,7 @@ HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy"
 STAGES = ["resolve", "induce", "complete", "condense"]
 MOST_PARSE_SECONDS = 0.5
 MOST_UNCHANGED_SECONDS = 15
+LINEAGE = "lineage.jsonl"
 
 DAY = timedelta(days=1)
 TODAY = (datetime.now(UTC) - timedelta(hours=2)).date()
@@ -66,8 +69,9 @@ CHANGED = {
     "vasa.txt": "The Vasa was raised from the harbour of Stockholm in 1961.",
 }
 
-DESCRIBE = """
-import json, sys
+READ = """
+import json, logging, sys
+from types import SimpleNamespace
 from airflow.dag_processing.dagbag import DagBag
 import kpyramid.errors
 KINDS = [k for k in vars(kpyramid.errors).values() if isinstance(k, type)]
@@ -95,6 +99,26 @@ print(json.dumps({"errors": {str(k): v for k, v in bag.import_errors.items()}, "
         "doc": dag.doc_md,
     } for dag in bag.dags.values()
 }}))
+
+dag = bag.dags["build_pyramid_days"]
+refused = []
+for name, value in json.loads(sys.argv[2]):
+    try:
+        dag.params.get_param(name).resolve(value)
+    except Exception as e:
+        refused.append([name, value])
+print(json.dumps(refused))
+
+sys.modules["duckdb"] = None  # as where it is not installed
+logging.basicConfig(stream=sys.stdout, format="%(message)s", force=True)
+plan = dag.get_task("plan")
+try:
+    plan.python_callable()
+except ImportError as e:
+    print(plan.retry_policy.evaluate(e, 1, 2).action.value)
+    ti = SimpleNamespace(task_id="plan", run_id="night", state="failed")
+    (tell,) = plan.on_failure_callback
+    tell({"exception": e, "ti": ti})
 """
 
 PARSE = """
@@ -123,36 +147,26 @@ client = TestClient(app)
 print(json.dumps([client.get(f"/{dag}/a/report.html").status_code for dag in sys.argv[1:]]))
 """
 
-REFUSE = """
-import json, sys
-from airflow.dag_processing.dagbag import DagBag
-dag = DagBag(sys.argv[1]).dags["build_pyramid_days"]
-refused = []
-for name, value in json.loads(sys.argv[2]):
-    try:
-        dag.params.get_param(name).resolve(value)
-    except Exception as e:
-        refused.append([name, value])
-print(json.dumps(refused))
-"""
-
-
-LACKING = """
-import json, logging, sys
-from types import SimpleNamespace
-from airflow.dag_processing.dagbag import DagBag
-dag = DagBag(sys.argv[1]).dags["build_pyramid_days"]
-sys.modules["duckdb"] = None  # as where it is not installed
-logging.basicConfig(stream=sys.stdout, format="%(message)s", force=True)
-plan = dag.get_task("plan")
-try:
-    plan.python_callable()
-except ImportError as e:
-    print(plan.retry_policy.evaluate(e, 1, 2).action.value)
-    ti = SimpleNamespace(task_id="plan", run_id="night", state="failed")
-    (tell,) = plan.on_failure_callback
-    tell({"exception": e, "ti": ti})
-"""
+BAD = [
+    ["ref", "../etc"],
+    ["ref", ""],
+    ["ref", "a/b"],
+    ["ref", "a" * 61],
+    ["source", "relative/path"],
+    ["source", "/data/../etc"],
+    ["source", "/.."],
+    ["source", "/a\nb"],
+    ["source", "s3://news/../other"],
+    ["source", "https://news/a"],
+    ["allow_shrink", "yes"],
+]
+GOOD = [
+    ["ref", "trial-2026.02"],
+    ["source", "/data/my corpus/..hidden"],
+    ["source", "/data/{{ date.strftime('%Y/%m/%d') }}"],
+    ["source", "s3://news/{{ date }}/"],
+    ["allow_shrink", True],
+]
 
 
 def check_airflow() -> None:
@@ -176,6 +190,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'batch = 0.2\npool = "model"\napprove = true\n[deadline]\nminutes = 0.02\n'
         f'notify = "told_late.Teller"\narguments = {{ path = "{home / "late"}" }}\n',
         "notes": 'source = "../notes"\n[learn]\nfeedback = "../feedback.jsonl"\n',
+        "clustered": 'source = "../clustered"\nsettings = "../clustered.toml"\n'
+        'schedule = "0 0 1 1 *"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
     (home / "corpora").mkdir()
@@ -187,6 +203,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
     learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
     (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
+    (home / "clustered").mkdir()
+    for guest in range(26):
+        text = f"Charles Babbage showed guest {guest} the difference engine."
+        (home / "clustered" / f"{guest}.txt").write_text(text, "utf-8")
     for name, text in declarations.items():
         (home / "corpora" / f"{name}.toml").write_text(text, "utf-8")
     for back, texts in enumerate((TEXTS, TEXTS, CHANGED, TEXTS)):
@@ -222,6 +242,10 @@ def environment(home: Path) -> Mapping[str, str]:
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+        "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+            {"type": "file", "log_file_path": str(home / LINEAGE), "append": True}
+        ),
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_PORT": str(metrics),
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
@@ -267,9 +291,16 @@ def run_python(environment: Mapping[str, str], *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def read(environment: Mapping[str, str]) -> list[str]:
+    """What Airflow makes of the DAGs, of parameters, and of a worker that lacks an extra."""
+    output = run_python(environment, "-c", READ, str(DAGS), json.dumps([*BAD, *GOOD]))
+    return output[output.index('{"errors": ') :].splitlines()
+
+
 @pytest.mark.slow
-def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]) -> None:
-    bag = json.loads(run_python(environment, "-c", DESCRIBE, str(DAGS)).splitlines()[-1])
+def test_every_dag_of_every_corpus_is_listed_here(read: list[str]) -> None:
+    bag = json.loads(read[0])
     assert bag["errors"] == {}
     dags = bag["dags"]
     build = ["plan", "read", "resolve", "embed", "induce", "complete", "condense", "publish"]
@@ -283,6 +314,7 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
         "build_pyramid_wrong": build,
         "maintain_warehouse": ["verify", "gc"],
         "build_pyramid_asked": asking,
+        "build_pyramid_clustered": build,
     }
     pools = sorted(["read", "resolve", "embed", "induce", "complete", "condense"])
     assert dags["build_pyramid_asked"]["pools"] == pools
@@ -313,13 +345,10 @@ def test_every_dag_of_every_corpus_is_listed_here(environment: Mapping[str, str]
 
 
 @pytest.mark.slow
-def test_a_worker_without_the_extra_build_says_what_to_install(
-    environment: Mapping[str, str],
-) -> None:
+def test_a_worker_without_the_extra_build_says_what_to_install(read: list[str]) -> None:
     """In the last line of the log; Airflow does not try again in vain."""
-    lines = run_python(environment, "-c", LACKING, str(DAGS)).splitlines()
-    assert lines[-3] == "fail"
-    assert lines[-1] == (
+    assert read[2] == "fail"
+    assert read[-1] == (
         "plan of night: ModuleNotFoundError: this needs duckdb, which is not installed: "
         "pip install 'kpyramid[build]'; mend it, then clear this task"
     )
@@ -349,29 +378,8 @@ def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> No
 
 
 @pytest.mark.slow
-def test_parameters_that_reach_outside_are_refused(environment: Mapping[str, str]) -> None:
-    bad = [
-        ["ref", "../etc"],
-        ["ref", ""],
-        ["ref", "a/b"],
-        ["ref", "a" * 61],
-        ["source", "relative/path"],
-        ["source", "/data/../etc"],
-        ["source", "/.."],
-        ["source", "/a\nb"],
-        ["source", "s3://news/../other"],
-        ["source", "https://news/a"],
-        ["allow_shrink", "yes"],
-    ]
-    good = [
-        ["ref", "trial-2026.02"],
-        ["source", "/data/my corpus/..hidden"],
-        ["source", "/data/{{ date.strftime('%Y/%m/%d') }}"],
-        ["source", "s3://news/{{ date }}/"],
-        ["allow_shrink", True],
-    ]
-    output = run_python(environment, "-c", REFUSE, str(DAGS), json.dumps([*bad, *good]))
-    assert json.loads(output.splitlines()[-1]) == bad
+def test_parameters_that_reach_outside_are_refused(read: list[str]) -> None:
+    assert json.loads(read[1]) == BAD
 
 
 # A real scheduler.
@@ -462,11 +470,11 @@ class Scheduler:
         return self.call("GET", f"{place}?deserialize=true")["value"]
 
     def read_log(self, dag: str, run: str, task: str, number: int) -> list[str]:
-        """The lines that a try of a task logged, but for the marks of their groups."""
+        """The lines that a try of a task logged, but for marks of groups and OpenLineage's."""
         place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{number}"
         events = self.call("GET", place)["content"]
         lines = [event["event"] if isinstance(event, dict) else event for event in events]
-        return [line for line in lines if not line.startswith("::")]
+        return [line for line in lines if not re.match("::|.*OpenLineage", line)]
 
     def read_page(self, place: str, token: str | None = None) -> str | int:
         """A page as a browser gets it, or the status of a refusal."""
@@ -491,6 +499,19 @@ class Scheduler:
             for folder in folders
         }
 
+    def read_lineage(self, dag: str, run: str) -> set[tuple[str, ...]]:
+        """What OpenLineage was told of a run: events of its tasks, with the places they name."""
+        found = set()
+        for line in (self.home / LINEAGE).read_text("utf-8").splitlines():
+            event = json.loads(line)
+            facets, name = event["run"]["facets"], event["job"]["name"]
+            (told,) = [facets[key] for key in ("airflow", "airflowDagRun") if key in facets]
+            if (name.partition(".")[0], told["dagRun"]["run_id"]) == (dag, run):
+                places = [f"{one['namespace']}://{one['name']}" for one in event["inputs"]]
+                places += [f"> {one['namespace']}://{one['name']}" for one in event["outputs"]]
+                found.add((name.removeprefix(f"{dag}."), event["eventType"], *places))
+        return found
+
     def read_export(self) -> Any:
         return json.loads((self.home / "served" / "newest.json").read_bytes())["snapshot"]
 
@@ -510,7 +531,7 @@ def scheduler(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]
         )
     try:
         airflow.wait("an address and a login", airflow.log_in)
-        airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 8)
+        airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 9)
         yield airflow
     finally:
         process.terminate()
@@ -564,6 +585,8 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     counts = scheduler.read_result(build, second, "resolve")["extract"]
     assert counts["recomputed"] == 2
     assert scheduler.list_tasks(build, second)["read"]["state"] == "skipped"
+    said = r"resolve: rows \{'.*\}, rejects \{.*\}, recomputed \d+, [\d.]+ s, no cost"
+    assert re.search(said, "\n".join(scheduler.read_log(build, second, "resolve", 1)))
 
     # The third night, started twice at once: nothing changed, and one waits for the other.
     events = scheduler.count_events()
@@ -580,6 +603,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         **{"plan": "success", "publish": "success"},
     }
     assert scheduler.count_events() == events, "who follows the ref is not woken for nothing"
+    check_lineage(scheduler, build, moved=second, unchanged=nights[0])
 
     # Three days again; meanwhile an old event, and an old run that is cleared.
     days = [TODAY - back * DAY for back in (3, 2, 1)]
@@ -623,9 +647,9 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         assert scheduler.finish(dag, last[dag])["state"] == "success"
     verified = scheduler.list_tasks("maintain_warehouse", last["maintain_warehouse"])
     assert {name: task["state"] for name, task in verified.items()} == {
-        **dict.fromkeys(["verify[1]", "verify[2]", "gc"], "success"),
-        "verify[0]": "skipped",  # of the corpus that has no snapshot yet
-        "verify[3]": "skipped",  # of the corpus whose declaration is wrong
+        **dict.fromkeys(["verify[2]", "verify[3]", "gc"], "success"),
+        **dict.fromkeys(["verify[0]", "verify[1]"], "skipped"),  # that have no snapshot yet
+        "verify[4]": "skipped",  # of the corpus whose declaration is wrong
     }
     page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
     assert "polyrag" in page.read_text("utf-8")
@@ -633,9 +657,11 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
 
 
 @pytest.mark.slow
-def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: Scheduler) -> None:
+def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
+    scheduler: Scheduler,
+) -> None:
     dag = "build_pyramid_asked"
-    with serve(answer) as server:
+    with reading_on_ray(scheduler), serve(answer) as server:
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
         settings += '[cascade]\nmode = "paper"\nparaphrase = "llm"\n'
         (scheduler.home / "asked.toml").write_text(settings, "utf-8")
@@ -650,6 +676,8 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
         os.kill(killed, signal.SIGKILL)
         for process in find_triggerers(scheduler):
             os.kill(process, signal.SIGKILL)
+        scheduler.wait("the batch", lambda: server.batches.batches)
+        server.batches.finish_all()
         scheduler.wait("the question", lambda: read_state(scheduler, dag, run) == "awaiting_input")
         assert scheduler.list_tasks(dag, run)["batches"]["try_number"] == 2
         assert (server.calls("/batches"), server.calls("item"), server.calls()) == (1, 1, 1)
@@ -667,6 +695,43 @@ def test_model_is_asked_in_batches_over_kills_and_a_person_approves(scheduler: S
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
     events = scheduler.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
     assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
+
+
+@contextmanager
+def reading_on_ray(airflow: Scheduler) -> Iterator[None]:
+    """Meanwhile a night's task reads on a cluster, and a command on processes: the same comes."""
+    from ray._raylet import GcsClient
+
+    dag = "build_pyramid_clustered"
+    built = machines.build(airflow.home / "clustered", airflow.home / "by_hand")
+    with machines.run_cluster() as cluster:
+        settings = f'[engine]\nname = "ray"\naddress = "{cluster.address}"\n'
+        (airflow.home / "clustered.toml").write_text(settings, "utf-8")
+        airflow.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+        yield
+        run = airflow.list_runs(dag)[0]["dag_run_id"]
+        assert airflow.finish(dag, run)["state"] == "success"
+        jobs = GcsClient(address=cluster.address).get_all_job_info().values()
+    assert airflow.list_tasks(dag, run)["resolve"]["pid"] in [job.driver_pid for job in jobs]
+    counts = airflow.read_result(dag, run, "resolve")["extract"]
+    assert counts["recomputed"] == 26
+    assert (
+        airflow.read_result(dag, run, "publish")["snapshot"] == machines.finish(built)["snapshot"]
+    )
+
+
+def check_lineage(airflow: Scheduler, dag: str, moved: str, unchanged: str) -> None:
+    """Each task that ran said so, `plan` what it read, and `publish` the ref that it moved."""
+    corpus = f"file://{airflow.home}/days"
+    ref = f"> file://{airflow.home}/warehouse/refs/days"
+    for run, stages, places in ((moved, STAGES, [ref]), (unchanged, [], [])):
+        expected = {
+            *((name, kind) for name in (dag, *stages) for kind in ("START", "COMPLETE")),
+            *(("plan", kind, corpus) for kind in ("START", "COMPLETE")),
+            *{("publish", "START"), ("publish", "COMPLETE", *places)},
+        }
+        airflow.wait("the end", lambda run=run: (dag, "COMPLETE") in airflow.read_lineage(dag, run))
+        assert airflow.read_lineage(dag, run) == expected
 
 
 def read_state(airflow: Scheduler, dag: str, run: str) -> str:

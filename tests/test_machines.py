@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,9 @@ def test_threads_and_processor_kernels_of_blas_change_nothing(
         assert again["recomputed"]["complete"] > 0  # type: ignore[index]
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@contextmanager
+def run_cluster() -> Iterator[Any]:
     """A Ray cluster of two nodes with a processor each."""
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
@@ -115,6 +115,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield cluster
     finally:
         cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with run_cluster() as cluster:
+        yield cluster
 
 
 @pytest.mark.slow

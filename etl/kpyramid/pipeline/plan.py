@@ -16,7 +16,6 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
-from kpyramid.llm.batch.jobs import list_open_keys
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
@@ -149,6 +148,8 @@ class Forecast:
 
     def look_ahead(self, stage: str) -> Outlook:
         """What a stage would ask a language model, and pay."""
+        from kpyramid.llm.batch.jobs import list_open_keys  # loads openai
+
         open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys

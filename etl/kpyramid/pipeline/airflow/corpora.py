@@ -129,6 +129,11 @@ class Corpus:
         """The ref that a night moves: the corpus's own, or the one that waits for approval."""
         return f"{self.ref}-candidate" if self.declared.approve else self.ref
 
+    @property
+    def settings(self) -> str | None:
+        """The place of its settings file, if it has one."""
+        return self.place(self.declared.settings) if self.declared.settings else None
+
     def place(self, path: str) -> str:
         """A declared path as an absolute one, an address as it is."""
         return path if is_address(path) else os.path.normpath((self.file.parent / path).absolute())
@@ -148,7 +153,7 @@ class DagRun(Protocol):
 class Night:
     """What one run builds: the day it is for, its order, the corpus of that day, the ref it moves.
 
-    `is_backfill`: the ref is the day's own, so that the declared one stays where it is.
+    A backfill moves the day's own ref, so that the declared one stays where it is.
     """
 
     run: str
@@ -157,7 +162,6 @@ class Night:
     source: str
     ref: str
     settings: str | None
-    is_backfill: bool = False
     allow_shrink: bool = False
 
 
@@ -212,10 +216,9 @@ def plan_night(
     declared = corpus.declared
     moment = (dag_run.logical_date or dag_run.run_after).astimezone(UTC)
     day = moment.astimezone(ZoneInfo(declared.timezone)).date()
-    is_backfill = str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "backfill"
     ref = str(params.get("ref") or corpus.ref)
     source = str(params.get("source") or declared.source)
-    if is_backfill:
+    if str(getattr(dag_run.run_type, "value", dag_run.run_type)) == "backfill":
         ref = name_ref_of_day(ref, day)
     elif ref == corpus.ref:
         ref = corpus.candidate
@@ -225,8 +228,7 @@ def plan_night(
         order=moment.isoformat(timespec="microseconds"),
         source=corpus.place(fill_source(source, day)),
         ref=ref,
-        settings=corpus.place(declared.settings) if declared.settings else None,
-        is_backfill=is_backfill,
+        settings=corpus.settings,
         allow_shrink=bool(params.get("allow_shrink")),
     )
     shaping = (dag_run.dag_id, dag_run.run_id, repr(night), settings)
@@ -272,11 +274,6 @@ def require_source(corpus: Corpus, source: str, day: date) -> None:
         )
 
 
-def is_dated(source: str) -> bool:
-    """Whether a source is another one every day."""
-    return "{{" in source
-
-
 def _read_corpus(path: Path) -> Corpus:
     """A corpus with all that is wrong with its declaration; one that cannot be read has defaults.
 
@@ -288,7 +285,7 @@ def _read_corpus(path: Path) -> Corpus:
         declared = TypeAdapter(Declaration).validate_python(values)
         problems = _judge(path, declared)
     except ValidationError as e:
-        problems = [_describe(error["loc"], error["msg"]) for error in e.errors()]
+        problems = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in e.errors()]
     except (OSError, ValueError) as e:
         problems = [str(e)]
     if not problems:
@@ -299,10 +296,6 @@ def _read_corpus(path: Path) -> Corpus:
 def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
     said = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
     return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), said)
-
-
-def _describe(place: tuple[int | str, ...], message: str) -> str:
-    return f"{'.'.join(map(str, place))}: {message}"
 
 
 def _judge(path: Path, declared: Declaration) -> list[str]:
@@ -320,7 +313,7 @@ def _judge(path: Path, declared: Declaration) -> list[str]:
         places["source"] = fill_source(declared.source, date(2026, 1, 1))
     except SettingsError as e:
         problems.append(str(e))
-    if declared.learn and (is_dated(declared.source) or is_address(declared.source)):
+    if declared.learn and ("{{" in declared.source or is_address(declared.source)):
         problems.append("learn: writes into the source, so that is to be one folder for all days")
     if declared.batch and not declared.settings:
         problems.append("batch: needs settings that name a model")

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from inspect import getdoc
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -54,8 +55,6 @@ _PATIENCE = timedelta(hours=20)
 """For a person's approval: the next night waits that long, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
-_LOOK = "*/15 * * * *"
-"""When exports are looked after besides: Airflow sees no move that a person makes."""
 
 log = logging.getLogger(__name__)
 
@@ -169,13 +168,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
     log names the command that does the same by hand.
     """
     declared = corpus.declared
-    settings = corpus.place(declared.settings) if declared.settings else None
-    given: dict[str, Any] = {
-        "warehouse": WAREHOUSE,
-        "settings": settings,
-        "workers": declared.workers,
-    }
-    asking: dict[str, Any] = {"pool": declared.pool} if declared.pool else {}
+    pool = _name_pool(corpus)
     asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
     place = _name_uri(corpus.place(declared.source.partition("{{")[0] or "."))
     # Corpora may share a folder, assets no URI.
@@ -188,8 +181,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
         from kpyramid.pipeline.airflow import night
 
         context = get_current_context()
-        place = WAREHOUSE, declared.workers
-        found = night.plan(corpus, context["dag_run"], context["params"], *place)
+        found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
         ti = context["ti"]
         for key in ("run", "ref"):
             ti.xcom_push(key=key, value=getattr(found, key))
@@ -209,21 +201,23 @@ def build_pyramid(corpus: Corpus) -> DAG:
     def batches(run: str) -> bool:
         from kpyramid.pipeline.airflow import night
 
-        return night.ask_in_batches(run, **given)
+        return night.ask_in_batches(corpus, run, WAREHOUSE)
 
-    @task(task_id="read", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **asking)
-    def read_shard(shard: str, run: str) -> None:
-        _run_shard("extract", shard, run, given)
+    @task(map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **pool)
+    def run_shard(stage: str, shard: str, run: str) -> None:
+        from kpyramid.pipeline.airflow import night
 
-    @task(task_id="embed", map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **asking)
-    def embed_shard(shard: str, run: str) -> None:
-        _run_shard("embed", shard, run, given)
+        night.run_stages(corpus, [stage], run, WAREHOUSE, shard)
 
-    @task(trigger_rule=_GO_ON, **asking)
+    def map_shards(name: str, stage: str) -> Any:
+        shards = run_shard.override(task_id=name).partial(stage=stage, run=run)
+        return shards.expand(shard=planned)
+
+    @task(trigger_rule=_GO_ON, **pool)
     def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        found: dict[str, Any] = night.run_stages(stages, run, **given)
+        found: dict[str, Any] = night.run_stages(corpus, stages, run, WAREHOUSE)
         for stage, counts in found.items():
             _measure(corpus, stage, counts["rows"])
         return found
@@ -231,7 +225,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
     def publish_night(run: str, ref: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        found: dict[str, Any] = night.publish(corpus, run, ref=ref, **given)
+        found: dict[str, Any] = night.publish(corpus, run, ref, WAREHOUSE)
         _measure(corpus, "publish", found["rows"])
         if found["moved"] and ref == corpus.ref:
             tell(found)
@@ -272,17 +266,13 @@ def build_pyramid(corpus: Corpus) -> DAG:
     ) as dag:
         planned = plan()
         run = planned["run"]
-        previous: Any = read_shard.partial(run=run).expand(shard=planned)
+        previous = map_shards("read", "extract")
         if declared.batch:
             batches(run) >> previous
         for name, stages in _TASKS.items():
             if name == "induce":
-                shards = embed_shard.partial(run=run).expand(shard=planned)
-                previous >> shards
-                previous = shards
-            current = run_stages.override(task_id=name)(stages, run)
-            previous >> current
-            previous = current
+                previous = previous >> map_shards("embed", "embed")
+            previous = previous >> run_stages.override(task_id=name)(stages, run)
         publish = ReportingOperator(
             task_id="publish",
             python_callable=publish_night,
@@ -294,6 +284,11 @@ def build_pyramid(corpus: Corpus) -> DAG:
         if declared.approve:
             publish >> _ask_approval(corpus) >> promote(publish.output)
     return dag
+
+
+def _name_pool(corpus: Corpus) -> dict[str, Any]:
+    """What makes a task that may ask a model wait for its turn."""
+    return {"pool": corpus.declared.pool} if corpus.declared.pool else {}
 
 
 def _ask_approval(corpus: Corpus) -> Any:
@@ -320,12 +315,6 @@ _GO_ON = TriggerRule.NONE_FAILED
 """A task that had nothing to do was skipped."""
 
 
-def _run_shard(stage: str, shard: str, run: str, given: Mapping[str, Any]) -> None:
-    from kpyramid.pipeline.airflow import night
-
-    night.run_stages([stage], run, shard=shard, **given)
-
-
 class ReportLink(BaseOperatorLink):
     """The report of the night that a task published."""
 
@@ -344,24 +333,21 @@ class ReportingOperator(PythonOperator):
 
 
 def evaluate_pyramid(corpus: Corpus) -> DAG:
-    """Ask each new snapshot questions whose answers are known; the page lies in the folder `to`."""
-    declared = corpus.declared
-    assert declared.evaluate is not None
-    questions, to = corpus.place(declared.evaluate.questions), corpus.place(declared.evaluate.to)
-    arms = [word for name in declared.evaluate.strategies for word in ("--strategy", name)]
-    asking: dict[str, Any] = {"pool": declared.pool} if declared.pool else {}
+    """Ask each new snapshot questions whose answers are known; its page lies in the folder `to`.
 
-    @task(inlets=[locate_asset(corpus)], **asking)
+    The snapshot is the one that the ref is at when the task runs, whichever event started it. For
+    a ref that was moved by hand, which is no event, the task looks once a day whether there is a
+    page. One that is there is written again when this DAG is started by hand, or its task cleared.
+    """
+
+    @task(inlets=[locate_asset(corpus)], **_name_pool(corpus))
     def evaluate() -> dict[str, Any]:
-        from kpyramid.pipeline.airflow.night import resolve, run_command
+        from kpyramid.pipeline.airflow import night
 
-        snapshot = resolve(corpus, WAREHOUSE)
-        out = f"{to.rstrip('/')}/{snapshot}"
-        place = "--ref", snapshot, "--warehouse", WAREHOUSE, "--out", out, "--quiet"
-        run_command("evaluate", questions, *place, *arms)
-        return {"snapshot": snapshot, "page": f"{out}/evaluation.html"}
+        _require_published(corpus.ref)
+        return night.evaluate(corpus, WAREHOUSE, looks=_is_look())
 
-    with _open_dag("evaluate", corpus, evaluate_pyramid, schedule=[locate_asset(corpus)]) as dag:
+    with _follow("evaluate", corpus, evaluate_pyramid, "0 5 * * *") as dag:
         evaluate()
     return dag
 
@@ -382,11 +368,8 @@ def export_pyramid(corpus: Corpus) -> DAG:
     def export(number: int) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
-        if not night.is_published(corpus.ref, WAREHOUSE):
-            raise AirflowSkipException(f"nothing is published as {corpus.ref} yet")
-        context = get_current_context()
-        looks = context["dag_run"].run_type == "scheduled" and context["ti"].try_number == 1
-        found = night.export(corpus, number, WAREHOUSE, looks=looks)
+        _require_published(corpus.ref)
+        found = night.export(corpus, number, WAREHOUSE, looks=_is_look())
         if "fault" in found:
             raise AirflowSkipException(
                 f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
@@ -394,12 +377,29 @@ def export_pyramid(corpus: Corpus) -> DAG:
             )
         return found
 
-    schedule = AssetOrTimeSchedule(
-        timetable=CronTriggerTimetable(_LOOK, timezone="UTC"), assets=[locate_asset(corpus)]
-    )
-    with _open_dag("export", corpus, export_pyramid, schedule=schedule) as dag:
+    with _follow("export", corpus, export_pyramid, "*/15 * * * *") as dag:
         export.expand(number=list(range(len(corpus.declared.exports))))
     return dag
+
+
+def _follow(kind: str, corpus: Corpus, what: Callable[..., DAG], looks: str) -> DAG:
+    """A DAG that runs when the ref moved, and looks besides: Airflow sees no move by a person."""
+    timetable = CronTriggerTimetable(looks, timezone="UTC")
+    schedule = AssetOrTimeSchedule(timetable=timetable, assets=[locate_asset(corpus)])
+    return _open_dag(kind, corpus, what, schedule=schedule)
+
+
+def _is_look() -> bool:
+    """Whether nobody asked for this try of a task, neither by starting the DAG nor by clearing."""
+    context = get_current_context()
+    return bool(context["dag_run"].run_type != "manual" and context["ti"].try_number == 1)
+
+
+def _require_published(ref: str) -> None:
+    from kpyramid.pipeline.airflow.night import is_published
+
+    if not is_published(ref, WAREHOUSE):
+        raise AirflowSkipException(f"nothing is published as {ref} yet")
 
 
 def learn_pyramid(corpus: Corpus) -> DAG:
@@ -438,10 +438,9 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
 
     @task(map_index_template="{{ ref }}")
     def verify(ref: str) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow.night import is_published, run_command
+        from kpyramid.pipeline.airflow.night import run_command
 
-        if not is_published(ref, WAREHOUSE):
-            raise AirflowSkipException(f"nothing is published as {ref} yet")
+        _require_published(ref)
         return run_command("verify", "--ref", ref, "--warehouse", WAREHOUSE)
 
     @task(trigger_rule=_GO_ON)
@@ -462,7 +461,7 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
                 "30d", "Only what nothing needed so long", pattern=r"^\d{1,4}[dh]$"
             ),
         },
-        doc_md=_write_doc(maintain_warehouse),
+        doc_md=getdoc(maintain_warehouse),
         default_args={**_TASK_DEFAULTS},
         **_SHARED,
     ) as dag:
@@ -501,7 +500,7 @@ _TASK_DEFAULTS: Mapping[str, Any] = {
 def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: Any) -> DAG:
     declared = asdict(corpus.declared)
     table = "".join(f"\n- {key}: `{value}`" for key, value in declared.items() if value)
-    doc = f"{_write_doc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
+    doc = f"{getdoc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
     access = {role: {"can_read", "can_edit"} for role in corpus.declared.access}
     return DAG(
         f"{kind}_pyramid_{corpus.name}",
@@ -510,9 +509,3 @@ def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: An
         access_control=access or None,
         **{**_SHARED, **special},
     )
-
-
-def _write_doc(what: Callable[..., DAG]) -> str:
-    import inspect
-
-    return inspect.getdoc(what) or ""

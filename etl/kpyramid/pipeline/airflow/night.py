@@ -76,7 +76,6 @@ def plan(
     dag_run: DagRun,
     params: Mapping[str, object],
     warehouse: str,
-    workers: int,
 ) -> Plan:
     """Starts a night's run, reads the corpus, and finds what there is to compute.
 
@@ -87,7 +86,7 @@ def plan(
         InputError: there is no corpus of that day.
         SettingsError: the settings cannot be used; all that is wrong is said.
     """
-    file = corpus.place(corpus.declared.settings) if corpus.declared.settings else None
+    file = corpus.settings
     settings = load_settings(Path(file) if file else None)
     night = plan_night(corpus, dag_run, params, settings=repr(settings))
     place = ["--run", night.run, "--warehouse", warehouse]
@@ -108,7 +107,7 @@ def plan(
             ref=night.ref,
             order=night.order,
             allow_shrink=night.allow_shrink,
-            workers=workers,
+            workers=corpus.declared.workers,
         )
         run = open_run(open_warehouse(warehouse), night.run)
         _name_unread(run, warehouse)
@@ -161,20 +160,13 @@ def _count_new(run: Run, embedding: set[str]) -> int:
 
 
 def run_stages(
-    stages: Sequence[str],
-    run: str,
-    warehouse: str,
-    settings: str | None,
-    workers: int,
-    shard: str | None = None,
+    corpus: Corpus, stages: Sequence[str], run: str, warehouse: str, shard: str | None = None
 ) -> dict[str, JsonValue]:
     """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
-    return {
-        name: _describe(_call(name, run, warehouse, settings, workers, shard)) for name in stages
-    }
+    return {name: _describe(_call(corpus, name, run, warehouse, shard)) for name in stages}
 
 
-def ask_in_batches(run: str, warehouse: str, settings: str, workers: int) -> bool:
+def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
     """Collects what batches have answered and submits what a night asks next; True when all is.
 
     What is known of a batch lies in the warehouse: whoever calls next goes on from there. Where
@@ -185,8 +177,9 @@ def ask_in_batches(run: str, warehouse: str, settings: str, workers: int) -> boo
         RefusedError: the endpoint has no Batch API, or takes no key of ours.
     """
     begun = open_run(open_warehouse(warehouse), run)
-    place = "--warehouse", warehouse, "--settings", settings
-    what = str(begun.corpus), "--ref", begun.ref, "--workers", str(workers), "--quiet"
+    place = "--warehouse", warehouse, "--settings", str(corpus.settings)
+    what = [str(begun.corpus), "--ref", begun.ref, "--quiet"]
+    what += ["--workers", str(corpus.declared.workers)]
     try:
         run_command("batch", "collect", *place)
         found = run_command("batch", "submit", *what, *place)
@@ -199,9 +192,7 @@ def ask_in_batches(run: str, warehouse: str, settings: str, workers: int) -> boo
     return found["next"] == "build"
 
 
-def publish(
-    corpus: Corpus, run: str, warehouse: str, settings: str | None, workers: int, ref: str
-) -> dict[str, JsonValue]:
+def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, JsonValue]:
     """Has the gates judge a night's snapshot and moves its ref; what came of it, in a few words.
 
     `moved` also says yes to the try after one that was killed when it had moved the ref. `waits`:
@@ -210,7 +201,7 @@ def publish(
     Raises:
         GateError: a gate refused it, or the corpus's own ref was rolled back from it.
     """
-    mark = _call("publish", run, warehouse, settings, workers, None)
+    mark = _call(corpus, "publish", run, warehouse)
     place = open_warehouse(warehouse)
     read = read_mark(open_run(place, run), "ingest")
     unread = sum(read.rejects.values()) if read else 0
@@ -256,18 +247,18 @@ def promote(corpus: Corpus, run: str, snapshot: str, warehouse: str) -> dict[str
 
 
 def _call(
-    name: str, run: str, warehouse: str, settings: str | None, workers: int, shard: str | None
+    corpus: Corpus, name: str, run: str, warehouse: str, shard: str | None = None
 ) -> StageMark:
     command = ["stage", name, "--run", run, "--warehouse", warehouse]
     command += ["--shard", shard] if shard else []
-    command += ["--settings", settings] if settings else []
+    command += ["--settings", corpus.settings] if corpus.settings else []
     with telling_how_to_go_on(*command):
         return call_stage(
             name,
             run=run,
             warehouse=warehouse,
-            settings_file=settings,
-            workers=workers,
+            settings_file=corpus.settings,
+            workers=corpus.declared.workers,
             shard=Shard(*map(int, shard.split("/"))) if shard else None,
         )
 
@@ -281,14 +272,27 @@ def _describe(mark: StageMark) -> dict[str, JsonValue]:
     }
 
 
-def resolve(corpus: Corpus, warehouse: str) -> str:
-    """The snapshot that the corpus's ref is at now, whatever event asks."""
-    return find_entry(open_warehouse(warehouse), corpus.ref).snapshot
-
-
 def is_published(ref: str, warehouse: str) -> bool:
     """Whether a ref is at a snapshot."""
     return read_head(open_warehouse(warehouse), ref) is not None
+
+
+def evaluate(corpus: Corpus, warehouse: str, *, looks: bool = False) -> dict[str, JsonValue]:
+    """Asks the snapshot that the corpus's ref is at now the declared questions; where the page is.
+
+    Who only `looks` asks nothing where there is a page of that snapshot.
+    """
+    wanted = corpus.declared.evaluate
+    assert wanted is not None
+    snapshot = find_entry(open_warehouse(warehouse), corpus.ref).snapshot
+    out = f"{corpus.place(wanted.to).rstrip('/')}/{snapshot}"
+    page = f"{out}/evaluation.html"
+    known = looks and is_there(page)
+    if not known:
+        place = "--ref", snapshot, "--warehouse", warehouse, "--out", out, "--quiet"
+        arms = [word for name in wanted.strategies for word in ("--strategy", name)]
+        run_command("evaluate", corpus.place(wanted.questions), *place, *arms)
+    return {"snapshot": snapshot, "page": page, "asked": not known}
 
 
 _ENDINGS = {"folder": "", "tar": ".tar.zst", "turtle": ".ttl", "nquads": ".nq"}
