@@ -23,6 +23,7 @@ from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 from kpyramid.documents.words import (
     FUNCTION,
+    PREPOSITIONS,
     WORD,
     lemmatise,
     list_plain_words,
@@ -50,13 +51,13 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
         "bias": -2.97, "instance": 1.52, "says": 1.62, "joined": 1.04, "word": 0.56, "topic": 2.75,
         "owner": 1.3, "beside": -1.07, "fits": 1.04, "unfit": -0.61, "known": 0.83,
         "called": 0.69, "close": 0.8, "near": -0.9, "peer": -0.09, "typed": -0.3,
-        "again": -0.39, "other": -0.23, "plain": 0.0, "silent": 0.19,
+        "again": -0.39, "other": -0.23, "plain": 0.0, "silent": 0.19, "alien": -1.2,
     },
     "value": {
         "bias": -1.9, "instance": 1.03, "says": 2.44, "joined": 0.4, "word": 0.11,
         "topic": 0.4, "owner": 0.4, "beside": -0.39, "fits": 0.35, "unfit": -0.47, "known": 0.19,
         "called": 0.36, "close": 1.21, "near": 0.35, "peer": 1.02, "typed": 0.54, "again": -0.24,
-        "other": -0.56, "plain": -1.24, "silent": 0.79,
+        "other": -0.56, "plain": -1.24, "silent": 0.79, "alien": -1.2,
     },
 }  # fmt: skip
 """Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
@@ -91,6 +92,11 @@ SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in 
 """What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
 _UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
+_BETWEEN = re.compile(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b")
+"""What stands between the names of one row."""
+_PRONOUN = re.compile(r"\b(?:it|its|he|his|she|her|they|their)\b", re.IGNORECASE)
+_NOUN = re.compile(r"(?:The|This) (\w+)\b")
+"""What a sentence may begin with that speaks of what was named before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class Condition:
     words: tuple[str, ...]
     verb: str = ""
     turned: bool = False
+    owned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +295,8 @@ class _Gathered:
         self._found: dict[str, _Found] = {}
         self._is_known = 0.0
         own = any(relation.is_said_by(" ".join(kind[at:])) for at in range(len(kind)))
-        self._side = "value" if own or names_property(kind, snapshot) else "holder"
+        is_value = own or condition.owned or names_property(kind, snapshot)
+        self._side = "value" if is_value else "holder"
         asked = QuestionAnalysis(Question(f"Which {' '.join(kind)} is it?"), snapshot)
         self._asked = asked if kind else None
 
@@ -345,7 +353,10 @@ class _Gathered:
     def list_sentences(
         self,
     ) -> Iterator[tuple[Evidence, list[tuple[int, int]], list[tuple[int, int, str]]]]:
-        """The sentences that name it, where they do, and the mentions of their chunks."""
+        """The sentences that speak of it, where they do, and the mentions of their chunks.
+
+        A pronoun, or "the bridge", speaks of what is named first in the sentence before.
+        """
         chunks = [key for key, _ in self._snapshot.words(self._anchor, MOST_CHUNKS, "chunks")]
         texts = self._snapshot.texts_of(chunks, "chunks")
         kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(_fold(text))]
@@ -355,6 +366,7 @@ class _Gathered:
             spans.append((row["start"], row["end"], row["type"]))
         for chunk in kept:
             for place in self._snapshot.evidence(chunk):
+                nouns: frozenset[str] = frozenset()
                 for span in split_sentences(place.text):
                     text = place.text[span.start : span.end]
                     start = place.start + span.start
@@ -364,9 +376,22 @@ class _Gathered:
                         for match in self._named.finditer(_fold(text))
                         if not self._is_within(*match.span(), text, start, spans)
                     ]
+                    if own and _begins(text, own[0][0]):
+                        nouns = self._list_nouns(text[own[0][1] :])
+                    elif not own and nouns and (meant := _find_meant(text, nouns)):
+                        own = [meant]
+                    else:
+                        nouns = frozenset()
                     if own:
                         sentence = replace(place, start=start, end=start + len(text), text=text)
                         yield sentence, own, spans
+
+    def _list_nouns(self, after: str) -> frozenset[str]:
+        """The words by which what is named is called, in its name or after it: "is a waterfall"."""
+        match = re.match(r"[^.;]{0,60}?\b(?:is|was|are|were|,) (?:an?|the) ([^,.;]*)", after)
+        said = list_plain_words(match[1]) if match else []
+        end = next((at for at, word in enumerate(said) if word in PREPOSITIONS), len(said))
+        return frozenset(map(lemmatise, [*list_plain_words(self._anchor), *said[:end]]))
 
     def _is_within(
         self, first: int, last: int, text: str, start: int, spans: list[tuple[int, int, str]]
@@ -394,7 +419,11 @@ class _Gathered:
         is_owner = own[0][0] <= min(first, 4)
         index = self._snapshot.entities_by_name()
         item = Item(sentence.chunk_id, text, "text", 0.0, (sentence,))
+        row: tuple[int, bool] = (0, False)
         for start, end, kind in names:
+            close = any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)
+            close |= row[1] and not _BETWEEN.sub("", text[row[0] : start])
+            row = end, close
             name = text[start:end]
             ids = index.get(join_words(name), ())
             if not (kind or ids or " " in name):
@@ -404,7 +433,7 @@ class _Gathered:
                 "word": float(bool(said)),
                 "other": float(against),
                 "plain": -0.5,
-                "close": float(any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)),
+                "close": float(close),
                 "near": 1 / (1 + _count_between((start, end), own, names)),
                 "topic": float(start == first and not is_owner),
                 "owner": float(is_owner),
@@ -478,12 +507,35 @@ class _Gathered:
         having, values = self._relation.ends
         own = set(self._entities)
         peers = having if own & values else values if own & having else having | values
-        return {"peer": float(bool(ids & peers)), "typed": float(bool(ids & self._members))}
+        typed = bool(ids & self._members)
+        alien = not typed and bool(self._classes) and any(map(self._is_alien, ids))
+        return {"peer": float(bool(ids & peers)), "typed": float(typed), "alien": float(alien)}
+
+    def _is_alien(self, entity: str) -> bool:
+        """Whether the ontology has something as of a class that is not that of the members."""
+        schema = self._snapshot.schema
+        rows = find_instances([(entity, None, None)], self._snapshot)
+        own = {row["class_iri"] for row in rows if row["class_iri"]}
+        return bool(own) and not any(
+            schema.is_subclass(a, b) or schema.is_subclass(b, a)
+            for a in own
+            for b in self._classes
+        )
+
+    @cached_property
+    def _classes(self) -> list[str]:
+        """The classes of the kind; else those of the values of the properties, of a `value`."""
+        classes = find_classes(self._kind, self._snapshot)
+        if not classes and self._side == "value":
+            known = self._snapshot.schema.property_by_iri
+            ends = (known[iri] for iri in self._relation.properties)
+            classes = [p.range for p in ends if not p.is_datatype and p.range != n.THING]
+        return classes
 
     @cached_property
     def _members(self) -> frozenset[str]:
         """The individuals of the classes that have the kind's name."""
-        return frozenset(list_individuals(find_classes(self._kind, self._snapshot), self._snapshot))
+        return frozenset(list_individuals(self._classes, self._snapshot))
 
     def _list_unlikely(self) -> frozenset[str]:
         """The keys of what is not to be listed, though it may be a member.
@@ -739,6 +791,22 @@ def _is_short_for(short: str, long: str) -> bool:
     return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
 
 
+def _begins(text: str, at: int) -> bool:
+    """Whether nothing is named before a place in a sentence."""
+    return not re.search(r"\b[A-Z]", re.sub(r"^\W*(?:The )?\w+", "", text[:at]))
+
+
+def _find_meant(text: str, nouns: frozenset[str]) -> tuple[int, int] | None:
+    """Where a sentence speaks of what is known by some nouns without its name."""
+    if (match := _PRONOUN.search(text)) and _begins(text, match.start()):
+        return match.span()
+    match = _NOUN.match(text)
+    if match is None:
+        return None
+    lemma = lemmatise(match[1].casefold())
+    return match.span() if any(lemma == n or share_stem(lemma, n) for n in nouns) else None
+
+
 def _count_between(
     span: tuple[int, int], own: list[tuple[int, int]], names: list[tuple[int, int, str]]
 ) -> int:
@@ -759,7 +827,7 @@ def _is_beside(
         between = "".join(
             " " if any(s <= at < e for s, e in inside) else text[at] for at in range(first, last)
         )
-        if not re.sub(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b", "", between):
+        if not _BETWEEN.sub("", between):
             return True
     return False
 

@@ -301,7 +301,8 @@ def _read_conditions(
             return ()  # a place narrows a kind: see `members`
         if not words:
             words = found[-1].words if found else (kind[-1:] if kind else ())
-        found.append(Condition(masked[0], words, *_read_verb(part)))
+        owned = bool(re.search(r"⟦\d+⟧['’]s? [a-z]", part))
+        found.append(Condition(masked[0], words, *_read_verb(part), owned=owned))
     return tuple(found)
 
 
