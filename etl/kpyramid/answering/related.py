@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 from unicodedata import normalize
 
+from kpyramid.answering.lexicon import KIND_WORDS
 from kpyramid.answering.meanings import (
     Meaning,
     compare_meanings,
@@ -68,7 +69,8 @@ about what is named, and of the only date of such a sentence."""
 _UNWORDED = 0.3
 """What is left of a chance where neither a fact nor a sentence has a word of the verb asked."""
 _MUSIC = frozenset("album music musical opera piece single song symphony".split())
-"""Nouns of what is composed by who writes it, which is not so of films."""
+_WRITTEN = frozenset({"composed", "wrote_lyrics"})
+"""Nouns of what is composed by who writes it, which is not so of films, and what that means."""
 _RUN = re.compile(
     r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
@@ -92,6 +94,7 @@ SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in 
 """What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
 _UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
+_BEING = re.compile(r"\b(?:is|was) an?\b")
 _BETWEEN = re.compile(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b")
 """What stands between the names of one row."""
 _PRONOUN = re.compile(r"\b(?:it|its|he|his|she|her|they|their)\b", re.IGNORECASE)
@@ -172,10 +175,13 @@ class Relation:
         self._words, self._snapshot = words, snapshot
         dated = read_wording(f"was {verb} in") if verb else frozenset()
         # A word that is no noun of the lexicon is a verb: "composed".
-        self._role: frozenset[Meaning] = dated or read_words(words) or read_wording(" ".join(words))
+        said = " ".join(words)
+        self._role: frozenset[Meaning] = (
+            dated or read_words(words) or read_wording(said) or read_wording(f"has {said} by")
+        )
         if words and words == (*kind,)[-1:]:  # "films by X"
             self._role |= read_wording(f"is {words[0]} by")
-        if not _MUSIC.isdisjoint(kind) and any(name == "composed" for name, _ in self._role):
+        if not _MUSIC.isdisjoint(kind) and not _WRITTEN.isdisjoint(n for n, _ in self._role):
             self._role |= read_wording("wrote")
         self._known: dict[str, bool] = {}
 
@@ -297,6 +303,8 @@ class _Gathered:
         own = any(relation.is_said_by(" ".join(kind[at:])) for at in range(len(kind)))
         is_value = own or condition.owned or names_property(kind, snapshot)
         self._side = "value" if is_value else "holder"
+        # A genre, or a type, is said by "is a thriller".
+        self._is_kind = not (is_value or KIND_WORDS.isdisjoint(condition.words))
         asked = QuestionAnalysis(Question(f"Which {' '.join(kind)} is it?"), snapshot)
         self._asked = asked if kind else None
 
@@ -334,9 +342,10 @@ class _Gathered:
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
         for fact in state_sound(keys, self._snapshot):
             end = fact.tail_id if fact.head_id in self._entities else fact.head_id
-            if end is None or end in self._entities or fact.relation == "is a":
+            is_a = fact.relation == "is a"
+            if end is None or end in self._entities or (is_a and not self._is_kind):
                 continue
-            says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+            says = is_a or self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             measures = {"says": 1.0} if says else {"joined": 1.0}
             if self._condition.verb:
                 way = compare_way(fact.relation, fact.head_id == end, self._condition)
@@ -414,6 +423,7 @@ class _Gathered:
         text = sentence.text
         names = list(_list_names(sentence, mentions, own, plain=self._side == "value"))
         said = self._relation.find_words(text)
+        said += [match.span() for match in _BEING.finditer(text)] if self._is_kind else []
         against = not said and any(other.find_words(text) for other in self._relation.others)
         first = min((start for start, _, _ in names), default=len(text))
         is_owner = own[0][0] <= min(first, 4)

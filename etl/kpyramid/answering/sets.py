@@ -81,6 +81,7 @@ _SINGULAR = ("ss", "us", "is")
 _VERBS = "have|has|had|do|does|did|are|is|were|was|can|could|will"
 _PARTS = re.compile(r"\s*(?:,\s*)?\b(?:and also|but also|as well as|and|also)\b\s*")
 _MASK = re.compile(r"⟦(\d+)⟧")
+_TAILED = re.compile(r"\b(?:have|has|had)(?: [a-z]+)*? ⟦(\d+)⟧((?: (?!as\b)[a-z]+){1,2})(?= as |$)")
 _COUNT = re.compile(
     r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I
 )
@@ -291,6 +292,9 @@ def _read_conditions(
             parts.append(part)
     found: list[Condition] = []
     for part in parts:
+        if match := _TAILED.search(part):  # "the ideology ⟦Christian⟧ democracy"
+            names = [*names, names[int(match[1])] + match[2]]
+            part = f"{part[: match.start(1) - 1]}⟦{len(names) - 1}⟧{part[match.end() :]}"
         masked = [names[int(at)] for at in _MASK.findall(part)]
         if not masked and (name := _find_name(part, kind, snapshot)):
             part, masked = re.sub(rf"\b{re.escape(name)}\b", " ", part), [name]
