@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from kpyramid.answering.sets import read_kind
+from kpyramid.answering.sets import measure_thing, read_kind
 from kpyramid.answering.verification import (
     add_fact,
     drop_document,
@@ -716,7 +716,7 @@ def read(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
         return _verify_options(asked, choose(asked, asked.candidates, pieces, snapshot), items)
     if asked.is_yes_no:
         return confirm(asked, pieces, snapshot)
-    return _find_value(asked, pieces, snapshot)
+    return measure_thing(asked) or _find_value(asked, pieces, snapshot)
 
 
 def _find_strange(asked: QuestionAnalysis, items: Sequence[Item]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from kpyramid.answering.meanings import (
     says_role,
 )
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
+from kpyramid.documents.values import NUMBER_WORDS, Date, find_values, read_value
 from kpyramid.documents.words import (
     FUNCTION,
     PREPOSITIONS,
@@ -94,6 +94,8 @@ SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in 
 """What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
 _UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
+_MADE = frozenset({"released_on", "published_on"})
+"""What is done with a work in the year by which it is called."""
 _BEING = re.compile(r"\b(?:is|was) an?\b")
 _BETWEEN = re.compile(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b")
 """What stands between the names of one row."""
@@ -159,25 +161,35 @@ class Stated:
         return float(self.value) * SIZES.get(self.unit or unit, ("", 1.0))[1]
 
     def __str__(self) -> str:
-        return f"{self.value} {self.unit}".rstrip()
+        several = "s" if len(self.unit) > 4 and self.unit.isalpha() and self.value != 1 else ""
+        return f"{self.value} {self.unit}{several}".rstrip()
 
 
 class Relation:
     """A relation as a question words it: which wordings, properties and sentences say it.
 
     `verb`: the form of a verb that it is asked by, whose date is wanted: "founded". `kind`: lemmas
-    of what it is asked of.
+    of what it is asked of. `wording`: how it is asked.
     """
 
     def __init__(
-        self, words: tuple[str, ...], snapshot: Snapshot, verb: str = "", kind: Iterable[str] = ()
+        self,
+        words: tuple[str, ...],
+        snapshot: Snapshot,
+        verb: str = "",
+        kind: Iterable[str] = (),
+        wording: str = "",
     ) -> None:
         self._words, self._snapshot = words, snapshot
         dated = read_wording(f"was {verb} in") if verb else frozenset()
         # A word that is no noun of the lexicon is a verb: "composed".
         said = " ".join(words)
         self._role: frozenset[Meaning] = (
-            dated or read_words(words) or read_wording(said) or read_wording(f"has {said} by")
+            dated
+            or read_words(words)
+            or read_wording(said)
+            or read_wording(f"has {said} by")
+            or read_wording(wording)
         )
         if words and words == (*kind,)[-1:]:  # "films by X"
             self._role |= read_wording(f"is {words[0]} by")
@@ -273,7 +285,8 @@ def find_related(
     relation: Relation | None = None,
 ) -> dict[str, Member]:
     """The members by their keys, surest first; `relation` is that of the words, read before."""
-    relation = relation or Relation(condition.words, snapshot, kind=kind)
+    words, verb = condition.words, condition.verb
+    relation = relation or Relation(words, snapshot, kind=kind, wording=verb)
     gathered = _Gathered(condition, kind, relation, snapshot)
     gathered.read_ontology()
     gathered.read_facts()
@@ -290,9 +303,11 @@ class _Gathered:
         anchor = condition.anchor
         self._anchor, self._kind, self._condition = anchor, kind, condition
         self._relation, self._snapshot = relation, snapshot
+        date = read_value(anchor)
+        self._date = date if isinstance(date, Date) and anchor[-1].isdigit() else None
         linked = link_text(anchor, snapshot)
         whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
-        self._entities = linked.entities if whole else ()
+        self._entities = linked.entities if whole and not self._date else ()
         forms = snapshot.surface_forms(self._entities)
         spelt = {form for listed in forms.values() for form in listed if form[:1].isupper()}
         names = {_fold(anchor), *(_fold(form) for form in spelt if not _is_common(form))}
@@ -339,6 +354,8 @@ class _Gathered:
 
     def read_facts(self) -> None:
         """Facts that join something with what is named."""
+        if self._date:
+            self._read_dated(self._date)
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
         for fact in state_sound(keys, self._snapshot):
             end = fact.tail_id if fact.head_id in self._entities else fact.head_id
@@ -353,6 +370,32 @@ class _Gathered:
                 measures |= {"reverse": 1.0} if way is False else {}
             item = state_item(fact, self._snapshot, fact.confidence)
             self._note(end, "", measures, item)
+
+    def _read_dated(self, date: Date) -> None:
+        """Values and facts by which something was done, or was made, in the time that is named."""
+        for iri in self._relation.properties:
+            query = f"SELECT DISTINCT ?x ?y WHERE {{ ?x <{iri}> ?y }}"
+            rows = self._snapshot.ontology.select_trusted(query, limit=MOST_ENDS)
+            pairs = [(shorten(r["x"]), iri, r["y"]) for r in rows if _is_in(r["y"], date)]
+            for row in find_instances(pairs, self._snapshot):
+                item = state_instance(row, self._snapshot)
+                self._note(row["subject_id"], "", {"instance": 1.0}, item)
+        keys = [key for key, _ in self._snapshot.words(self._anchor, MOST_FACTS, "condensed")]
+        made = not _MADE.isdisjoint(n for n, _ in read_wording(self._condition.verb))
+        for fact in state_sound(keys, self._snapshot):
+            if fact.relation == "is a":  # "is a 1977 film"
+                says = made and has_noun(fact.tail, self._kind) and _is_in(fact.tail, date)
+            else:
+                times = [text for text in fact.qualifiers if text.startswith("time: ")]
+                done = times if normalise_relation(fact.relation).passive_by else []
+                says = any(_is_in(text, date) for text in (fact.tail, *done)) and bool(
+                    compare_way(fact.relation, True, self._condition)
+                    or self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+                )
+            if says:
+                measures = {"says": 1.0, "states": fact.confidence}
+                item = state_item(fact, self._snapshot, fact.confidence)
+                self._note(fact.head_id, "", measures, item)
 
     def read_sentences(self) -> None:
         """Names in the sentences that name it."""
@@ -502,7 +545,7 @@ class _Gathered:
         ):
             return
         measures["plain"] = float(not is_named)
-        key = " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
+        key = name_key(name)
         worth = sum(WEIGHTS[self._side].get(k, 3.0) * v for k, v in measures.items())
         found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
         found.places.update(item.evidence)
@@ -567,7 +610,7 @@ class _Gathered:
             if one not in stated
             and not (
                 not _is_stated(one.measures)
-                and _may_be(one.measures)
+                and _may_be(one.measures, alone=not stated)
                 and (one.measures.get("word") if alone else self._is_of_kind(one, named=named))
             )
         )
@@ -623,16 +666,27 @@ class _Gathered:
         return {member.key: member for member in _merge(ordered)}
 
 
+def name_key(name: str) -> str:
+    """What members are told apart by: the words of a name; "A.C." is one."""
+    return " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
+
+
 def _is_stated(measures: Mapping[str, float]) -> bool:
     """Whether a value or a fact states a member, and no fact the other way round."""
     stated = measures.get("states") and not measures.get("reverse")
     return bool(stated or measures.get("instance"))
 
 
-def _may_be(measures: Mapping[str, float]) -> bool:
-    """Whether nothing says that something is no member."""
+def _may_be(measures: Mapping[str, float], *, alone: bool) -> bool:
+    """Whether nothing says that something is no member.
+
+    Where others are stated, what a fact joins by another relation, or a sentence about a third
+    thing names, is none.
+    """
     of_kind = measures.get("fits") or not measures.get("unfit")
-    return bool(of_kind and not measures.get("reverse"))
+    about = measures.get("topic") or measures.get("owner")
+    is_meant = alone or (about and not measures.get("joined"))
+    return bool(of_kind and is_meant and not measures.get("reverse"))
 
 
 def compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None:
@@ -712,7 +766,7 @@ def names_property(kind: tuple[str, ...], snapshot: Snapshot) -> bool:
 
 def has_noun(name: str, kind: tuple[str, ...]) -> bool:
     """Whether a name has the noun of a kind: the River Tasse is a river."""
-    return kind[-1:] != () and kind[-1] in map(lemmatise, list_plain_words(name))
+    return kind[-1:] != () and kind[-1] in list_plain_words(name)
 
 
 def find_classes(kind: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -799,6 +853,12 @@ def _is_short_for(short: str, long: str) -> bool:
     first, last = short.rpartition(" ")[::2]
     rest = long.removeprefix(f"{first} ").split()
     return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
+
+
+def _is_in(text: str, date: Date) -> bool:
+    """Whether a text says a date, or one within it: a day of a year."""
+    values = (one.value for one in find_values(text))
+    return any(isinstance(value, Date) and date.agree(value) == 1 for value in values)
 
 
 def _begins(text: str, at: int) -> bool:

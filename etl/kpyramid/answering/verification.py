@@ -258,10 +258,15 @@ _UNDONE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = frozenset({"PERSON", "ORG", "NORP", "GPE", "LOC", "FAC"})
+_LARGE = re.compile(r"\b[A-Z][\w'’-]*(?: [A-Z][\w.'’-]*){2,4}")
+"""A name in three words or more: somebody with the second of his names."""
 _LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")
 """Dates in brackets after a name: of birth, of death."""
 _YES_NO_SAID = frozenset({"yes", "no", "maybe"})
 _REASON = re.compile(r"^\W*(?:why|how come|for what reason)\b|\bwhat (?:is|was) the reason\b", re.I)
+_BECAME = re.compile(r"^(?:when|in (?:what|which) year) did .+ become\b", re.IGNORECASE)
+_BEGUN = r"\b(?:became\b.* (?:in|on)|since|from|as of|beginning in) "
+"""What stands before the time from which somebody was something."""
 _FUTURE = re.compile(r"\b(?:will|shall|going to|is to be|are to be)\b")
 
 
@@ -340,6 +345,9 @@ def verify_value(
         return SUPPORTED
     lines = [step for g in citations for line in g.text.split("\n") for step in state_steps(line)]
     right, wrong = _compare_ends(asked, value, lines)
+    if _BECAME.match(asked.text):
+        right = any(re.search(rf"{_BEGUN}{re.escape(value)}", line) for line in lines)
+        wrong = not right
     if wrong and not right:
         return Verification(UNSAID, "what is cited says it the other way round")
     if not is_undone(asked.text) and all(is_undone(g.text) for g in citations):
@@ -353,7 +361,9 @@ def verify_value(
 def _says_all(asked: QuestionAnalysis, value: str, line: str) -> bool:
     """Whether a sentence says a value, each name of a question and each word of its relation."""
     words, values = split_words(line), find_values(line)
-    if not find_name(read_name(value), words, values) or is_undone(line) or not asked.wanted:
+    if not find_name(read_name(value), words, values) or is_undone(line):
+        return False
+    if not asked.wanted and not _BECAME.match(asked.text):
         return False
     own = frozenset(word.stem for word in split_words(value))
     names = all(_says_name(name, line, asked.snapshot) for name in asked.names)
@@ -473,8 +483,11 @@ def _says(forms: tuple[Name, ...], text: str) -> bool:
     words, values = split_words(text), find_values(text)
     if any(find_name(form, words, values) for form in forms):
         return True
-    parts = [word.stem for word in split_words(forms[0].text) if word.plain not in STOP]
-    return len(parts) > 3 and set(parts) <= {word.stem for word in words}
+    parts = {word.stem for word in split_words(forms[0].text) if word.plain not in STOP}
+    if len(parts) > 3:
+        return parts <= {word.stem for word in words}
+    runs = [split_words(run) for run in _LARGE.findall(text)] if len(parts) > 1 else []
+    return any(parts <= {word.stem for word in run} for run in runs)
 
 
 def _speaks_of(name: Name, citation: Citation, snapshot: Snapshot) -> bool:
@@ -490,8 +503,10 @@ def _speaks_of(name: Name, citation: Citation, snapshot: Snapshot) -> bool:
         return any(_stands_alone(at, words, parts) for at in shared)
     if any(word.plain in _PERSONAL for word in words):
         return True
+    nouns = {word.plain for word in split_words(citation.before) if not word.large}
     return any(
-        word.plain in _PRONOUNS or (word.plain == "the" and not after.large)
+        word.plain in _PRONOUNS
+        or (word.plain == "the" and (not after.large or after.plain in nouns))
         for word, after in pairwise(words)
     )
 
