@@ -611,7 +611,8 @@ class _Gathered:
             and not (
                 not _is_stated(one.measures)
                 and _may_be(one.measures, alone=not stated)
-                and (one.measures.get("word") if alone else self._is_of_kind(one, named=named))
+                and (one.measures.get("word") or not (alone or one.measures.get("other")))
+                and (alone or self._is_of_kind(one, named=named))
             )
         )
 
@@ -752,7 +753,8 @@ def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tup
             value = Decimal(value.year)
         if isinstance(value, Date) is dated:
             unit = match[1] if match and not dated else ""
-            found.append((value, unit, (one.start, one.end)))
+            end = match.end() if match and unit else one.end
+            found.append((value, unit, (one.start, end)))
     return found
 
 

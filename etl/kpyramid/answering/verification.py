@@ -285,8 +285,9 @@ def verify_places(
         return SUPPORTED
     members = None if asked.candidates else read_set(asked)
     named = members.conditions if members else ()
-    if members and max(len(choices), len(named)) < 2 and not members.beside:
-        named = ()  # one thing by one name is verified as any other
+    if len(choices) < 2 > len(named) and not (members and members.beside):
+        named = tuple(c for c in named if c.anchor[-1:].isdigit())
+        # One thing by one name is verified as any other; a time is said in many words.
     if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
@@ -313,8 +314,10 @@ def _names_both(value: str, asked: SetQuestion, citations: Sequence[Citation]) -
     """Whether what is cited for a member names it and all that it is asked by."""
     names = [read_name(condition.anchor) for condition in asked.conditions]
     said = [g.text for g in citations if value in f"{g.before} {g.text}"]
-    words = [word for text in said for word in split_words(text)]
-    return bool(words) and all(find_name(name, words, ()) for name in names)
+    return all(
+        any(find_name(name, split_words(text), find_values(text)) for text in said)
+        for name in names
+    )
 
 
 def verify_value(
@@ -345,7 +348,8 @@ def verify_value(
         return SUPPORTED
     lines = [step for g in citations for line in g.text.split("\n") for step in state_steps(line)]
     right, wrong = _compare_ends(asked, value, lines)
-    if _BECAME.match(asked.text):
+    became = bool(_BECAME.match(asked.text))
+    if became:
         right = any(re.search(rf"{_BEGUN}{re.escape(value)}", line) for line in lines)
         wrong = not right
     if wrong and not right:
@@ -354,7 +358,8 @@ def verify_value(
         return Verification(UNSAID, "what is cited denies it, or only plans it")
     if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in citations):
         return Verification(UNSAID, "what is cited says nothing of the future")
-    is_said = right and not asked.owned and any(_says_all(asked, value, line) for line in lines)
+    is_said = right and (became or not asked.owned)
+    is_said = is_said and any(_says_all(asked, value, line) for line in lines)
     return Verification(least=STATED) if is_said else SUPPORTED
 
 
