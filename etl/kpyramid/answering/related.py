@@ -92,6 +92,11 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
 }  # fmt: skip
 SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
 """What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
+MEASURED = {
+    "height": "length", "depth": "length", "width": "length", "length": "length",
+    "elevation": "length", "weight": "mass", "area": "area", "duration": "time", "age": "time",
+}  # fmt: skip
+"""The units in which a noun is measured."""
 _UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
 _MADE = frozenset({"released_on", "published_on"})
@@ -570,9 +575,7 @@ class _Gathered:
         rows = find_instances([(entity, None, None)], self._snapshot)
         own = {row["class_iri"] for row in rows if row["class_iri"]}
         return bool(own) and not any(
-            schema.is_subclass(a, b) or schema.is_subclass(b, a)
-            for a in own
-            for b in self._classes
+            schema.is_subclass(a, b) or schema.is_subclass(b, a) for a in own for b in self._classes
         )
 
     @cached_property

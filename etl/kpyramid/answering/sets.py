@@ -297,7 +297,7 @@ def _read_conditions(
 ) -> tuple[Condition, ...]:
     """What is said of the members, name by name; none where a part says something else."""
     parts: list[str] = []
-    for part in (cut for part in _PARTS.split(rest) for cut in _CUT.split(part)):
+    for part in (cut for one in _PARTS.split(rest) for cut in _CUT.split(one)):
         if (parts and not (_MASK.search(part) or _find_name(part, kind, snapshot))) or (
             parts and not (_MASK.search(parts[-1]) or _find_name(parts[-1], kind, snapshot))
         ):

@@ -25,7 +25,7 @@ from kpyramid.documents.words import (
     lemmatise,
     normalise_relation,
 )
-from kpyramid.query.analysis import LIGHT, QuestionAnalysis, link_text
+from kpyramid.query.analysis import QuestionAnalysis, link_text
 from kpyramid.query.facts import find_end
 
 Step = tuple[str, bool]
@@ -52,6 +52,15 @@ LONGEST = 4
 """Words that say one step."""
 MOST_WORDS = 60
 """Words that are read as steps, those nearest to the name: each run of them is embedded."""
+
+LIGHT = frozenset(
+    "be have do take get go come call locate situate base lie stand happen become know kind type "
+    "sort part thing time title other two three four five i we you us our my your me "
+    "person people man woman city country state town village place location region river company "
+    "team club band university organisation organization year date day month century book novel "
+    "film movie song album".split()
+)
+"""Lemmas that say nothing of what is asked, or what the form of the answer says."""
 
 _TOKEN = re.compile(r"['’]s\b|['’](?=\s)|[^\W_]+(?:[-.][^\W_]+)*")
 _OWNER = frozenset({"'s", "’s", "'", "’"})
