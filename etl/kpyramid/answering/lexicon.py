@@ -384,18 +384,6 @@ class Lexicon:
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
 
     @cached_property
-    def near(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The classes and properties with which words of a question are compared, by wording."""
-        classes = [c for iri, c in self.categories.items() if iri not in self.holders]
-        called = [("class", c.iri, phrase) for c in classes for phrase in c.phrases]
-        called += [("relation", r.iri, p) for r in self.relations.values() for p in r.labels]
-        found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for sort, iri, phrase in called:
-            if sum(map(len, phrase)) > 2:
-                found[" ".join(phrase)].append((sort, iri))
-        return dict(sorted(found.items()))
-
-    @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
         """The individuals that are places, by name."""
         return self.name_members({c.iri for c in self.categories.values() if c.place})

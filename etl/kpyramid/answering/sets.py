@@ -35,7 +35,7 @@ from kpyramid.answering.related import (
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import FUNCTION, PREPOSITIONS, lemmatise, list_plain_words
 from kpyramid.query.analysis import QuestionAnalysis, fits, link_text
-from kpyramid.query.facts import NearFact, state_facts, state_item
+from kpyramid.query.facts import NearFact, state_item
 from kpyramid.query.ontology_layer import MOST_VALUES, state_instance
 from kpyramid.query.types import Answer, Item, Outcome, Question, Reading, Step
 from kpyramid.snapshot.evidence import Evidence
@@ -565,8 +565,9 @@ def find_members(question: SetQuestion, snapshot: Snapshot) -> dict[str, Item]:
         if member not in found or fact.tail_id in where:
             found[member] = state_item(fact, snapshot, fact.confidence)
     if question.prep == "in":
-        inside = {one: _say_inside(one, where, snapshot) for one in found}
-        found = {one: _join(found[one], item) for one, item in inside.items() if item}
+        inside = _find_inside(question.place, snapshot)
+        known = {one: inside.get(name_key(snapshot.names[one])) for one in found}
+        found = {one: _join(found[one], member.item) for one, member in known.items() if member}
     return dict(sorted(found.items(), key=lambda pair: (snapshot.names[pair[0]], pair[0])))
 
 
@@ -601,14 +602,6 @@ def _find_instances(kind: tuple[str, ...], snapshot: Snapshot) -> Iterator[tuple
             for stated in find_instances([(member, None, None)], snapshot):
                 if snapshot.schema.is_subclass(stated["class_iri"], iri):
                     yield member, state_instance(stated, snapshot)
-
-
-def _say_inside(member: str, where: frozenset[str], snapshot: Snapshot) -> Item | None:
-    """The statement that something is in a place."""
-    for fact in state_facts(dict.fromkeys(snapshot.facts_about([member]), 0.0), snapshot):
-        if fact.head_id == member and fact.tail_id in where and fact.relation.endswith(" in"):
-            return state_item(fact, snapshot, fact.confidence)
-    return None
 
 
 def _join(one: Item, other: Item) -> Item:

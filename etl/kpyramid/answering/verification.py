@@ -31,7 +31,7 @@ from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
-from kpyramid.query.wording import LIGHT
+from kpyramid.query.wording import LIGHT, list_behind
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -500,9 +500,9 @@ def _verify_form(
             return Verification(UNSAID, "what was found is no number or date as the question wants")
     elif not candidates and kind in LIGHT and len(inside) == len(words):
         return Verification(UNSAID, f"what was found is a number or a date, and no {kind}")
-    known = list_said(asked)
+    known, behind = list_said(asked), list_behind(asked)
     named = sum(all(word.stem in known for word in split_words(option)) for option in candidates)
-    own = [w.stem in known and w.plain not in asked.behind_names for w in words]
+    own = [w.stem in known and w.plain not in behind for w in words]
     echoes = words and all(said or w.plain in STOP for said, w in zip(own, words, strict=True))
     if named < 2 and echoes and not _comes_back(value, context):
         return Verification(

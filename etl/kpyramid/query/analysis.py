@@ -297,23 +297,10 @@ class QuestionAnalysis:
         """The stems of all words of its names."""
         return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
 
-    @cached_property
-    def rest(self) -> str:
-        """What it says without its names."""
-        return " ".join(word.plain for word in self.content)
-
     @property
     def is_yes_no(self) -> bool:
         """Whether it begins like a question for yes or no, and not for one of two kinds."""
         return bool(_YES_NO.match(self.text)) and not _WHICH_KIND.match(self.text)
-
-    @cached_property
-    def behind_names(self) -> frozenset[str]:
-        """Words behind "of" in its names alone: another thing than "Miguel of Portugal" is."""
-        parts = [name.partition(" of ")[::2] for name in self.linked.names]
-        known = {word for first, _ in parts for word in list_plain_words(first)}
-        own = known | {word.casefold() for word in self.beside}
-        return frozenset(word for _, last in parts for word in list_plain_words(last)) - own
 
 
 def fits(kind: str, asked: QuestionAnalysis) -> float:

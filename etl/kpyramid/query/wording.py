@@ -23,6 +23,7 @@ from kpyramid.documents.words import (
     FUNCTION,
     HAVE,
     lemmatise,
+    list_plain_words,
     normalise_relation,
 )
 from kpyramid.query.analysis import QuestionAnalysis, link_text
@@ -307,3 +308,11 @@ def _say(step: Step, span: _Span, cosine: float) -> float:
 def _meanings() -> Any:
     # Rules live in a room that imports this one: by name, so that no import runs both ways.
     return import_module("kpyramid.answering.meanings")
+
+
+def list_behind(asked: QuestionAnalysis) -> frozenset[str]:
+    """Words behind "of" in its names alone: another thing than "Miguel of Portugal" is."""
+    parts = [name.partition(" of ")[::2] for name in asked.linked.names]
+    known = {word for first, _ in parts for word in list_plain_words(first)}
+    own = known | {word.casefold() for word in asked.beside}
+    return frozenset(word for _, last in parts for word in list_plain_words(last)) - own
