@@ -276,8 +276,6 @@ class Lexicon:
     run: Run
     compare: Compare
     naming: frozenset[str] = frozenset({n.LABEL})
-    embed_ahead: Callable[[Sequence[str]], object] = lambda texts: None
-    """Embeds texts that `compare` is about to be given, all in one call."""
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
@@ -470,17 +468,12 @@ def open_lexicon(snapshot: Snapshot) -> Lexicon:
             snapshot.entities_by_name(n.ENTITY),
             lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
             PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
-            lambda texts: reach().embed_all(texts),
         )
     return lexicon
 
 
 def read_snapshot_lexicon(
-    schema: Schema,
-    entities: EntitiesByName,
-    run: Run,
-    compare: Compare,
-    embed_ahead: Callable[[Sequence[str]], object],
+    schema: Schema, entities: EntitiesByName, run: Run, compare: Compare
 ) -> Lexicon:
     """The lexicon; `entities` gives the IRIs of entities by name in small letters."""
     types = {
@@ -496,7 +489,6 @@ def read_snapshot_lexicon(
         {},
         run,
         compare,
-        embed_ahead=embed_ahead,
     )
 
 

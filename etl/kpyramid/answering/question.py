@@ -273,13 +273,9 @@ _ASKING = frozenset("which what many all every".split())
 class MentionFinder:
     """Finds the mentions of one question; words that others explain are `taken`."""
 
-    def __init__(
-        self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int], question: str = ""
-    ) -> None:
+    def __init__(self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int]) -> None:
         self._words = words
         self._lexicon = lexicon
-        self._question = question
-        self._is_embedded = False
         self._taken = set(taken)
         self.mentions: list[Mention] = []
 
@@ -504,21 +500,9 @@ class MentionFinder:
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
             return None
-        self._embed_all()
         cosines = self._lexicon.compare(text, known)
         ranked = sorted(zip(cosines, known, strict=True), reverse=True)
         second = ranked[1][0] if len(ranked) > 1 else 0.0
         if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
             return None
         return ranked[0][1]
-
-    def _embed_all(self) -> None:
-        """Embeds in one call the question and all that its words can be compared with."""
-        if self._is_embedded:
-            return
-        self._is_embedded = True
-        content = [at for at in range(len(self._words)) if self.is_content(at)]
-        lowers = [self._words[at].lower for at in content]
-        places = {word: self._name_places(word) for word in lowers}
-        spans = [text for word, named in places.items() if named for text in (word, *named)]
-        self._lexicon.embed_ahead([self._question, *spans])

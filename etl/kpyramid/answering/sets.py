@@ -710,25 +710,17 @@ def _find_inside(place: str, snapshot: Snapshot) -> dict[str, Member]:
 
 
 def _list_distinct(members: Sequence[Member]) -> list[Member]:
-    """Members none of which may be another by a longer, a shorter or an abbreviated name.
+    """Members none of which may be another by a longer or a shorter name.
 
     A number of them is a lower bound, and two spellings of one thing must not raise it.
     """
-    kept: dict[str, Member] = {}
+    kept: list[Member] = []
     for member in members:
-        words, short = set(member.key.split()), _abbreviate(member.key)
-        if not any(
-            words <= set(key.split()) or words >= set(key.split())
-            or member.key == _abbreviate(key) or key == short
-            for key in kept
-        ):  # fmt: skip
-            kept[member.key] = member
-    return list(kept.values())
-
-
-def _abbreviate(name: str) -> str:
-    words = name.split()
-    return "".join(word[0] for word in words) if len(words) > 1 else ""
+        words = set(member.key.split())
+        others = (set(other.key.split()) for other in kept)
+        if not any(words <= other or words >= other for other in others):
+            kept.append(member)
+    return kept
 
 
 def count_least(chances: Sequence[float]) -> tuple[int, float]:

@@ -826,7 +826,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if "%" in question:
         return Unwritten("it asks for a share, which the rules do not compute")
     form = read_form(words, lexicon)
-    finder = MentionFinder(words, lexicon, form.taken, question)
+    finder = MentionFinder(words, lexicon, form.taken)
     mentions = finder.find()
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")
