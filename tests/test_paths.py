@@ -22,7 +22,7 @@ from kpyramid.query.paths import (
     rank_entities,
     state_paths,
 )
-from kpyramid.query.wording import _order, rate_steps
+from kpyramid.query.wording import _order, list_behind, rate_steps
 from kpyramid.query.wts import Search
 from kpyramid.snapshot.adjacency import Adjacency
 
@@ -341,10 +341,10 @@ def test_a_question_for_one_of_two_kinds_is_not_for_yes_or_no(snapshot: Snapshot
 def test_what_stands_behind_of_in_a_name_is_another_thing(snapshot: Snapshot) -> None:
     asked = analyse("Which nation did Mary of England rule?", snapshot)
     asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England",))
-    assert asked.behind_names == {"england"}
+    assert list_behind(asked) == {"england"}
     asked = analyse("Did England crown Mary of England?", snapshot)
     asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England", "England"))
-    assert asked.behind_names == frozenset()
+    assert list_behind(asked) == frozenset()
 
 
 def test_a_chain_is_righter_than_its_words_are_likely_and_never_surer_than_sure() -> None:

@@ -200,5 +200,5 @@ def test_a_question_is_read_for_its_names_its_words_and_the_kind_of_its_answer(
     linked = LinkedQuestion((), (), (), asks_for)
     asked = QuestionAnalysis(Question(question), open_told(), linked=linked)
     assert [name.text for name in asked.names] == names
-    assert asked.rest == rest
+    assert " ".join(word.plain for word in asked.content) == rest
     assert (kind in asked.types) if kind else not asked.types

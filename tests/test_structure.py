@@ -34,6 +34,12 @@ TEXTS = {
     "works.txt": "The Orn Bridge is a bridge in Velm. The Orn Bridge was designed by Lise Amberg. "
     "The Calder Tower is an observation tower in Velm. The Calder Tower was designed by Lise "
     "Amberg. Lise Amberg designed the Senn Viaduct.",
+    "skarn.txt": "Mount Skarn is a mountain in Norland. With a height of 3,214 m it is the highest "
+    "mountain of Norland.",
+    "ember.txt": "Mount Ember is a volcano in Norland. The mountain is 2,670 metres high.",
+    "moe.txt": "Liv Erika Moe has been the Mayor of Velm since 2002.",
+    "moon.txt": "The Pale Moon is a 1986 film directed by Olaf Brun and starring Eva Lund, Tor Aas "
+    "and Kari Dahl.",
 }
 
 
@@ -164,8 +170,32 @@ def test_two_conditions_are_met_together(told: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Which is higher, Mount Ember or Mount Skarn?", "Mount Skarn"),
+        ("How high is Mount Ember?", "2670 metres"),
+        ("When did Liv Moe become Mayor of Velm?", "2002"),
+        ("Which films were released in 1991?", "Long Winter"),
+        ("Which films came out in 1986?", "Pale Moon"),
+        ("Which bridges designed by Lise Amberg are in Velm?", "Orn Bridge"),
+        ("Who starred in The Pale Moon?", "Eva Lund; Tor Aas; Kari Dahl"),
+    ],
+)
+def test_pronouns_years_places_and_roles_are_read(told: Snapshot, question: str, text: str) -> None:
+    found = answer(question, told)
+    assert {name.removeprefix("The ") for name in found.text.split("; ")} == {*text.split("; ")}
+    assert found.confidence >= 0.5
+    assert found.evidence
+
+
+@pytest.mark.parametrize(
     "question",
     [
+        "How high is Mount Norland?",
+        "How deep is Mount Ember?",
+        "Which films came out in 1911?",
+        "Which bridges designed by Lise Amberg are in Norland?",
+        "When did Olaf Brun become Mayor of Velm?",
         "Which composers wrote for Ada Holm?",
         "Which is older, the Tarn Bridge or the Moon?",
         "How many novels did Ada Holm write?",

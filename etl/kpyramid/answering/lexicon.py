@@ -276,8 +276,6 @@ class Lexicon:
     run: Run
     compare: Compare
     naming: frozenset[str] = frozenset({n.LABEL})
-    embed_ahead: Callable[[Sequence[str]], object] = lambda texts: None
-    """Embeds texts that `compare` is about to be given, all in one call."""
     _meets: dict[tuple[frozenset[str], frozenset[str]], frozenset[str] | None] = field(
         default_factory=dict
     )
@@ -384,18 +382,6 @@ class Lexicon:
         return frozenset().union(*(self.find_ancestors(row["c"]) for row in rows))
 
     @cached_property
-    def near(self) -> Mapping[str, list[tuple[str, str]]]:
-        """The classes and properties with which words of a question are compared, by wording."""
-        classes = [c for iri, c in self.categories.items() if iri not in self.holders]
-        called = [("class", c.iri, phrase) for c in classes for phrase in c.phrases]
-        called += [("relation", r.iri, p) for r in self.relations.values() for p in r.labels]
-        found: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-        for sort, iri, phrase in called:
-            if sum(map(len, phrase)) > 2:
-                found[" ".join(phrase)].append((sort, iri))
-        return dict(sorted(found.items()))
-
-    @cached_property
     def places(self) -> Mapping[str, tuple[str, ...]]:
         """The individuals that are places, by name."""
         return self.name_members({c.iri for c in self.categories.values() if c.place})
@@ -482,17 +468,12 @@ def open_lexicon(snapshot: Snapshot) -> Lexicon:
             snapshot.entities_by_name(n.ENTITY),
             lambda query: reach().ontology.select_trusted(query, limit=_MOST_ROWS),
             PhraseComparer(lambda texts: reach().embed_all(texts)).compare,
-            lambda texts: reach().embed_all(texts),
         )
     return lexicon
 
 
 def read_snapshot_lexicon(
-    schema: Schema,
-    entities: EntitiesByName,
-    run: Run,
-    compare: Compare,
-    embed_ahead: Callable[[Sequence[str]], object],
+    schema: Schema, entities: EntitiesByName, run: Run, compare: Compare
 ) -> Lexicon:
     """The lexicon; `entities` gives the IRIs of entities by name in small letters."""
     types = {
@@ -508,7 +489,6 @@ def read_snapshot_lexicon(
         {},
         run,
         compare,
-        embed_ahead=embed_ahead,
     )
 
 

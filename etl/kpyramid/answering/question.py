@@ -23,9 +23,9 @@ from kpyramid.answering.lexicon import (
 )
 from kpyramid.documents.words import share_stem
 
-PARTIAL, STEM, NEAR, BESIDE = 0.2, 0.3, 0.4, 0.18
-"""Costs of a match by part of a label, by its stem, by the embedding, and of a property whose
-label is a class as well; a whole label costs none."""
+PARTIAL, STEM, BESIDE = 0.2, 0.3, 0.18
+"""Costs of a match by part of a label, by its stem, and of a property whose label is a class as
+well; a whole label costs none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,6 @@ class Mention:
     """Words `start` to `end` and what they can mean.
 
     `partial`: by part of a name that several have. `asked`: `which` or `how many` stands before.
-    `joined`: `and` stands between it and a mention of the same sort.
     """
 
     start: int
@@ -56,7 +55,6 @@ class Mention:
     options: tuple[Option, ...]
     partial: bool = False
     asked: bool = False
-    joined: bool = False
 
 
 def join_alternatives(mentions: Sequence[Mention], words: Sequence[Word]) -> list[Mention]:
@@ -77,15 +75,6 @@ def join_alternatives(mentions: Sequence[Mention], words: Sequence[Word]) -> lis
                 partial = before.partial or mention.partial
                 joined[-1] = Mention(before.start, mention.end, tuple(options), partial)
                 continue
-        if (
-            before
-            and mention.start - before.end == 1
-            and (
-                words[before.end].lower == "and"
-                and {before.options[0].sort, mention.options[0].sort} == {"individual"}
-            )
-        ):
-            mention = replace(mention, joined=True)
         joined.append(mention)
     return joined
 
@@ -202,7 +191,7 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
             sign = ">" if word.lower in _OVER else "<"
             return Degree("limit", at, at + 2, sign, number=number)
     if "than" in lowers[at + 1 : at + 3]:
-        return _read_comparison(words, at, lowers.index("than", at), lexicon)
+        return _read_comparison(words, at, lowers.index("than", at))
     if word.lower == "top" and after and (rows := read_top(after.lower)):
         return Degree("order", at, at + 2, "1", top=rows, superlative_of_noun=True)
     if after and word.lower in {"most", "least"}:
@@ -227,29 +216,13 @@ def _read_degree(words: Sequence[Word], at: int, lexicon: Lexicon) -> Degree | N
     return None
 
 
-def _read_comparison(words: Sequence[Word], at: int, than: int, lexicon: Lexicon) -> Degree | None:
+def _read_comparison(words: Sequence[Word], at: int, than: int) -> Degree | None:
+    """A bound such as "more than 30"."""
     number = read_number(words[than + 1].lower) if than + 1 < len(words) else None
-    if number is None:
+    sign = _SIGNS.get(words[at].lower) or _SIGNS.get(words[at].lemma)
+    if number is None or sign is None or than != at + 1:
         return None
-    word = words[at]
-    measures: tuple[Measure, ...] = ()
-    if word.lemma in ADJECTIVES and word.lower.endswith("er") and than == at + 1:
-        names, end = ADJECTIVES[word.lemma]
-        measures = find_measures(names, lexicon)
-        sign = ">" if end > 0 else "<"
-        if not measures and word.lemma not in _SIGNS:
-            return None
-    elif word.lemma in _SIGNS or word.lower in _SIGNS:
-        sign = _SIGNS.get(word.lower) or _SIGNS[word.lemma]
-        if than == at + 2:
-            measures = _measure_adjective(words[at + 1].lemma, lexicon)
-            if not measures:
-                return None
-            end = ADJECTIVES.get(words[at + 1].lemma, ((), 1))[1]
-            sign = sign if end > 0 else {">": "<", "<": ">"}[sign]
-    else:
-        return None
-    return Degree("limit", at, than + 2, sign, measures, number=number)
+    return Degree("limit", at, than + 2, sign, number=number)
 
 
 def _measure_adjective(lemma: str, lexicon: Lexicon) -> tuple[Measure, ...]:
@@ -300,13 +273,9 @@ _ASKING = frozenset("which what many all every".split())
 class MentionFinder:
     """Finds the mentions of one question; words that others explain are `taken`."""
 
-    def __init__(
-        self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int], question: str = ""
-    ) -> None:
+    def __init__(self, words: Sequence[Word], lexicon: Lexicon, taken: Iterable[int]) -> None:
         self._words = words
         self._lexicon = lexicon
-        self._question = question
-        self._is_embedded = False
         self._taken = set(taken)
         self.mentions: list[Mention] = []
 
@@ -321,14 +290,6 @@ class MentionFinder:
         for at in range(len(self._words)):
             options = self._list_peoples(at)
             self._keep(at, at + 1, options, self._are_namesakes(options))
-        for length in () if self.mentions and self.list_strange() else (2, 1):
-            for start in range(len(self._words) - length + 1):
-                span = range(start, start + length)
-                # A name that the graph does not hold is no class: France is not every country.
-                if any(self._words[at].is_name for at in span):
-                    continue
-                if self.is_content(start) and self.is_content(start + length - 1):
-                    self._keep(start, start + length, self._list_near(start, start + length))
         self.mentions = join_alternatives(self.mentions, self._words)
         return self.mentions
 
@@ -536,37 +497,12 @@ class MentionFinder:
                 named = {n: options for n, options in named.items() if n[:shared] == word[:shared]}
         return named if len(named) <= _MOST_PLACES else {}
 
-    def _list_near(self, start: int, end: int) -> list[Option]:
-        """The class or property whose label means nearly the same."""
-        if self._taken.intersection(range(start, end)):
-            return []
-        known = self._lexicon.near
-        text = " ".join(word.lemma for word in self._words[start:end])
-        best = self._pick_nearest(text, tuple(known))
-        return [Option(sort, (iri,), cost=NEAR) for sort, iri in known[best]] if best else []
-
     def _pick_nearest(self, text: str, known: Sequence[str]) -> str | None:
         if not known:
             return None
-        self._embed_all()
         cosines = self._lexicon.compare(text, known)
         ranked = sorted(zip(cosines, known, strict=True), reverse=True)
         second = ranked[1][0] if len(ranked) > 1 else 0.0
         if ranked[0][0] < _NEAR or ranked[0][0] - second < _LEAD:
             return None
         return ranked[0][1]
-
-    def _embed_all(self) -> None:
-        """Embeds in one call the question and all that its words can be compared with."""
-        if self._is_embedded:
-            return
-        self._is_embedded = True
-        content = [at for at in range(len(self._words)) if self.is_content(at)]
-        plain = [at for at in content if not self._words[at].is_name]
-        lowers = [self._words[at].lower for at in content]
-        places = {word: self._name_places(word) for word in lowers}
-        lemmas = {at: self._words[at].lemma for at in plain}
-        pairs = [f"{lemmas[at]} {lemmas[at + 1]}" for at in plain if at + 1 in lemmas]
-        spans = [*lemmas.values(), *pairs]
-        spans += [text for word, named in places.items() if named for text in (word, *named)]
-        self._lexicon.embed_ahead([self._question, *spans, *self._lexicon.near])

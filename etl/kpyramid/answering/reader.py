@@ -11,14 +11,16 @@ from typing import Literal
 
 import numpy as np
 
-from kpyramid.answering.sets import read_kind
+from kpyramid.answering.sets import measure_thing, read_kind
 from kpyramid.answering.verification import (
     add_fact,
     drop_document,
     find_unsupported,
+    find_wanted,
     is_about_nothing,
     is_undone,
     list_citations,
+    list_said,
     turns_doer,
     verify_places,
     verify_value,
@@ -331,6 +333,7 @@ def find_candidates(candidates: Sequence[Candidate], pieces: Sequence[Piece]) ->
 
 def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[list[str], list[Hit]]:
     """The context's own values that can answer, with every place of each; equal names are one."""
+    known = list_said(asked)
     texts: list[str] = []
     index: dict[object, int] = {}
     hits: list[Hit] = []
@@ -355,7 +358,7 @@ def gather_values(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> tuple[lis
             words = split_words(text)
             if not words or len(words) > _LONGEST_SPAN or fits(kind, asked) < 0:
                 continue
-            if all(word.stem in asked.said or word.plain in STOP for word in words):
+            if all(word.stem in known or word.plain in STOP for word in words):
                 continue
             first = next(i for i, w in enumerate(piece.words) if w.start >= words[0].start + start)
             if not is_denied(piece, first):
@@ -581,7 +584,8 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
 def _is_echo(hit: Hit, asked: QuestionAnalysis) -> bool:
     own = [word for word in hit.piece.words if hit.start <= word.start < hit.end]
-    return all(word.stem in asked.said for word in own)
+    known = list_said(asked)
+    return all(word.stem in known for word in own)
 
 
 def cite(found: Sequence[Supported]) -> tuple[Evidence, ...]:
@@ -670,7 +674,7 @@ def confirm(asked: QuestionAnalysis, pieces: Sequence[Piece], snapshot: Snapshot
             citations = [add_fact(citation, piece.text) for citation in citations]
         if (
             citations
-            and asked.wanted
+            and find_wanted(asked)
             and not find_unsupported(asked, citations, context, snapshot).reason
             and not turns_doer(asked, citations[0].text)
         ):
@@ -716,7 +720,7 @@ def read(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
         return _verify_options(asked, choose(asked, asked.candidates, pieces, snapshot), items)
     if asked.is_yes_no:
         return confirm(asked, pieces, snapshot)
-    return _find_value(asked, pieces, snapshot)
+    return measure_thing(asked) or _find_value(asked, pieces, snapshot)
 
 
 def _find_strange(asked: QuestionAnalysis, items: Sequence[Item]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import cached_property
 from unicodedata import normalize
 
+from kpyramid.answering.lexicon import KIND_WORDS
 from kpyramid.answering.meanings import (
     Meaning,
     compare_meanings,
@@ -20,9 +21,10 @@ from kpyramid.answering.meanings import (
     says_role,
 )
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
+from kpyramid.documents.values import NUMBER_WORDS, Date, find_values, read_value
 from kpyramid.documents.words import (
     FUNCTION,
+    PREPOSITIONS,
     WORD,
     lemmatise,
     list_plain_words,
@@ -50,24 +52,26 @@ WEIGHTS: Mapping[str, Mapping[str, float]] = {
         "bias": -2.97, "instance": 1.52, "says": 1.62, "joined": 1.04, "word": 0.56, "topic": 2.75,
         "owner": 1.3, "beside": -1.07, "fits": 1.04, "unfit": -0.61, "known": 0.83,
         "called": 0.69, "close": 0.8, "near": -0.9, "peer": -0.09, "typed": -0.3,
-        "again": -0.39, "other": -0.23, "plain": 0.0, "silent": 0.19,
+        "again": -0.39, "other": -0.23, "plain": 0.0, "silent": 0.19, "alien": -1.2,
     },
     "value": {
         "bias": -1.9, "instance": 1.03, "says": 2.44, "joined": 0.4, "word": 0.11,
         "topic": 0.4, "owner": 0.4, "beside": -0.39, "fits": 0.35, "unfit": -0.47, "known": 0.19,
         "called": 0.36, "close": 1.21, "near": 0.35, "peer": 1.02, "typed": 0.54, "again": -0.24,
-        "other": -0.56, "plain": -1.24, "silent": 0.79,
+        "other": -0.56, "plain": -1.24, "silent": 0.79, "alien": -1.2,
     },
 }  # fmt: skip
 """Weights of what speaks for a member: of what has the relation to the name (`holder`), and of what
-the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structure.py`."""
+the name has (`value`). Logistic models fitted on half 0 of `benchmarks/structure.py`; `alien` was
+added later, as a fit of all anew has it, the others stayed."""
 STATED: Mapping[str, float] = {"instance": 0.8, "near": 0.75, "only": 0.5}
 """The chance of a value of the ontology, of that nearest to a word of the relation in a sentence
 about what is named, and of the only date of such a sentence."""
 _UNWORDED = 0.3
 """What is left of a chance where neither a fact nor a sentence has a word of the verb asked."""
 _MUSIC = frozenset("album music musical opera piece single song symphony".split())
-"""Nouns of what is composed by who writes it, which is not so of films."""
+_WRITTEN = frozenset({"composed", "wrote_lyrics"})
+"""Nouns of what is composed by who writes it, which is not so of films, and what that means."""
 _RUN = re.compile(
     r"(?:The |An? )?((?:[A-Z0-9][\w'’!?:./&-]*)"
     r"(?:,? (?:(?:of|the|and|in|to|for|on|a|&|:|de|la|von) )*[A-Z0-9][\w'’!?:./&-]*)*)"
@@ -89,8 +93,21 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
 }  # fmt: skip
 SIZES = {unit: (kind, size) for kind, units in _UNITS.items() for unit, size in units.items()}
 """What a unit measures, and its size in metres, kilograms, square kilometres or minutes."""
+MEASURED = {
+    "height": "length", "depth": "length", "width": "length", "length": "length",
+    "elevation": "length", "weight": "mass", "area": "area", "duration": "time", "age": "time",
+}  # fmt: skip
+"""The units in which a noun is measured."""
 _UNIT = re.compile(rf"[ -]?({'|'.join(sorted(SIZES, key=len, reverse=True))})s?(?![\w²])")
 _OWNED = re.compile(r"(.+?)['’]s [a-z]")
+_MADE = frozenset({"released_on", "published_on"})
+"""What is done with a work in the year by which it is called."""
+_BEING = re.compile(r"\b(?:is|was) an?\b")
+_BETWEEN = re.compile(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b")
+"""What stands between the names of one row."""
+_PRONOUN = re.compile(r"\b(?:it|its|he|his|she|her|they|their)\b", re.IGNORECASE)
+_NOUN = re.compile(r"(?:The|This) (\w+)\b")
+"""What a sentence may begin with that speaks of what was named before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +122,7 @@ class Condition:
     words: tuple[str, ...]
     verb: str = ""
     turned: bool = False
+    owned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +167,39 @@ class Stated:
         return float(self.value) * SIZES.get(self.unit or unit, ("", 1.0))[1]
 
     def __str__(self) -> str:
-        return f"{self.value} {self.unit}".rstrip()
+        several = "s" if len(self.unit) > 4 and self.unit.isalpha() and self.value != 1 else ""
+        return f"{self.value} {self.unit}{several}".rstrip()
 
 
 class Relation:
     """A relation as a question words it: which wordings, properties and sentences say it.
 
     `verb`: the form of a verb that it is asked by, whose date is wanted: "founded". `kind`: lemmas
-    of what it is asked of.
+    of what it is asked of. `wording`: how it is asked.
     """
 
     def __init__(
-        self, words: tuple[str, ...], snapshot: Snapshot, verb: str = "", kind: Iterable[str] = ()
+        self,
+        words: tuple[str, ...],
+        snapshot: Snapshot,
+        verb: str = "",
+        kind: Iterable[str] = (),
+        wording: str = "",
     ) -> None:
         self._words, self._snapshot = words, snapshot
         dated = read_wording(f"was {verb} in") if verb else frozenset()
         # A word that is no noun of the lexicon is a verb: "composed".
-        self._role: frozenset[Meaning] = dated or read_words(words) or read_wording(" ".join(words))
+        said = " ".join(words)
+        self._role: frozenset[Meaning] = (
+            dated
+            or read_words(words)
+            or read_wording(said)
+            or read_wording(f"has {said} by")
+            or read_wording(wording)
+        )
         if words and words == (*kind,)[-1:]:  # "films by X"
             self._role |= read_wording(f"is {words[0]} by")
-        if not _MUSIC.isdisjoint(kind) and any(name == "composed" for name, _ in self._role):
+        if not _MUSIC.isdisjoint(kind) and not _WRITTEN.isdisjoint(n for n, _ in self._role):
             self._role |= read_wording("wrote")
         self._known: dict[str, bool] = {}
 
@@ -260,7 +291,8 @@ def find_related(
     relation: Relation | None = None,
 ) -> dict[str, Member]:
     """The members by their keys, surest first; `relation` is that of the words, read before."""
-    relation = relation or Relation(condition.words, snapshot, kind=kind)
+    words, verb = condition.words, condition.verb
+    relation = relation or Relation(words, snapshot, kind=kind, wording=verb)
     gathered = _Gathered(condition, kind, relation, snapshot)
     gathered.read_ontology()
     gathered.read_facts()
@@ -277,9 +309,11 @@ class _Gathered:
         anchor = condition.anchor
         self._anchor, self._kind, self._condition = anchor, kind, condition
         self._relation, self._snapshot = relation, snapshot
+        date = read_value(anchor)
+        self._date = date if isinstance(date, Date) and anchor[-1].isdigit() else None
         linked = link_text(anchor, snapshot)
         whole = len(linked.names) == 1 and len(linked.names[0]) >= len(anchor) - 4
-        self._entities = linked.entities if whole else ()
+        self._entities = linked.entities if whole and not self._date else ()
         forms = snapshot.surface_forms(self._entities)
         spelt = {form for listed in forms.values() for form in listed if form[:1].isupper()}
         names = {_fold(anchor), *(_fold(form) for form in spelt if not _is_common(form))}
@@ -288,7 +322,10 @@ class _Gathered:
         self._found: dict[str, _Found] = {}
         self._is_known = 0.0
         own = any(relation.is_said_by(" ".join(kind[at:])) for at in range(len(kind)))
-        self._side = "value" if own or names_property(kind, snapshot) else "holder"
+        is_value = own or condition.owned or names_property(kind, snapshot)
+        self._side = "value" if is_value else "holder"
+        # A genre, or a type, is said by "is a thriller".
+        self._is_kind = not (is_value or KIND_WORDS.isdisjoint(condition.words))
         asked = QuestionAnalysis(Question(f"Which {' '.join(kind)} is it?"), snapshot)
         self._asked = asked if kind else None
 
@@ -323,12 +360,15 @@ class _Gathered:
 
     def read_facts(self) -> None:
         """Facts that join something with what is named."""
+        if self._date:
+            self._read_dated(self._date)
         keys = self._snapshot.facts_about(self._entities, most=MOST_FACTS)
         for fact in state_sound(keys, self._snapshot):
             end = fact.tail_id if fact.head_id in self._entities else fact.head_id
-            if end is None or end in self._entities or fact.relation == "is a":
+            is_a = fact.relation == "is a"
+            if end is None or end in self._entities or (is_a and not self._is_kind):
                 continue
-            says = self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+            says = is_a or self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
             measures = {"says": 1.0} if says else {"joined": 1.0}
             if self._condition.verb:
                 way = compare_way(fact.relation, fact.head_id == end, self._condition)
@@ -336,6 +376,32 @@ class _Gathered:
                 measures |= {"reverse": 1.0} if way is False else {}
             item = state_item(fact, self._snapshot, fact.confidence)
             self._note(end, "", measures, item)
+
+    def _read_dated(self, date: Date) -> None:
+        """Values and facts by which something was done, or was made, in the time that is named."""
+        for iri in self._relation.properties:
+            query = f"SELECT DISTINCT ?x ?y WHERE {{ ?x <{iri}> ?y }}"
+            rows = self._snapshot.ontology.select_trusted(query, limit=MOST_ENDS)
+            pairs = [(shorten(r["x"]), iri, r["y"]) for r in rows if _is_in(r["y"], date)]
+            for row in find_instances(pairs, self._snapshot):
+                item = state_instance(row, self._snapshot)
+                self._note(row["subject_id"], "", {"instance": 1.0}, item)
+        keys = [key for key, _ in self._snapshot.words(self._anchor, MOST_FACTS, "condensed")]
+        made = not _MADE.isdisjoint(n for n, _ in read_wording(self._condition.verb))
+        for fact in state_sound(keys, self._snapshot):
+            if fact.relation == "is a":  # "is a 1977 film"
+                says = made and has_noun(fact.tail, self._kind) and _is_in(fact.tail, date)
+            else:
+                times = [text for text in fact.qualifiers if text.startswith("time: ")]
+                done = times if normalise_relation(fact.relation).passive_by else []
+                says = any(_is_in(text, date) for text in (fact.tail, *done)) and bool(
+                    compare_way(fact.relation, True, self._condition)
+                    or self._relation.is_said_by_fact(fact.condensed_id, fact.relation)
+                )
+            if says:
+                measures = {"says": 1.0, "states": fact.confidence}
+                item = state_item(fact, self._snapshot, fact.confidence)
+                self._note(fact.head_id, "", measures, item)
 
     def read_sentences(self) -> None:
         """Names in the sentences that name it."""
@@ -345,7 +411,10 @@ class _Gathered:
     def list_sentences(
         self,
     ) -> Iterator[tuple[Evidence, list[tuple[int, int]], list[tuple[int, int, str]]]]:
-        """The sentences that name it, where they do, and the mentions of their chunks."""
+        """The sentences that speak of it, where they do, and the mentions of their chunks.
+
+        A pronoun, or "the bridge", speaks of what is named first in the sentence before.
+        """
         chunks = [key for key, _ in self._snapshot.words(self._anchor, MOST_CHUNKS, "chunks")]
         texts = self._snapshot.texts_of(chunks, "chunks")
         kept = [c for c, text in zip(chunks, texts, strict=True) if self._named.search(_fold(text))]
@@ -355,6 +424,7 @@ class _Gathered:
             spans.append((row["start"], row["end"], row["type"]))
         for chunk in kept:
             for place in self._snapshot.evidence(chunk):
+                nouns: frozenset[str] = frozenset()
                 for span in split_sentences(place.text):
                     text = place.text[span.start : span.end]
                     start = place.start + span.start
@@ -364,9 +434,22 @@ class _Gathered:
                         for match in self._named.finditer(_fold(text))
                         if not self._is_within(*match.span(), text, start, spans)
                     ]
+                    if own and _begins(text, own[0][0]):
+                        nouns = self._list_nouns(text[own[0][1] :])
+                    elif not own and nouns and (meant := _find_meant(text, nouns)):
+                        own = [meant]
+                    else:
+                        nouns = frozenset()
                     if own:
                         sentence = replace(place, start=start, end=start + len(text), text=text)
                         yield sentence, own, spans
+
+    def _list_nouns(self, after: str) -> frozenset[str]:
+        """The words by which what is named is called, in its name or after it: "is a waterfall"."""
+        match = re.match(r"[^.;]{0,60}?\b(?:is|was|are|were|,) (?:an?|the) ([^,.;]*)", after)
+        said = list_plain_words(match[1]) if match else []
+        end = next((at for at, word in enumerate(said) if word in PREPOSITIONS), len(said))
+        return frozenset(map(lemmatise, [*list_plain_words(self._anchor), *said[:end]]))
 
     def _is_within(
         self, first: int, last: int, text: str, start: int, spans: list[tuple[int, int, str]]
@@ -389,12 +472,17 @@ class _Gathered:
         text = sentence.text
         names = list(_list_names(sentence, mentions, own, plain=self._side == "value"))
         said = self._relation.find_words(text)
+        said += [match.span() for match in _BEING.finditer(text)] if self._is_kind else []
         against = not said and any(other.find_words(text) for other in self._relation.others)
         first = min((start for start, _, _ in names), default=len(text))
         is_owner = own[0][0] <= min(first, 4)
         index = self._snapshot.entities_by_name()
         item = Item(sentence.chunk_id, text, "text", 0.0, (sentence,))
+        row: tuple[int, bool] = (0, False)
         for start, end, kind in names:
+            close = any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)
+            close |= row[1] and not _BETWEEN.sub("", text[row[0] : start])
+            row = end, close
             name = text[start:end]
             ids = index.get(join_words(name), ())
             if not (kind or ids or " " in name):
@@ -404,7 +492,7 @@ class _Gathered:
                 "word": float(bool(said)),
                 "other": float(against),
                 "plain": -0.5,
-                "close": float(any(abs(start - b) < 6 or abs(a - end) < 6 for a, b in said)),
+                "close": float(close),
                 "near": 1 / (1 + _count_between((start, end), own, names)),
                 "topic": float(start == first and not is_owner),
                 "owner": float(is_owner),
@@ -463,7 +551,7 @@ class _Gathered:
         ):
             return
         measures["plain"] = float(not is_named)
-        key = " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
+        key = name_key(name)
         worth = sum(WEIGHTS[self._side].get(k, 3.0) * v for k, v in measures.items())
         found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
         found.places.update(item.evidence)
@@ -478,12 +566,33 @@ class _Gathered:
         having, values = self._relation.ends
         own = set(self._entities)
         peers = having if own & values else values if own & having else having | values
-        return {"peer": float(bool(ids & peers)), "typed": float(bool(ids & self._members))}
+        typed = bool(ids & self._members)
+        alien = not typed and bool(self._classes) and any(map(self._is_alien, ids))
+        return {"peer": float(bool(ids & peers)), "typed": float(typed), "alien": float(alien)}
+
+    def _is_alien(self, entity: str) -> bool:
+        """Whether the ontology has something as of a class that is not that of the members."""
+        schema = self._snapshot.schema
+        rows = find_instances([(entity, None, None)], self._snapshot)
+        own = {row["class_iri"] for row in rows if row["class_iri"]}
+        return bool(own) and not any(
+            schema.is_subclass(a, b) or schema.is_subclass(b, a) for a in own for b in self._classes
+        )
+
+    @cached_property
+    def _classes(self) -> list[str]:
+        """The classes of the kind; else those of the values of the properties, of a `value`."""
+        classes = find_classes(self._kind, self._snapshot)
+        if not classes and self._side == "value":
+            known = self._snapshot.schema.property_by_iri
+            ends = (known[iri] for iri in self._relation.properties)
+            classes = [p.range for p in ends if not p.is_datatype and p.range != n.THING]
+        return classes
 
     @cached_property
     def _members(self) -> frozenset[str]:
         """The individuals of the classes that have the kind's name."""
-        return frozenset(list_individuals(find_classes(self._kind, self._snapshot), self._snapshot))
+        return frozenset(list_individuals(self._classes, self._snapshot))
 
     def _list_unlikely(self) -> frozenset[str]:
         """The keys of what is not to be listed, though it may be a member.
@@ -505,8 +614,9 @@ class _Gathered:
             if one not in stated
             and not (
                 not _is_stated(one.measures)
-                and _may_be(one.measures)
-                and (one.measures.get("word") if alone else self._is_of_kind(one, named=named))
+                and _may_be(one.measures, alone=not stated)
+                and (one.measures.get("word") or not (alone or one.measures.get("other")))
+                and (alone or self._is_of_kind(one, named=named))
             )
         )
 
@@ -561,16 +671,27 @@ class _Gathered:
         return {member.key: member for member in _merge(ordered)}
 
 
+def name_key(name: str) -> str:
+    """What members are told apart by: the words of a name; "A.C." is one."""
+    return " ".join(list_plain_words(re.sub(r"(?<=\b\w)\.(?=\w|\s|$)", "", name)))
+
+
 def _is_stated(measures: Mapping[str, float]) -> bool:
     """Whether a value or a fact states a member, and no fact the other way round."""
     stated = measures.get("states") and not measures.get("reverse")
     return bool(stated or measures.get("instance"))
 
 
-def _may_be(measures: Mapping[str, float]) -> bool:
-    """Whether nothing says that something is no member."""
+def _may_be(measures: Mapping[str, float], *, alone: bool) -> bool:
+    """Whether nothing says that something is no member.
+
+    Where others are stated, what a fact joins by another relation, or a sentence about a third
+    thing names, is none.
+    """
     of_kind = measures.get("fits") or not measures.get("unfit")
-    return bool(of_kind and not measures.get("reverse"))
+    about = measures.get("topic") or measures.get("owner")
+    is_meant = alone or (about and not measures.get("joined"))
+    return bool(of_kind and is_meant and not measures.get("reverse"))
 
 
 def compare_way(wording: str, ahead: bool, condition: Condition) -> bool | None:
@@ -636,7 +757,8 @@ def list_measures(text: str, dated: bool) -> list[tuple[Date | Decimal, str, tup
             value = Decimal(value.year)
         if isinstance(value, Date) is dated:
             unit = match[1] if match and not dated else ""
-            found.append((value, unit, (one.start, one.end)))
+            end = match.end() if match and unit else one.end
+            found.append((value, unit, (one.start, end)))
     return found
 
 
@@ -650,7 +772,7 @@ def names_property(kind: tuple[str, ...], snapshot: Snapshot) -> bool:
 
 def has_noun(name: str, kind: tuple[str, ...]) -> bool:
     """Whether a name has the noun of a kind: the River Tasse is a river."""
-    return kind[-1:] != () and kind[-1] in map(lemmatise, list_plain_words(name))
+    return kind[-1:] != () and kind[-1] in list_plain_words(name)
 
 
 def find_classes(kind: Iterable[str], snapshot: Snapshot) -> list[str]:
@@ -739,6 +861,28 @@ def _is_short_for(short: str, long: str) -> bool:
     return bool(first) and len(rest) > 1 and last == "".join(word[0] for word in rest)
 
 
+def _is_in(text: str, date: Date) -> bool:
+    """Whether a text says a date, or one within it: a day of a year."""
+    values = (one.value for one in find_values(text))
+    return any(isinstance(value, Date) and date.agree(value) == 1 for value in values)
+
+
+def _begins(text: str, at: int) -> bool:
+    """Whether nothing is named before a place in a sentence."""
+    return not re.search(r"\b[A-Z]", re.sub(r"^\W*(?:The )?\w+", "", text[:at]))
+
+
+def _find_meant(text: str, nouns: frozenset[str]) -> tuple[int, int] | None:
+    """Where a sentence speaks of what is known by some nouns without its name."""
+    if (match := _PRONOUN.search(text)) and _begins(text, match.start()):
+        return match.span()
+    match = _NOUN.match(text)
+    if match is None:
+        return None
+    lemma = lemmatise(match[1].casefold())
+    return match.span() if any(lemma == n or share_stem(lemma, n) for n in nouns) else None
+
+
 def _count_between(
     span: tuple[int, int], own: list[tuple[int, int]], names: list[tuple[int, int, str]]
 ) -> int:
@@ -759,7 +903,7 @@ def _is_beside(
         between = "".join(
             " " if any(s <= at < e for s, e in inside) else text[at] for at in range(first, last)
         )
-        if not re.sub(r"[\s,;/&()]|\b(?:and|or|the|also|both)\b", "", between):
+        if not _BETWEEN.sub("", between):
             return True
     return False
 

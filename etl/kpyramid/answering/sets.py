@@ -29,14 +29,15 @@ from kpyramid.answering.related import (
     has_noun,
     is_counted,
     list_individuals,
+    name_key,
     state_sound,
 )
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import FUNCTION, PREPOSITIONS, lemmatise, list_plain_words
 from kpyramid.query.analysis import QuestionAnalysis, fits, link_text
-from kpyramid.query.facts import NearFact, state_facts, state_item
+from kpyramid.query.facts import NearFact, state_item
 from kpyramid.query.ontology_layer import MOST_VALUES, state_instance
-from kpyramid.query.types import Answer, Item, Outcome, Question, Step
+from kpyramid.query.types import Answer, Item, Outcome, Question, Reading, Step
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.search import join_words
@@ -81,6 +82,10 @@ _SINGULAR = ("ss", "us", "is")
 _VERBS = "have|has|had|do|does|did|are|is|were|was|can|could|will"
 _PARTS = re.compile(r"\s*(?:,\s*)?\b(?:and also|but also|as well as|and|also)\b\s*")
 _MASK = re.compile(r"⟦(\d+)⟧")
+_TAILED = re.compile(r"\b(?:have|has|had)(?: [a-z]+)*? ⟦(\d+)⟧((?: (?!as\b)[a-z]+){1,2})(?= as |$)")
+_CUT = re.compile(r"(?<=⟧) (?=(?:that |which |who )?[a-z]+ [^⟦]*⟦)")
+"""Where one condition ends and another begins: "designed by X | are in Y"."""
+_ONE = re.compile(rf"([a-z]+(?: (?!(?:{_VERBS})\b)[a-z]+)?) (?=(?:{_VERBS}|[a-z]+ed)\b)")
 _COUNT = re.compile(
     r"^(?:how many|(?:what is )?the number of|count(?: all)?(?: the)?) (?P<rest>.+)", re.I
 )
@@ -104,6 +109,11 @@ _ALONG = re.compile(r" (?:together |along )?with (?P<names>(?:the )?⟦\d+⟧)$"
 _SUPERLATIVE = re.compile(
     rf"^(?:what|which) (?:{_VERBS}) the (?P<degree>\w+)(?P<kind>(?: [a-z-]+)+?)"
     r"(?: (?P<prep>in|of|on) (?:the )?⟦(?P<place>\d+)⟧)?$",
+    re.I,
+)
+_MEASURED = re.compile(
+    r"^(?:how (?P<how>\w+) (?:is|was|are|were)|what (?:is|was) the (?P<what>[a-z ]+) of) (?:the )?"
+    r"⟦(?P<name>\d+)⟧$",
     re.I,
 )
 _MANY = re.compile(r"\b(?P<sign>(?:the )?most|more|(?:the )?fewest|fewer) (?P<rest>.+)", re.I)
@@ -203,9 +213,10 @@ def _read_who(
 ) -> SetQuestion | None:
     """Who else does something; if `several`, who does it where facts name two, or who owns it."""
     owns = _OWNS.match(rest)
+    conditions = _read_conditions(rest, names, (), snapshot)
+    several = several and len(conditions) < 2
     if several and not owns and re.match(rf"(?:{_VERBS})\b", rest):
         return None
-    conditions = _read_conditions(rest, names, (), snapshot)
     if not conditions or (several and not all(c.verb for c in conditions)):
         return None
     kind = () if owns else ("person",)
@@ -215,6 +226,7 @@ def _read_who(
 def _mask(asked: QuestionAnalysis) -> tuple[str, tuple[str, ...]]:
     """A question with its names as ⟦0⟧, ⟦1⟧, and the names."""
     text = " ".join(re.sub("[⟦⟧]", " ", asked.text).split()).rstrip("?!. ")
+    text = re.sub(r"\bc[ao]mes? out\b", "were released", text)
     index = asked.snapshot.entities_by_name()
     names: list[str] = []
     masked, at = "", 0
@@ -247,10 +259,13 @@ def _read_members(
     if owned:  # "What are X's clubs?"
         kind, after = _cut_kind(owned[2])
         rest = f"⟦{owned[1]}⟧ {after}"
+    one = None if kind else _ONE.match(rest)
+    if one:  # "Which bridge was designed by X and opened in 1964?"
+        kind, rest = tuple(map(lemmatise, one[1].split())), rest[one.end() :]
     if not kind:
         return None
     conditions = _read_conditions(rest, names, kind, snapshot)
-    return SetQuestion(act, kind, conditions) if conditions else None
+    return SetQuestion(act, kind, conditions) if len(conditions) > bool(one) else None
 
 
 def _cut_kind(text: str) -> tuple[tuple[str, ...], str]:
@@ -282,7 +297,7 @@ def _read_conditions(
 ) -> tuple[Condition, ...]:
     """What is said of the members, name by name; none where a part says something else."""
     parts: list[str] = []
-    for part in _PARTS.split(rest):
+    for part in (cut for one in _PARTS.split(rest) for cut in _CUT.split(one)):
         if (parts and not (_MASK.search(part) or _find_name(part, kind, snapshot))) or (
             parts and not (_MASK.search(parts[-1]) or _find_name(parts[-1], kind, snapshot))
         ):
@@ -291,17 +306,22 @@ def _read_conditions(
             parts.append(part)
     found: list[Condition] = []
     for part in parts:
+        if match := _TAILED.search(part):  # "the ideology ⟦Christian⟧ democracy"
+            names = [*names, names[int(match[1])] + match[2]]
+            part = f"{part[: match.start(1) - 1]}⟦{len(names) - 1}⟧{part[match.end() :]}"
         masked = [names[int(at)] for at in _MASK.findall(part)]
         if not masked and (name := _find_name(part, kind, snapshot)):
             part, masked = re.sub(rf"\b{re.escape(name)}\b", " ", part), [name]
         if len(masked) != 1:
             return ()
         words = read_content(_MASK.sub(" ", part))
-        if not words and re.search(r"\b(?:in|at|near|within) (?:the )?$", _MASK.split(part)[0]):
-            return ()  # a place narrows a kind: see `members`
-        if not words:
+        inside = re.search(r"\b(?:in|at|near|within) (?:the )?$", _MASK.split(part)[0])
+        if not words and not inside:
             words = found[-1].words if found else (kind[-1:] if kind else ())
-        found.append(Condition(masked[0], words, *_read_verb(part)))
+        owned = bool(re.search(r"⟦\d+⟧['’]s? [a-z]", part))
+        found.append(Condition(masked[0], words, *_read_verb(part), owned=owned))
+    if not any(condition.words for condition in found):
+        return ()  # a place alone narrows a kind: see `read_kind`
     return tuple(found)
 
 
@@ -425,9 +445,7 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
                 return SetQuestion("extreme", (), (), after, sign, rivals, owner=owner, verb=verb)
         if lemma in ADJECTIVES and not noun:
             nouns, sign = ADJECTIVES[lemma]
-            alike = (a for a, (measured, _) in ADJECTIVES.items() if measured[0] == nouns[0])
-            words = (*nouns, *alike)
-            return SetQuestion("extreme", (), (), words, sign, rivals, owner=owner, any_of=True)
+            return SetQuestion("extreme", (), (), nouns, sign, rivals, owner=owner, any_of=True)
     return None
 
 
@@ -547,8 +565,9 @@ def find_members(question: SetQuestion, snapshot: Snapshot) -> dict[str, Item]:
         if member not in found or fact.tail_id in where:
             found[member] = state_item(fact, snapshot, fact.confidence)
     if question.prep == "in":
-        inside = {one: _say_inside(one, where, snapshot) for one in found}
-        found = {one: _join(found[one], item) for one, item in inside.items() if item}
+        inside = _find_inside(question.place, snapshot)
+        known = {one: inside.get(name_key(snapshot.names[one])) for one in found}
+        found = {one: _join(found[one], member.item) for one, member in known.items() if member}
     return dict(sorted(found.items(), key=lambda pair: (snapshot.names[pair[0]], pair[0])))
 
 
@@ -583,14 +602,6 @@ def _find_instances(kind: tuple[str, ...], snapshot: Snapshot) -> Iterator[tuple
             for stated in find_instances([(member, None, None)], snapshot):
                 if snapshot.schema.is_subclass(stated["class_iri"], iri):
                     yield member, state_instance(stated, snapshot)
-
-
-def _say_inside(member: str, where: frozenset[str], snapshot: Snapshot) -> Item | None:
-    """The statement that something is in a place."""
-    for fact in state_facts(dict.fromkeys(snapshot.facts_about([member]), 0.0), snapshot):
-        if fact.head_id == member and fact.tail_id in where and fact.relation.endswith(" in"):
-            return state_item(fact, snapshot, fact.confidence)
-    return None
 
 
 def _join(one: Item, other: Item) -> Item:
@@ -664,7 +675,12 @@ def find_all(
     conditions: Sequence[Condition], kind: tuple[str, ...], snapshot: Snapshot
 ) -> list[Member]:
     """The members that meet all conditions, surest first."""
-    sets = [find_related(condition, kind, snapshot) for condition in conditions]
+    sets = [
+        find_related(condition, kind, snapshot)
+        if condition.words
+        else _find_inside(condition.anchor, snapshot)
+        for condition in conditions
+    ]
     first, *others = sets
     found = []
     for key, member in first.items():
@@ -682,26 +698,29 @@ def find_all(
     return sorted(found, key=lambda m: (not m.listed, -m.chance, m.key))
 
 
+def _find_inside(place: str, snapshot: Snapshot) -> dict[str, Member]:
+    """What facts say to be in a place, as members by their keys."""
+    where, found = _link(place, snapshot), dict[str, Member]()
+    for fact in state_sound(snapshot.facts_about(where, most=MOST_SAYING), snapshot):
+        if fact.tail_id in where and fact.relation.endswith(" in"):
+            item, key = state_item(fact, snapshot, fact.confidence), name_key(fact.head)
+            measures = {"states": fact.confidence}
+            found[key] = Member(key, fact.head, fact.confidence, item, measures)
+    return found
+
+
 def _list_distinct(members: Sequence[Member]) -> list[Member]:
-    """Members none of which may be another by a longer, a shorter or an abbreviated name.
+    """Members none of which may be another by a longer or a shorter name.
 
     A number of them is a lower bound, and two spellings of one thing must not raise it.
     """
-    kept: dict[str, Member] = {}
+    kept: list[Member] = []
     for member in members:
-        words, short = set(member.key.split()), _abbreviate(member.key)
-        if not any(
-            words <= set(key.split()) or words >= set(key.split())
-            or member.key == _abbreviate(key) or key == short
-            for key in kept
-        ):  # fmt: skip
-            kept[member.key] = member
-    return list(kept.values())
-
-
-def _abbreviate(name: str) -> str:
-    words = name.split()
-    return "".join(word[0] for word in words) if len(words) > 1 else ""
+        words = set(member.key.split())
+        others = (set(other.key.split()) for other in kept)
+        if not any(words <= other or words >= other for other in others):
+            kept.append(member)
+    return kept
 
 
 def count_least(chances: Sequence[float]) -> tuple[int, float]:
@@ -871,7 +890,8 @@ def _keep_kind(
     members |= {one for one in entities if _is_called(snapshot.names[one], owner)}
     rated = {one: fits(snapshot.types[one], asked) for one in entities}
     tiers = (
-        [one for one in entities if one in members or (one in joined and rated[one] > 0)],
+        [one for one in entities if one in members],
+        [one for one in joined if rated[one] > 0],
         [one for one in joined if rated[one] == 0],
     )
     typed = [one for one in entities if rated[one] > 0]
@@ -895,8 +915,8 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     dated = bool(question.verb) or not {"date", "year"}.isdisjoint(question.words)
     verbs = question.verb.split()
     relations = [Relation((lemmatise(verb),), snapshot, verb) for verb in verbs]
-    if question.any_of:  # a height is said in metres high, too
-        relations = [Relation((word,), snapshot) for word in question.words]
+    if question.any_of:
+        relations = _measure_by(question.words, snapshot)
     relations = relations or [Relation(question.words, snapshot)]
     rivals = question.rivals or _list_kind(question, relations, snapshot)
     if question.place:
@@ -928,6 +948,32 @@ def _answer_extreme(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     reason = f"{first}: {one}; {second}: {other}"
     chance = known + (1 - known) / 2
     return _give(text, (), (*one.items, *other.items), reason, chance, snapshot)
+
+
+def measure_thing(asked: QuestionAnalysis) -> Reading | None:
+    """How high, long, ... what a question names is, or "what the height of" it is."""
+    text, names = _mask(asked)
+    match = _MEASURED.match(text)
+    if match is None:
+        return None
+    nouns, _ = ADJECTIVES.get(lemmatise((match["how"] or "").casefold()), ((), 0))
+    words = read_content(match["what"] or "")
+    if words and words[-1] not in {noun for listed, _ in ADJECTIVES.values() for noun in listed}:
+        return None
+    snapshot, anchor = asked.snapshot, names[int(match["name"])]
+    relations = [Relation(words, snapshot)] if words else _measure_by(nouns, snapshot)
+    found = [v for r in relations if (v := find_value(anchor, r, False, snapshot)) and v.unit]
+    if not found:
+        return None
+    best = max(found, key=lambda one: one.chance)
+    places = dict.fromkeys(place for item in best.items for place in item.evidence)
+    return Reading(str(best), (str(best),), best.chance, tuple(places))
+
+
+def _measure_by(nouns: tuple[str, ...], snapshot: Snapshot) -> list[Relation]:
+    """The relations that say a measure: a height is said in metres high, too."""
+    alike = (a for a, (measured, _) in ADJECTIVES.items() if measured[:1] == nouns[:1])
+    return [Relation((word,), snapshot) for word in (*nouns, *alike)]
 
 
 def _choose_first(

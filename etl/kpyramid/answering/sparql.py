@@ -430,9 +430,6 @@ class Joiner:
         if option.sort == "relation":
             yield from self._place_relation(tree, at, option)
             return
-        if self._mentions[at].joined:
-            yield from self._join_as_before(tree, at, option)
-            return
         node, links, values = self._make_thing(option, at)
         if node is None:
             return
@@ -447,19 +444,6 @@ class Joiner:
             if grown.focus is None and not node.iris:
                 grown = grown._replace(focus=spot)
             yield grown
-
-    def _join_as_before(self, tree: Tree, at: int, option: Option) -> Iterator[Tree]:
-        """`Meters and Gauges`: the second hangs where the first does."""
-        spot = tree.find_spot(at - 1)
-        links = [x for x in tree.links if spot in (x.source, x.target)]
-        if option.sort != "individual" or spot is None or len(links) != 1:
-            return
-        node = self._make_individual(option, at)
-        if not tree.nodes[spot].iris or not node.classes & tree.nodes[spot].classes:
-            return
-        (link,), new = links, len(tree.nodes)
-        twin = link._replace(target=new) if link.target == spot else link._replace(source=new)
-        yield tree.add(node)._replace(links=(*tree.links, twin), spots=(*tree.spots, (at, new)))
 
     def _make_thing(
         self, option: Option, at: int
@@ -842,7 +826,7 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
     if "%" in question:
         return Unwritten("it asks for a share, which the rules do not compute")
     form = read_form(words, lexicon)
-    finder = MentionFinder(words, lexicon, form.taken, question)
+    finder = MentionFinder(words, lexicon, form.taken)
     mentions = finder.find()
     if not mentions:
         return Unwritten("it names nothing that the ontology knows")

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from kpyramid.answering.lexicon import ADJECTIVES
 from kpyramid.answering.meanings import read_wording, read_words, says_role
+from kpyramid.answering.related import MEASURED, SIZES
 from kpyramid.answering.sets import SetQuestion, read_kind, read_set
 from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.sentences import split_sentences
@@ -25,10 +27,11 @@ from kpyramid.documents.words import (
     read_name,
     split_words,
 )
-from kpyramid.query.analysis import KIND_TYPES, LIGHT, NUMERIC, QuestionAnalysis, link_text
+from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
+from kpyramid.query.wording import LIGHT, list_behind
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -41,6 +44,57 @@ _REACH = 4
 """Words between a verb and its auxiliary, or between "of" and the end of the name after it."""
 
 Span = tuple[int, int]
+
+
+# What is asked of the names of a question.
+
+_ROLES = {"capital"} | {
+    noun for noun, types in NOUNS.items() if types in ({"PERSON"}, {"ORG"}) and noun not in LIGHT
+}
+"""Nouns of those that say what one thing is to another."""
+_KIND = re.compile(
+    r"\b(?:what|which)\s+((?:\w+\s+){1,4}?)(?:is|are|was|were|do|does|did|has|have|had|will|can)\b"
+    r"|\b(?:what|which)\s+(?!is\b|are\b|was\b|were\b|do|of\b)(\w+)",
+    re.IGNORECASE,
+)
+"""The noun that says what kind of thing is asked for."""
+
+
+def find_wanted(asked: QuestionAnalysis) -> tuple[Word, ...]:
+    """The content words that say what is asked of its names: its relation.
+
+    Left out are words that the form of the answer says (`which city`, `how many people`) and
+    verbs that say nothing, and the noun after which or what where anything else is left.
+    """
+    said = [w for w in asked.content if w.plain not in NOUNS and lemmatise(w.plain) not in LIGHT]
+    start, end = _find_kind(asked)
+    left = tuple(word for word in said if not start <= word.start < end)
+    return left or tuple(said)
+
+
+def _find_kind(asked: QuestionAnalysis) -> Span:
+    """Where the noun after which or what stands: "band" of "which band"."""
+    match = _KIND.search(asked.text)
+    return match.span(match.lastindex or 1) if match else (0, 0)
+
+
+def _find_owned(asked: QuestionAnalysis) -> list[Word]:
+    """The roles that it asks of a name, and not only for: "X's daughter", "the capital of X".
+
+    They relate two things as verbs do; `find_wanted` leaves them out for the form of the answer.
+    """
+    words, wanted, found = asked.words, find_wanted(asked), []
+    for at, word in enumerate(words):
+        is_owned = at > 1 and words[at - 1].plain == "s"
+        is_owned |= bool(words[at + 1 :]) and words[at + 1].plain == "of"
+        if is_owned and lemmatise(word.plain) in _ROLES and word not in wanted:
+            found.append(word)
+    return found
+
+
+def list_said(asked: QuestionAnalysis) -> frozenset[str]:
+    """The stems of all words of a question that name or say something."""
+    return asked.named | {word.stem for word in asked.content}
 
 
 def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
@@ -85,7 +139,7 @@ def turns_doer(asked: QuestionAnalysis, text: str) -> bool:
     if words[0].plain not in DO:
         return False
     said, values = split_words(text), find_values(text)
-    for verb in asked.wanted:
+    for verb in find_wanted(asked):
         at = words.index(verb)
         verbs = [place for place, word in enumerate(said) if _is_same(verb, word)]
         for name in asked.names:
@@ -239,15 +293,6 @@ right end of its relation."""
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
-_MEASURED = {
-    "long": "metre meter kilometre kilometer mile foot feet inch minute hour day km length",
-    "far": "kilometre kilometer mile", "high": "metre meter foot feet elevation height",
-    "tall": "metre meter foot feet height", "deep": "metre meter foot feet depth",
-    "heavy": "kilogram ton tonne pound weight", "old": "born age year",
-    "wide": "metre meter foot feet width", "large": "hectare acre area size",
-    "big": "hectare acre area size",
-}  # fmt: skip
-"""What tells the measure that an adjective of "how" asks for."""
 _PERSONAL = frozenset("he she his her him they their both".split())
 _PRONOUNS = frozenset("it its this these which".split())
 NUMBERS = frozenset(NUMBER_WORDS)
@@ -258,10 +303,15 @@ _UNDONE = re.compile(
     re.IGNORECASE,
 )
 _NAMED = frozenset({"PERSON", "ORG", "NORP", "GPE", "LOC", "FAC"})
+_LARGE = re.compile(r"\b[A-Z][\w'’-]*(?: [A-Z][\w.'’-]*){2,4}")
+"""A name in three words or more: somebody with the second of his names."""
 _LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")
 """Dates in brackets after a name: of birth, of death."""
 _YES_NO_SAID = frozenset({"yes", "no", "maybe"})
 _REASON = re.compile(r"^\W*(?:why|how come|for what reason)\b|\bwhat (?:is|was) the reason\b", re.I)
+_BECAME = re.compile(r"^(?:when|in (?:what|which) year) did .+ become\b", re.IGNORECASE)
+_BEGUN = r"\b(?:became\b.* (?:in|on)|since|from|as of|beginning in) "
+"""What stands before the time from which somebody was something."""
 _FUTURE = re.compile(r"\b(?:will|shall|going to|is to be|are to be)\b")
 
 
@@ -280,8 +330,9 @@ def verify_places(
         return SUPPORTED
     members = None if asked.candidates else read_set(asked)
     named = members.conditions if members else ()
-    if members and max(len(choices), len(named)) < 2 and not members.beside:
-        named = ()  # one thing by one name is verified as any other
+    if len(choices) < 2 > len(named) and not (members and members.beside):
+        named = tuple(c for c in named if c.anchor[-1:].isdigit())
+        # One thing by one name is verified as any other; a time is said in many words.
     if members and named and all(_names_both(choice, members, citations) for choice in choices):
         return SUPPORTED  # the chance of a list is that of its members
     texts = [f"{g.before} {g.text}" for g in citations] + [item.text for item in context]
@@ -308,8 +359,10 @@ def _names_both(value: str, asked: SetQuestion, citations: Sequence[Citation]) -
     """Whether what is cited for a member names it and all that it is asked by."""
     names = [read_name(condition.anchor) for condition in asked.conditions]
     said = [g.text for g in citations if value in f"{g.before} {g.text}"]
-    words = [word for text in said for word in split_words(text)]
-    return bool(words) and all(find_name(name, words, ()) for name in names)
+    return all(
+        any(find_name(name, split_words(text), find_values(text)) for text in said)
+        for name in names
+    )
 
 
 def verify_value(
@@ -340,20 +393,27 @@ def verify_value(
         return SUPPORTED
     lines = [step for g in citations for line in g.text.split("\n") for step in state_steps(line)]
     right, wrong = _compare_ends(asked, value, lines)
+    became = bool(_BECAME.match(asked.text))
+    if became:
+        right = any(re.search(rf"{_BEGUN}{re.escape(value)}", line) for line in lines)
+        wrong = not right
     if wrong and not right:
         return Verification(UNSAID, "what is cited says it the other way round")
     if not is_undone(asked.text) and all(is_undone(g.text) for g in citations):
         return Verification(UNSAID, "what is cited denies it, or only plans it")
     if _FUTURE.search(asked.text) and not any(_FUTURE.search(g.text) for g in citations):
         return Verification(UNSAID, "what is cited says nothing of the future")
-    is_said = right and not asked.owned and any(_says_all(asked, value, line) for line in lines)
+    is_said = right and (became or not _find_owned(asked))
+    is_said = is_said and any(_says_all(asked, value, line) for line in lines)
     return Verification(least=STATED) if is_said else SUPPORTED
 
 
 def _says_all(asked: QuestionAnalysis, value: str, line: str) -> bool:
     """Whether a sentence says a value, each name of a question and each word of its relation."""
     words, values = split_words(line), find_values(line)
-    if not find_name(read_name(value), words, values) or is_undone(line) or not asked.wanted:
+    if not find_name(read_name(value), words, values) or is_undone(line):
+        return False
+    if not find_wanted(asked) and not _BECAME.match(asked.text):
         return False
     own = frozenset(word.stem for word in split_words(value))
     names = all(_says_name(name, line, asked.snapshot) for name in asked.names)
@@ -392,7 +452,7 @@ def find_unsupported(
 
 def is_about_nothing(asked: QuestionAnalysis) -> bool:
     """Whether a question names nothing and says only "she" or "it", or nothing at all."""
-    return not asked.names and (not asked.wanted or bool(_PRONOUN.search(asked.text)))
+    return not asked.names and (not find_wanted(asked) or bool(_PRONOUN.search(asked.text)))
 
 
 def _is_cause(value: str, context: Sequence[str]) -> bool:
@@ -427,6 +487,7 @@ def _verify_form(
                 NO_ANSWER, "the question wants a reason, and what was found is none"
             )
     words = split_words(value)
+    kind = lemmatise(asked.text[slice(*_find_kind(asked))].rpartition(" ")[2].casefold())
     wants_name = bool(asked.types) and asked.types <= _NAMED and not candidates
     values = find_values(value)
     inside = {at for at, w in enumerate(words) if any(v.start <= w.start < v.end for v in values)}
@@ -437,12 +498,11 @@ def _verify_form(
         counted = values or NUMBERS & {word.plain for word in words}
         if not counted and (is_name or not asked.types & KIND_TYPES["when"]):
             return Verification(UNSAID, "what was found is no number or date as the question wants")
-    elif not candidates and asked.kind in LIGHT and len(inside) == len(words):
-        return Verification(UNSAID, f"what was found is a number or a date, and no {asked.kind}")
-    named = sum(
-        all(word.stem in asked.said for word in split_words(option)) for option in candidates
-    )
-    own = [w.stem in asked.said and w.plain not in asked.behind_names for w in words]
+    elif not candidates and kind in LIGHT and len(inside) == len(words):
+        return Verification(UNSAID, f"what was found is a number or a date, and no {kind}")
+    known, behind = list_said(asked), list_behind(asked)
+    named = sum(all(word.stem in known for word in split_words(option)) for option in candidates)
+    own = [w.stem in known and w.plain not in behind for w in words]
     echoes = words and all(said or w.plain in STOP for said, w in zip(own, words, strict=True))
     if named < 2 and echoes and not _comes_back(value, context):
         return Verification(
@@ -473,8 +533,11 @@ def _says(forms: tuple[Name, ...], text: str) -> bool:
     words, values = split_words(text), find_values(text)
     if any(find_name(form, words, values) for form in forms):
         return True
-    parts = [word.stem for word in split_words(forms[0].text) if word.plain not in STOP]
-    return len(parts) > 3 and set(parts) <= {word.stem for word in words}
+    parts = {word.stem for word in split_words(forms[0].text) if word.plain not in STOP}
+    if len(parts) > 3:
+        return parts <= {word.stem for word in words}
+    runs = [split_words(run) for run in _LARGE.findall(text)] if len(parts) > 1 else []
+    return any(parts <= {word.stem for word in run} for run in runs)
 
 
 def _speaks_of(name: Name, citation: Citation, snapshot: Snapshot) -> bool:
@@ -490,8 +553,10 @@ def _speaks_of(name: Name, citation: Citation, snapshot: Snapshot) -> bool:
         return any(_stands_alone(at, words, parts) for at in shared)
     if any(word.plain in _PERSONAL for word in words):
         return True
+    nouns = {word.plain for word in split_words(citation.before) if not word.large}
     return any(
-        word.plain in _PRONOUNS or (word.plain == "the" and not after.large)
+        word.plain in _PRONOUNS
+        or (word.plain == "the" and (not after.large or after.plain in nouns))
         for word, after in pairwise(words)
     )
 
@@ -505,9 +570,9 @@ def _stands_alone(at: int, words: Sequence[Word], parts: Collection[str]) -> boo
 
 def _find_unsaid(asked: QuestionAnalysis, own: frozenset[str], words: Sequence[Word]) -> list[str]:
     """The words of a question that no word of its answer's places says."""
-    wanted = [w for w in asked.wanted if w.stem not in own and w.plain != "else"]
+    wanted = [w for w in find_wanted(asked) if w.stem not in own and w.plain != "else"]
     other = [w for w in words if w.plain not in STOP]
-    roles = [w for w in asked.owned if not _says_role(w, words)]
+    roles = [w for w in _find_owned(asked) if not _says_role(w, words)]
     missing = [w for w in (*wanted, *roles) if not any(_is_same(w, o) for o in other)]
     missing = [w for w in missing if w in roles or not _says_verb(w, words)]
     return [w.plain for w in missing if not _is_measured(w, other)]
@@ -557,7 +622,7 @@ def _compare_ends(asked: QuestionAnalysis, value: str, lines: Sequence[str]) -> 
     """
     words = split_words(asked.text)
     right = wrong = False
-    for word in asked.wanted:
+    for word in find_wanted(asked):
         at = words.index(word)
         doer, whole = wants_doer(words, at), wants_whole(words, at)
         for line in lines:
@@ -583,5 +648,8 @@ def _is_same(word: Word, other: Word) -> bool:
 
 
 def _is_measured(word: Word, others: Sequence[Word]) -> bool:
-    units = {unit.stem for unit in split_words(_MEASURED.get(word.plain, ""))}
-    return any(other.stem in units for other in others)
+    """Whether words say the noun or a unit of what an adjective of "how" asks for."""
+    nouns, _ = ADJECTIVES.get(word.plain, ((), 0))
+    kinds = {MEASURED.get(noun) for noun in nouns}
+    said = {*nouns, *(unit for unit, (kind, _) in SIZES.items() if kind in kinds)}
+    return any(other.plain in said or lemmatise(other.plain) in said for other in others)

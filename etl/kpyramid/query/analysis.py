@@ -134,7 +134,7 @@ _MEASURES = {
     "wide": "width",
 }  # fmt: skip
 """What an adjective after "how" asks for."""
-_NOUNS: Mapping[str, frozenset[str]] = {
+NOUNS: Mapping[str, frozenset[str]] = {
     word: frozenset(types.split())
     for types, words in (
         ("GPE", "city country state town capital nation county village municipality province"),
@@ -161,29 +161,11 @@ _NOUNS: Mapping[str, frozenset[str]] = {
     for word in words.split()
 }
 """The types of what a noun stands for: "which city", "the population of"."""
-LIGHT = frozenset(
-    "be have do take get go come call locate situate base lie stand happen become know kind type "
-    "sort part thing time title other two three four five i we you us our my your me "
-    "person people man woman city country state town village place location region river company "
-    "team club band university organisation organization year date day month century book novel "
-    "film movie song album".split()
-)
-"""Lemmas that say nothing of what is asked, or what the form of the answer says."""
-_ROLES = {"capital"} | {
-    noun for noun, types in _NOUNS.items() if types in ({"PERSON"}, {"ORG"}) and noun not in LIGHT
-}
-"""Nouns of those that say what one thing is to another."""
 _HEAD = re.compile(
     r"\b(?:what|which)\s+(?:is|are|was|were)\s+(?:the\s+|an?\s+)?(?P<of>[\w\s]+?)\s+(?:of|for|in)\b"
     r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
     re.IGNORECASE,
 )
-_KIND = re.compile(
-    r"\b(?:what|which)\s+((?:\w+\s+){1,4}?)(?:is|are|was|were|do|does|did|has|have|had|will|can)\b"
-    r"|\b(?:what|which)\s+(?!is\b|are\b|was\b|were\b|do|of\b)(\w+)",
-    re.IGNORECASE,
-)
-"""The noun that says what kind of thing is asked for."""
 ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
 _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
@@ -311,71 +293,14 @@ class QuestionAnalysis:
         }
 
     @cached_property
-    def wanted(self) -> tuple[Word, ...]:
-        """The content words that say what is asked of its names: its relation.
-
-        Left out are words that the form of the answer says (`which city`, `how many people`) and
-        verbs that say nothing, and the noun after which or what where anything else is left.
-        """
-        said = [
-            w for w in self.content if w.plain not in _NOUNS and lemmatise(w.plain) not in LIGHT
-        ]
-        start, end = self._kind_span
-        left = tuple(word for word in said if not start <= word.start < end)
-        return left or tuple(said)
-
-    @cached_property
-    def _kind_span(self) -> tuple[int, int]:
-        match = _KIND.search(self.text)
-        return match.span(match.lastindex or 1) if match else (0, 0)
-
-    @cached_property
-    def kind(self) -> str:
-        """The lemma of the noun after which or what, if it has one: "band" of "which band"."""
-        said = self.text[slice(*self._kind_span)].split()
-        return lemmatise(said[-1].casefold()) if said else ""
-
-    @cached_property
-    def owned(self) -> tuple[Word, ...]:
-        """The roles that it asks of a name, and not only for: "X's daughter", "the capital of X".
-
-        They relate two things as verbs do; `wanted` leaves them out for the form of the answer.
-        """
-        words, found = self.words, []
-        for at, word in enumerate(words):
-            is_owned = at > 1 and words[at - 1].plain == "s"
-            is_owned |= bool(words[at + 1 :]) and words[at + 1].plain == "of"
-            if is_owned and lemmatise(word.plain) in _ROLES and word not in self.wanted:
-                found.append(word)
-        return tuple(found)
-
-    @cached_property
     def named(self) -> frozenset[str]:
         """The stems of all words of its names."""
         return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
-
-    @cached_property
-    def said(self) -> frozenset[str]:
-        """The stems of all its words that name or say something."""
-        return self.named | {word.stem for word in self.content}
-
-    @cached_property
-    def rest(self) -> str:
-        """What it says without its names."""
-        return " ".join(word.plain for word in self.content)
 
     @property
     def is_yes_no(self) -> bool:
         """Whether it begins like a question for yes or no, and not for one of two kinds."""
         return bool(_YES_NO.match(self.text)) and not _WHICH_KIND.match(self.text)
-
-    @cached_property
-    def behind_names(self) -> frozenset[str]:
-        """Words behind "of" in its names alone: another thing than "Miguel of Portugal" is."""
-        parts = [name.partition(" of ")[::2] for name in self.linked.names]
-        known = {word for first, _ in parts for word in list_plain_words(first)}
-        own = known | {word.casefold() for word in self.beside}
-        return frozenset(word for _, last in parts for word in list_plain_words(last)) - own
 
 
 def fits(kind: str, asked: QuestionAnalysis) -> float:
@@ -453,8 +378,8 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
     if match:
         noun = (match["of"] or match["plain"]).casefold().split()[-1]
         for form in (noun, noun.removesuffix("s")):
-            if form in _NOUNS:
-                return _NOUNS[form]
+            if form in NOUNS:
+                return NOUNS[form]
         if _AGENT.match(noun) and noun not in _NO_AGENT:
             return KIND_TYPES["who"]
     first = ASKING.search(text)  # "who led it when it was built" asks for a person

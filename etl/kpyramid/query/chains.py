@@ -30,7 +30,7 @@ from kpyramid.query.paths import (
     state_paths,
 )
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
-from kpyramid.query.wording import rate_steps
+from kpyramid.query.wording import list_behind, rate_steps
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -130,7 +130,7 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
             fit = {}  # where somebody works
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
-        echoes = all(word in asked.plain_words - asked.behind_names for word in words)
+        echoes = all(word in asked.plain_words - list_behind(asked) for word in words)
         echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
         mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
         if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):

@@ -112,7 +112,9 @@ def find_for_options(
     that are known already.
     """
     snapshot = asked.snapshot
-    named = " ".join(name.text for name in asked.names) or asked.rest
+    named = " ".join(name.text for name in asked.names) or " ".join(
+        word.plain for word in asked.content
+    )
     candidates = read_candidates(asked.candidates, snapshot)
     ranked: list[tuple[int, float, str]] = []
     for text, candidate in zip(asked.candidates, candidates, strict=True):

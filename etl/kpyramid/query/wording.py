@@ -23,9 +23,10 @@ from kpyramid.documents.words import (
     FUNCTION,
     HAVE,
     lemmatise,
+    list_plain_words,
     normalise_relation,
 )
-from kpyramid.query.analysis import LIGHT, QuestionAnalysis, link_text
+from kpyramid.query.analysis import QuestionAnalysis, link_text
 from kpyramid.query.facts import find_end
 
 Step = tuple[str, bool]
@@ -52,6 +53,15 @@ LONGEST = 4
 """Words that say one step."""
 MOST_WORDS = 60
 """Words that are read as steps, those nearest to the name: each run of them is embedded."""
+
+LIGHT = frozenset(
+    "be have do take get go come call locate situate base lie stand happen become know kind type "
+    "sort part thing time title other two three four five i we you us our my your me "
+    "person people man woman city country state town village place location region river company "
+    "team club band university organisation organization year date day month century book novel "
+    "film movie song album".split()
+)
+"""Lemmas that say nothing of what is asked, or what the form of the answer says."""
 
 _TOKEN = re.compile(r"['’]s\b|['’](?=\s)|[^\W_]+(?:[-.][^\W_]+)*")
 _OWNER = frozenset({"'s", "’s", "'", "’"})
@@ -298,3 +308,11 @@ def _say(step: Step, span: _Span, cosine: float) -> float:
 def _meanings() -> Any:
     # Rules live in a room that imports this one: by name, so that no import runs both ways.
     return import_module("kpyramid.answering.meanings")
+
+
+def list_behind(asked: QuestionAnalysis) -> frozenset[str]:
+    """Words behind "of" in its names alone: another thing than "Miguel of Portugal" is."""
+    parts = [name.partition(" of ")[::2] for name in asked.linked.names]
+    known = {word for first, _ in parts for word in list_plain_words(first)}
+    own = known | {word.casefold() for word in asked.beside}
+    return frozenset(word for _, last in parts for word in list_plain_words(last)) - own
