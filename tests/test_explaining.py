@@ -98,7 +98,9 @@ def test_the_last_line_says_what_each_layer_is_that_was_asked() -> None:
 
 
 def test_a_query_that_was_not_run_is_not_said_to_have_been_asked() -> None:
-    step = Step("ontology", Outcome.FAILED, "'born' is not accounted for", query="SELECT ?x")
+    step = Step(
+        "ontology", Outcome.FAILED, "the ontology has nothing for 'born'", query="SELECT ?x"
+    )
     said = explain(Answer("", (), (), None, (), (step,)))
     assert "nearest query, not run: SELECT ?x" in said and "asked: " not in said
 

@@ -638,7 +638,7 @@ def _list_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
     _, size = max((rate_list(chances, size), size) for size in sizes)
     sure = rate_list(chances, size, short=True)
     names = tuple(member.name for member in found[:size])
-    reason = f"the {size} likeliest of {len(found)} that may be of it; the text may name more"
+    reason = f"the {size} likeliest of {len(found)} candidates; the text may name more"
     return _give("; ".join(names), names, _cite(found[:size]), reason, sure, snapshot)
 
 
@@ -657,7 +657,7 @@ def _count_members(question: SetQuestion, snapshot: Snapshot) -> Answer | None:
         return None
     spreads = [_spread(shifted) for shifted in _shift([member.chance for member in found])]
     sure = sum(sum(spread[least:]) for spread in spreads) / len(spreads)
-    reason = f"{len(likely)} likely members of {len(found)} found; the text may name more"
+    reason = f"{len(likely)} of {len(found)} candidates are likely; the text may name more"
     return _give(f"at least {least}", (), _cite(likely[:least]), reason, sure, snapshot)
 
 

@@ -835,13 +835,13 @@ def read_question(question: str, lexicon: Lexicon) -> Written | Unwritten:
         [words[at].text for at in left] if len(left) > _MOST_LEFT else []
     )
     if early or len(mentions) > _MOST_MENTIONS:
-        also = f"{', '.join(early)!r} is not accounted for"
+        also = f"the ontology has nothing for {', '.join(early)!r}"
         return Unwritten(also if early else "it names too many things for one query")
     readings = list(_read(words, mentions, form, lexicon))
     if not readings:
         strange = ", ".join(words[at].text for at in left)
-        also = f"; {strange!r} is not accounted for" if strange else ""
-        return Unwritten("what it names does not hang together in the ontology" + also)
+        also = f"; it has nothing for {strange!r}" if strange else ""
+        return Unwritten("no property of the ontology links what it names" + also)
     return _decide(readings, [words[at] for at in left], lexicon)
 
 
@@ -955,12 +955,12 @@ def _decide(
         return Unwritten("it can be read the wrong way round only", readings[0].sparql)
     readings = [r for r in readings if r.facing is not Facing.WRONG]
     if best.cost >= _WORST:
-        return Unwritten("too little of it is accounted for by properties", best.sparql)
+        return Unwritten("the ontology has no property for most of what it asks", best.sparql)
     if not best.fits:
         return Unwritten("what it would find is not of the kind that is asked for", best.sparql)
     strange = _list_strange(best, left, lexicon)
     if strange:
-        return Unwritten(f"{', '.join(strange)!r} is not accounted for", best.sparql)
+        return Unwritten(f"the ontology has nothing for {', '.join(strange)!r}", best.sparql)
     for at, node in enumerate(best.plan.tree.nodes):
         if node.partial and _count_meant(best.plan, at, lexicon) > 1:
             return Unwritten("a name in it fits several individuals", best.sparql)
