@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.answering.related import Condition, Stated, compare_way, list_measures
-from kpyramid.answering.sets import CERTAIN, count_least, rate_list, read_set
+from kpyramid.answering.sets import CERTAIN, count_least, find_all, rate_list, read_set
 from kpyramid.cli.app import app
 from kpyramid.documents.words import FUNCTION, lemmatise
 from kpyramid.evaluation.facts import Fact, Thing
@@ -141,6 +141,11 @@ def test_what_is_called_something_else_is_not_of_the_kind(told: Snapshot) -> Non
     assert "Orn Bridge" in found.choices
     assert "Calder Tower" not in found.choices, "a tower, the facts say"
     assert "Calder Tower" in answer("What did Lise Amberg design?", told).choices
+    asked = read_set(QuestionAnalysis(Question("Which operas were directed by Olaf Brun?"), told))
+    assert asked
+    members = find_all(asked.conditions, asked.kind, told)
+    assert members
+    assert not any(member.listed for member in members), "films, all of them"
 
 
 @pytest.mark.parametrize(

@@ -599,22 +599,21 @@ class _Gathered:
 
         Where a verb is asked and facts or values state members, a sentence alone is listed for what
         is of the kind; where all stated ones have the kind in their names, for what has it too.
-        Where one is known to be of the kind, so is nothing that is called something else.
+        What is called something else only is none.
         """
         if not self._condition.verb:
             return frozenset()
-        stated = [one for one in self._found.values() if _is_stated(one.measures)]
-        if any(self._is_called(one) for one in stated):
-            stated = [one for one in stated if self._is_called(one) is not False]
+        said = [one for one in self._found.values() if _is_stated(one.measures)]
+        stated = [one for one in said if self._is_called(one) is not False]
         named = all(has_noun(one.name, self._kind) for one in stated)
-        alone = bool(self._kind) and not stated  # then a sentence has a word of the relation
+        alone = bool(self._kind) and not said  # then a sentence has a word of the relation
         return frozenset(
             key
             for key, one in self._found.items()
             if one not in stated
             and not (
                 not _is_stated(one.measures)
-                and _may_be(one.measures, alone=not stated)
+                and _may_be(one.measures, alone=not said)
                 and (one.measures.get("word") or not (alone or one.measures.get("other")))
                 and (alone or self._is_of_kind(one, named=named))
             )
