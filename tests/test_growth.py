@@ -112,7 +112,7 @@ def test_exponent_is_the_slope_between_the_two_largest_sizes(growth: ModuleType)
 
 def test_limits_judge_time_at_a_million_and_growth_at_every_size(growth: ModuleType) -> None:
     def find(seconds: float) -> dict[str, Any]:
-        return {"complete": {"seconds": seconds, "peak_mb": 9000.0}}
+        return {"complete": {"seconds": seconds, "peak_mb": 9000.0, "own_mb": 2 * seconds}}
 
     small = growth.summarise({1000: find(1.0), 10_000: find(100.0)}, ["complete"])
     assert small["worst_exponent"] == 2.0
@@ -122,6 +122,41 @@ def test_limits_judge_time_at_a_million_and_growth_at_every_size(growth: ModuleT
     large = growth.summarise({100_000: find(100.0), 1_000_000: find(901.0)}, ["complete"])
     assert large["limits"]["complete exponent"]["holds"]
     assert not large["limits"]["complete seconds"]["holds"]
+
+
+@pytest.mark.parametrize(("own_mb", "holds"), [(500.0, True), (1000.0, False)])
+def test_memory_is_judged_at_ten_million_facts_by_its_line(
+    growth: ModuleType, own_mb: float, holds: bool
+) -> None:
+    sizes = {
+        size: {"resolve": {"seconds": 1.0, "peak_mb": own, "own_mb": own}}
+        for size, own in ((500_000, 400.0), (1_000_000, own_mb))
+    }
+    found = growth.summarise(sizes, ["resolve"])
+    assert found["stages"]["resolve"]["own_bytes_per_fact"] == round((own_mb - 400) * 2.097152)
+    limit = found["limits"]["resolve own_mb_of_10_million"]
+    assert limit["value"] == own_mb + 18 * (own_mb - 400)
+    assert limit["holds"] is holds
+
+
+def test_memory_of_a_phrase_of_condensation_does_not_grow_with_its_anchors() -> None:
+    """Phrases share the set of their anchors: a million of them had 216 MB of empty ones."""
+    from kpyramid.condensation.graph import Graph
+    from kpyramid.condensation.merging import Linked
+    from kpyramid.condensation.standard import _list_phrases
+    from kpyramid.graph.synonyms.comparison import Comparer
+
+    count = 50
+    rows, none = np.arange(count), np.full(count, -1)
+    words = [f"saw {at}" for at in range(count)]
+    graph = Graph(
+        *(rows * 0, rows, rows * 0 + 1, none, [], ["Ada", "Ben"], ["PERSON", "PERSON"]),
+        *(words, [1] * count, {}, {}),
+    )
+    linked = Linked([(word, None, None) for word in words], [()] * count, rows)
+    phrases, _ = _list_phrases(graph, linked, Comparer(None))  # type: ignore[arg-type]
+    assert len(phrases) == count
+    assert len({id(phrase.anchors) for phrase in phrases}) == 1
 
 
 @pytest.mark.slow

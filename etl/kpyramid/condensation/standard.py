@@ -83,10 +83,11 @@ def _list_phrases(
     rows = np.stack([linked.phrase_of, type_of[graph.heads], type_of[tails]])
     found, phrase_of, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
     names, phrases = list(types), []
+    near = {key: frozenset(anchor.property_iri for anchor in key) for key in set(linked.near)}
     for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):
         said, ends = linked.phrases[at], (names[head], names[tail])
-        anchors = frozenset(anchor.property_iri for anchor in linked.near[at])
-        phrases.append(_Phrase(said, ends, anchors, count, _find_read(said[0], ends, comparer)))
+        read = _find_read(said[0], ends, comparer)
+        phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
     return phrases, phrase_of.ravel().tolist()
 
 

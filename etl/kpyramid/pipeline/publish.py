@@ -215,10 +215,8 @@ _STATED = ("documents", "chunks", "entities", "instances")
 
 def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mapping[str, str]) -> str:
     """The id of the snapshot with these tables and ontology files, and with their index."""
-    files: dict[str, bytes | Path] = {
-        f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS
-    }
-    files |= {name: text.encode() for name, text in texts.items()}
+    paths = {f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS}
+    files: dict[str, bytes | str | Path] = {**paths, **texts}
     rows = {name: file.rows for name, file in sorted(tables.items())}
     place = (run.warehouse, tables, texts["ontology/instances.nt"], run.settings.index)
     with prepare_index(*place) as index:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -766,7 +767,8 @@ def build_index(
     }
     for name, columns in files.items():
         write_rows(folder / f"index/{name}.arrow", columns)
-    (folder / STATEMENTS).write_text(strip_provenance(instances_nt), "utf-8")
+    with (folder / STATEMENTS).open("w", encoding="utf-8") as file:
+        file.writelines(strip_provenance(instances_nt))
     parts = {
         "chunks": list_chunks(tables),
         "condensed": list_facts(tables),
@@ -790,16 +792,13 @@ def build_index(
     return {path.relative_to(folder).as_posix(): path for path in made}
 
 
-def strip_provenance(instances_nt: str) -> str:
+def strip_provenance(instances_nt: str) -> Iterator[str]:
     """The lines that say what is, without those that say where it was read: two in three.
 
     Questions are answered from these, so that a store of them is there in a third of the time.
     """
-    return "".join(
-        line
-        for line in instances_nt.splitlines(keepends=True)
-        if line.split(" ", 2)[1] not in _SAYS_WHERE
-    )
+    lines = (found[0] for found in re.finditer(r".*\n", instances_nt))
+    return (line for line in lines if line.split(" ", 2)[1] not in _SAYS_WHERE)
 
 
 def _write_part(

@@ -50,20 +50,19 @@ _MOST_COMPARED = 32
 
 
 def write_snapshot(
-    warehouse: Warehouse, files: Mapping[str, bytes | Path], facts: Mapping[str, JsonValue]
+    warehouse: Warehouse, files: Mapping[str, bytes | str | Path], facts: Mapping[str, JsonValue]
 ) -> str:
     """The id of the snapshot that holds these files; a retry of the same content is a no-op.
 
-    `files` maps paths inside the snapshot to bytes, or to a stored file that gets another name
-    there; `facts` are what the manifest says besides the files' hashes, and must not differ from
-    run to run.
+    `files` maps paths inside the snapshot to bytes or text, or to a stored file that gets another
+    name there; `facts`, what the manifest says besides the hashes, do not differ from run to run.
 
     Raises:
         IntegrityError: a snapshot of that id exists already and is damaged.
     """
     with stage_folder(warehouse) as folder:
         for name, content in files.items():
-            put_file(folder / name, content)
+            put_file(folder / name, content.encode() if isinstance(content, str) else content)
         names = sorted(files)
         digests = do_at_once(hash_file, [folder / name for name in names])
         hashes = dict(zip(names, digests, strict=True))
