@@ -69,8 +69,27 @@ def test_a_candidate_makes_its_fact_more_probable(snapshot: Snapshot) -> None:
     assert chosen["London"] > bare["London"]
 
 
+def test_who_or_what_something_is_is_said_by_a_copula(snapshot: Snapshot) -> None:
+    asked = QuestionAnalysis(Question("What is the Brent Tor?"), snapshot)
+    assert asked.is_definition
+    assert not QuestionAnalysis(
+        Question("What is the height of Brent Tor?"), snapshot
+    ).is_definition
+    (known,) = asked.linked.entities
+    own = known, "Brent Tor", "LOC"
+
+    def leave_open(relation: str, tail: str, head: tuple[str, str, str] = own) -> str:
+        return open_side(NearFact("c", *head, relation, "e2", tail, "NOUN", 0.5), asked)[0]
+
+    assert leave_open("is a", "hill in Devon") == "hill in Devon"
+    assert leave_open("is part of", "Dartmoor") == "part of Dartmoor"
+    for relation in ("was published as", "is composed of", "is in", "overlooks"):
+        assert leave_open(relation, "Lydford") == ""
+    assert leave_open("is a", "hill", ("e9", "Black Tor", "LOC")) == ""
+
+
 def test_the_open_side_is_the_one_that_the_question_does_not_name(snapshot: Snapshot) -> None:
-    asked = QuestionAnalysis(Question("What is Brent Tor?"), snapshot)
+    asked = QuestionAnalysis(Question("Where is Brent Tor?"), snapshot)
     (known,) = asked.linked.entities
     fact = NearFact("c", known, "Brent Tor", "LOC", "is in", "e2", "Devon", "GPE", 0.5)
     turned = NearFact("c", "e2", "Devon", "GPE", "has", known, "Brent Tor", "LOC", 0.5)

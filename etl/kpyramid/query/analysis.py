@@ -171,6 +171,7 @@ _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
     re.IGNORECASE,
 )
+_DEFINITION = re.compile(r"^\W*(?:who|what) (?:is|are|was|were) (?:the )?(.+?)\W*$", re.IGNORECASE)
 _WHICH_KIND = re.compile(
     r"^\W*(?:is|are|was|were)\b(?! there\b).* an? [\w-]+ or (?:an? )?[\w-]+\W*$", re.IGNORECASE
 )
@@ -301,6 +302,14 @@ class QuestionAnalysis:
     def is_yes_no(self) -> bool:
         """Whether it begins like a question for yes or no, and not for one of two kinds."""
         return bool(_YES_NO.match(self.text)) and not _WHICH_KIND.match(self.text)
+
+    @cached_property
+    def is_definition(self) -> bool:
+        """Whether it asks what the one thing is that it names: "Who is Ada Lovelace?"."""
+        match = _DEFINITION.match(self.text)
+        names = [list_plain_words(name) for name in self.linked.names]
+        said = list_plain_words(match[1]) if match else []
+        return len(names) == 1 and [word for word in names[0] if word != "the"] == said
 
 
 def fits(kind: str, asked: QuestionAnalysis) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kpyramid.documents.values import agree, read_value
 from kpyramid.documents.words import (
+    ARTICLES,
     BE,
     DO,
     FUNCTION,
@@ -244,8 +245,8 @@ _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
 )
-_WHAT_IS = re.compile(r"^\W*(?:who|what) (?:is|are|was|were)\b", re.IGNORECASE)
-_BEING = ("is ", "was ", "are ", "were ")
+_DEFINING = BE | ARTICLES
+"""The words of a relation that says what something is: "is a", "was the"."""
 _NONE: frozenset[str] = frozenset()
 
 
@@ -357,7 +358,11 @@ def open_side(fact: NearFact, asked: QuestionAnalysis) -> tuple[str, str | None,
 
     A side is named when it is linked, else when the question has at least half of its words, one
     of them a name. No side is open when both are named, and none is the anchor when neither is.
+    "Who is X?" leaves open what facts say that X is.
     """
+    if asked.is_definition and not asked.candidates:
+        said = _define(fact) if fact.head_id in asked.linked.entities else ""
+        return said, fact.tail_type if said else None, fact.head if said else ""
     if fact.through:  # what leads to a fact gives the side that is the anchor of the next
         known = fact.through.head_id, fact.through.tail_id
         head, tail = fact.head_id in known, fact.tail_id is not None and fact.tail_id in known
@@ -371,6 +376,14 @@ def open_side(fact: NearFact, asked: QuestionAnalysis) -> tuple[str, str | None,
     if tail and not head:
         return fact.head, fact.head_type, fact.tail
     return "", None, ""
+
+
+def _define(fact: NearFact) -> str:
+    """What a fact says that its head is: "dean of Koç University"; empty when it says no kind."""
+    words = fact.relation.split()
+    said = [word for word in words if word not in _DEFINING]
+    is_kind = not said or (said[-1] == "of" and not normalise_relation(fact.relation).passive)
+    return " ".join([*said, fact.tail]) if words[0] in BE and is_kind else ""
 
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
@@ -426,16 +439,9 @@ def answers_form(
     """Whether a fact has the form of an answer.
 
     Nothing that one fact gives answers yes or no, or why; what stands in the question answers
-    nothing; a relation has a direction: whoever bought X is not what X bought; and "Who is X?" asks
-    what X is.
+    nothing; and a relation has a direction: whoever bought X is not what X bought.
     """
     if asked.is_yes_no or _OPEN.match(asked.text) or measures["echo"] == 1.0:
-        return False
-    if (
-        _WHAT_IS.match(asked.text)
-        and asked.lemmas <= _EMPTY
-        and not fact.relation.startswith(_BEING)
-    ):
         return False
     ends = find_end(fact.relation, asked.text, asked.linked.names)
     return ends is None or ends is (value == fact.head)
