@@ -2,7 +2,10 @@
 
 import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -21,8 +24,10 @@ from kpyramid.documents.words import split_words
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.types import Question
+from kpyramid.query.decisions import bound_confidence
+from kpyramid.query.types import Answer, Outcome, Question, Step
 from kpyramid.settings import Settings
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import open_warehouse
 from tests.corpora import write_corpus
 from tests.told import open_told
@@ -172,6 +177,27 @@ def test_whether_the_doer_is_asked_for_is_read_from_the_question(
 def test_who_did_it_is_who_the_sentence_says(question: str, turned: bool) -> None:
     text = "The Orm Road was directed by Edda Moll and written by Jan Roth."
     assert turns_doer(QuestionAnalysis(Question(question), open_told()), text) is turned
+
+
+def test_a_list_leaves_out_the_few_members_that_its_citations_do_not_support() -> None:
+    class Doubts:
+        """Decisions that doubt a list with a member that nothing supports."""
+
+        def verify(self, asked: object, values: Sequence[str], *_: object) -> Verification:
+            doubted = {"17 team", "21 team"} & {*values}
+            return Verification(0.3, "no name") if doubted else Verification()
+
+    def bound(*members: str) -> Answer:
+        place = Evidence("d", "c", 0, 9, "Ann; Ben.", "a.txt")
+        step = Step("graph", Outcome.ANSWERED, "found")
+        text = "; ".join(members)
+        given = Answer(text, members, (), "graph", (place,), (step,), confidence=0.9)
+        asked = SimpleNamespace(candidates=(), linked=SimpleNamespace(entities=("e",)))
+        return bound_confidence(cast(Any, asked), given, cast(Any, Doubts()))
+
+    kept = bound("Ann", "Ben", "17 team")
+    assert (kept.text, kept.choices, kept.confidence) == ("Ann; Ben", ("Ann", "Ben"), 0.9)
+    assert bound("Ann", "17 team", "21 team").text == ""
 
 
 @pytest.mark.slow

@@ -148,6 +148,8 @@ def bound_confidence(
     last, chance, why = answer.trace[-1], answer.confidence, answer.trace[-1].reason
     if answer.choices and answer.evidence and not literal:
         verified = decisions.verify(asked, answer.choices, answer.evidence, answer.context)
+        if verified.bound < FLOOR and len(answer.choices) > 1 and not asked.candidates:
+            answer, verified = _keep_supported(asked, answer, decisions, verified)
         chance = max(chance, verified.least)
         if verified.bound < chance:
             chance = verified.bound
@@ -164,3 +166,17 @@ def bound_confidence(
     step = replace(last, reason=why, confidence=chance)
     given = chance if answer.text or answer.choices else 0.0
     return replace(answer, confidence=given, trace=(*answer.trace[:-1], step))
+
+
+def _keep_supported(
+    asked: QuestionAnalysis, answer: Answer, decisions: Decisions, verified: Verification
+) -> tuple[Answer, Verification]:
+    """A list without the members that its citations do not support, if others are left."""
+    bounds = {
+        one: decisions.verify(asked, (one,), answer.evidence, answer.context)
+        for one in answer.choices
+    }
+    kept = tuple(one for one in answer.choices if bounds[one].bound >= FLOOR)
+    if 2 * len(kept) <= len(answer.choices) or answer.text != "; ".join(answer.choices):
+        return answer, verified
+    return replace(answer, text="; ".join(kept), choices=kept), SUPPORTED
