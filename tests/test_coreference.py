@@ -55,6 +55,19 @@ def resolve(parser: Parser, text: str, word: str, nth: int = 0, *, title: str = 
         ),
         # the owner is the subject of the clause
         ("Anna Holm is a painter. Clara Boone sold her house.", "her", "Clara Boone"),
+        # what it is said to be tells a thing from a person, and one from many
+        (
+            "The Dovra Paper Company is a paper manufacturer with works in Dovra. It was sold.",
+            "It",
+            "Dovra Paper Company",
+        ),
+        ("Limnos is a journal of biology. It has been printed since 1974.", "It", "Limnos"),
+        (
+            "The Paper Lanterns are a folk band from Dovra. The band was formed by Mila Rell. "
+            "Its songs were praised.",
+            "Its",
+            "Paper Lanterns",
+        ),
         # what stands in brackets is said in passing
         ("Silver Dawn (by Aster Pictures) is a film. It was praised.", "It", "Silver Dawn"),
     ],
@@ -233,3 +246,10 @@ def test_long_text_costs_no_more_per_word(parser: Parser) -> None:
     sentences = [f"Town{i} Hall is a hall in Kent. It was built by Ann Lee{i}." for i in range(300)]
     antecedents = Antecedents(parse(parser, " ".join(sentences)))
     assert len(antecedents._active) <= 60
+
+
+def test_a_heading_that_is_the_title_does_not_open_the_text(parser: Parser) -> None:
+    text = (
+        "Holt & Pavey\n\nHolt & Pavey is a firm which was founded by Josiah Holt. It built roads."
+    )
+    assert resolve(parser, text, "It", title="Holt & Pavey") == "Holt & Pavey"

@@ -37,6 +37,8 @@ TEXTS = {
     "skarn.txt": "Mount Skarn is a mountain in Norland. With a height of 3,214 m it is the highest "
     "mountain of Norland.",
     "ember.txt": "Mount Ember is a volcano in Norland. The mountain is 2,670 metres high.",
+    "kell.txt": "The Kell Viaduct is a viaduct in Norland. The viaduct has 17 arches.",
+    "poly.txt": "Velm Polytechnic is a school. Tor Aas was educated at the Velm Polytechnic.",
     "moe.txt": "Liv Erika Moe has been the Mayor of Velm since 2002.",
     "moon.txt": "The Pale Moon is a 1986 film directed by Olaf Brun and starring Eva Lund, Tor Aas "
     "and Kari Dahl.",
@@ -73,6 +75,16 @@ def test_a_count_is_the_least_and_cites_its_members(told: Snapshot) -> None:
     assert found.text.startswith("at least ")
     assert 4 <= int(found.text.split()[-1]) <= len(FILMS)
     assert len({place.document_id for place in found.evidence}) >= 4
+
+
+def test_what_is_counted_in_a_fact_or_has_no_names_is_not_counted_by_names(told: Snapshot) -> None:
+    assert answer("How many arches does the Kell Viaduct have?", told).text == "17 arches"
+    assert answer("How many students does the Velm Polytechnic have?", told).text == ""
+
+
+def test_no_sentence_makes_the_first_of_a_kind_surer(told: Snapshot) -> None:
+    found = answer("Which hall was established first?", told)
+    assert found.text.endswith("Hall") and found.confidence <= 0.85
 
 
 def test_two_are_compared_by_their_numbers_and_by_their_values(told: Snapshot) -> None:

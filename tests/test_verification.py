@@ -51,6 +51,8 @@ def verify(question: str, value: str, *cited: str, before: str = "") -> Verifica
         ("Who purchased the Arken Mill?", "Liv Moe", "Liv Moe bought the Arken Mill."),
         ("Who won the Orr Medal?", "Liv Moe", "Liv Moe was awarded the Orr Medal in 1911."),
         ("Who owns the Arken Mill?", "Liv Moe", "Arken Mill owner Liv Moe"),
+        ("Who operates the Arken Mill?", "Liv Moe", "Arken Mill has operator Liv Moe"),
+        ("Who operates the Arken Mill?", "Liv Moe", "Liv Moe is the operator of Arken Mill."),
         ("How long is the Brenn Tunnel?", "4 miles", "The Brenn Tunnel is 4 miles long."),
         ("What is the depth of Lake Orr?", "91 metres", "Lake Orr has a depth of 91 metres."),
         ("When did Liv Moe die?", "1940", "Liv Moe (1871–1940) was a miller."),

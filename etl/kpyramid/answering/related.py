@@ -717,10 +717,13 @@ def _split_joined(name: str, index: Mapping[str, Sequence[str]]) -> tuple[tuple[
 
 
 def is_counted(condition: Condition, kind: tuple[str, ...], snapshot: Snapshot) -> bool:
-    """Whether a sentence about what is named says how many: "has 61,000 inhabitants"."""
+    """Whether a sentence or a fact about what is named says how many: "has 61,000 inhabitants"."""
     gathered = _Gathered(condition, (), Relation((), snapshot), snapshot)
-    for sentence, _, _ in gathered.list_sentences():
-        words = re.findall(r"\w+(?:[,.-]\w+)*", sentence.text)
+    texts = [sentence.text for sentence, _, _ in gathered.list_sentences()]
+    own = snapshot.entities_by_name().get(join_words(condition.anchor), ())
+    facts = state_sound(snapshot.facts_about(own, most=MOST_FACTS), snapshot)
+    for text in [*texts, *(fact.tail for fact in facts if fact.head_id in own)]:
+        words = re.findall(r"\w+(?:[,.-]\w+)*", text)
         for ahead, before, word in zip(["", *words], words, words[1:], strict=False):
             number = re.fullmatch(r"\d[\d,.]*", before) and not ahead.isupper()  # "SC 08 club"
             spelt = before.casefold().partition("-")[0] in _SPELT

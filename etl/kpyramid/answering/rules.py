@@ -208,10 +208,7 @@ def weigh_best(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> Best | 
         "several": float(len({b.meaning for b in allies}) > 1),
         **weigh_support(best.fact, asked.snapshot),
     }
-    chance = apply_weights(measures, SUFFICIENCY)
-    if asked.is_definition:  # what says what a thing is answers as surely as it is right
-        chance = max(chance, measures["confidence"])
-    chance = round(chance, 4)
+    chance = round(apply_weights(measures, SUFFICIENCY), 4)
     if measures["negated"] or best.measures["unfounded"]:
         chance = min(chance, UNFOUNDED)
     return Best(tuple(allies), _list_values(asked, allies), measures, chance)

@@ -18,6 +18,7 @@ from kpyramid.documents.words import (
     AUXILIARIES,
     BE,
     DO,
+    HAVE,
     STOP,
     Name,
     Word,
@@ -97,6 +98,11 @@ def list_said(asked: QuestionAnalysis) -> frozenset[str]:
     return asked.named | {word.stem for word in asked.content}
 
 
+_AGENT_NOUN = re.compile(r"\w{3,}(?:er|or)s?")
+_BEFORE_NOUN = _DETERMINERS | BE | HAVE | {"its", "their", "his", "her", "s"}
+"""What stands before a noun, and before no verb that has its form: "the operator"."""
+
+
 def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
     """Whether a question asks who does what its word `verb` says, or to whom it is done.
 
@@ -121,6 +127,10 @@ def wants_doer(words: Sequence[Word], verb: int) -> bool | None:
 def is_doer(words: Sequence[Word], verb: int, value: Span) -> bool | None:
     """Whether a value does what a sentence's word `verb` says, or it is done to it."""
     plain = [word.plain for word in words]
+    if _AGENT_NOUN.fullmatch(plain[verb]) and set(plain[max(verb - 1, 0) : verb]) & _BEFORE_NOUN:
+        # "has operator V", "V is the operator of X": the value beside it does it.
+        between = plain[value[1] : verb] if value[1] <= verb else plain[verb + 1 : value[0]]
+        return True if set(between) <= _DETERMINERS | BE else None
     by = plain[verb + 1 : verb + 2] == ["by"]
     passive = by or bool(BE & set(plain[max(verb - 2, 0) : verb]))
     if passive:
@@ -344,6 +354,8 @@ def verify_places(
         for choice in choices
     ]
     lowest = min(verified, key=lambda one: one.bound)
+    if members and members.act in {"most", "extreme"}:  # no sentence says that it is the first
+        lowest = replace(lowest, least=0.0)
     # An option is not taken away: its bound stays above what is too improbable to give.
     bound = max(lowest.bound, UNSAID) if asked.candidates else lowest.bound
     return replace(lowest, bound=bound)
@@ -488,7 +500,8 @@ def _verify_form(
             )
     words = split_words(value)
     kind = lemmatise(asked.text[slice(*_find_kind(asked))].rpartition(" ")[2].casefold())
-    wants_name = bool(asked.types) and asked.types <= _NAMED and not candidates
+    wants_name = bool(asked.types) and asked.types <= _NAMED
+    wants_name = wants_name and not (candidates or asked.is_definition)
     values = find_values(value)
     inside = {at for at, w in enumerate(words) if any(v.start <= w.start < v.end for v in values)}
     is_name = any(word.large for at, word in enumerate(words) if at not in inside)

@@ -27,9 +27,9 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 13, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 14, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 8, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 9, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -127,7 +127,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=17,
+        version=18,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -142,7 +142,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=10,
+        version=11,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

@@ -306,6 +306,8 @@ def rate_facts(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rated
         founded = not measures["missing"] and answers_form(fact, value, measures, asked)
         measures["unfounded"] = float(not founded)
         chance = find_chance(measures, RELEVANCE)
+        if value and asked.is_definition:  # it answers as surely as it was read; kinds come first
+            chance = round(fact.confidence * (1.0 if value == fact.tail else 0.9), 6)
         weighed.append(RatedFact(fact, value, kind, anchor, measures, chance, choices))
     return sorted(weighed, key=_rank)
 
@@ -382,7 +384,8 @@ def _define(fact: NearFact) -> str:
     """What a fact says that its head is: "dean of Koç University"; empty when it says no kind."""
     words = fact.relation.split()
     said = [word for word in words if word not in _DEFINING]
-    is_kind = not said or (said[-1] == "of" and not normalise_relation(fact.relation).passive)
+    is_kind = not said or said[-1] in {"of", "from"}
+    is_kind = is_kind and not normalise_relation(fact.relation).passive
     return " ".join([*said, fact.tail]) if words[0] in BE and is_kind else ""
 
 

@@ -160,7 +160,10 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
     own = token.word
     person: bool | None
-    if any(is_person_noun(k) for k in kinds) or (
+    named = LABEL_BY_NOUN.get(own) if phrase.is_named else None
+    if named == "ORG":  # "Dovra Paper Company" is a manufacturer
+        person = False
+    elif any(is_person_noun(k) for k in kinds) or (
         token.pos == "NOUN" and is_person_noun(token.lemma)
     ):
         person = True
@@ -181,7 +184,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     if not phrase.is_named:
         kinds.add(own)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
-    plural = True if is_many(token) else None if group else False
+    many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
+    plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
 
@@ -395,6 +399,7 @@ class Antecedents:
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
         self._met = False
         """Whether the text opens with what its title names."""
+        self._first = self._find_first(title)
         self._of_kind: dict[str, list[Antecedent]] = {}
         """What was called by a noun, in the order of the text, none twice."""
         self._shortened: dict[str, Antecedent | None] = {}
@@ -430,6 +435,14 @@ class Antecedents:
             elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"}:
                 self._read_noun(node)
 
+    def _find_first(self, title: str) -> int:
+        """The sentence that the text begins with: the one after a heading that is its title."""
+        if not title or len(self.tree.sentences) < 2:
+            return 0
+        first, last = self.tree.sentences[0]
+        heading = self.tree.text[self.tree[first].idx : self.tree[last - 1].end]
+        return int(heading.strip().casefold() == title.strip().casefold())
+
     def resolve(self, token: Node) -> Phrase | None:
         """What a third-person pronoun, "the town" or a short name stands for; None if unclear."""
         return self._resolved.get(token.i)
@@ -463,7 +476,8 @@ class Antecedents:
 
     def _opens_text(self, token: Node, title: Antecedent) -> bool:
         """Return whether a pronoun is the first to speak of what the title names."""
-        if token.sentence > 0 or token.dep not in SUBJECTS or self._met or token.word in PLURAL:
+        opening = token.dep in SUBJECTS and token.sentence <= self._first
+        if not opening or self._met or token.word in PLURAL:
             return False
         if token.word in THING:
             return not title.kinds.isdisjoint(LABEL_BY_NOUN)
@@ -550,7 +564,8 @@ class Antecedents:
         if not named and self._read_repeated(token):
             return
         introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
-        opening = token.dep in SUBJECTS and token.sentence == 0 and self._title is not None
+        opening = token.dep in SUBJECTS and token.sentence <= self._first
+        opening = opening and self._title is not None
         if not (named or introduced or opening or token.dep in _TRACKED):
             return
         phrase = find_phrase(token)
@@ -594,7 +609,8 @@ class Antecedents:
         if one is None:
             return None
         said, title = list_name_words(phrase.text), self._title_words
-        opening = token.dep in SUBJECTS and token.sentence == 0 and not self._depths[token.i]
+        opening = token.dep in SUBJECTS and token.sentence <= self._first
+        opening = opening and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
@@ -634,7 +650,8 @@ class Antecedents:
         if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
             one.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
         self._names.setdefault(phrase.text, one)
-        self._active.append(one)
+        if one not in self._active:  # a heading may have named it
+            self._active.append(one)
         self._learn_name(one)
         self.topic = one
 
