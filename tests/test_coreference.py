@@ -253,3 +253,18 @@ def test_a_heading_that_is_the_title_does_not_open_the_text(parser: Parser) -> N
         "Holt & Pavey\n\nHolt & Pavey is a firm which was founded by Josiah Holt. It built roads."
     )
     assert resolve(parser, text, "It", title="Holt & Pavey") == "Holt & Pavey"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (
+            "The Orlin is a tributary of the River Tesk. It joins the Tesk at Brennick.",
+            "River Tesk",
+        ),
+        ("The bridge crosses the Velm River. The Velm is wide.", "Velm River"),
+    ],
+)
+def test_a_river_is_meant_by_the_rest_of_its_name(parser: Parser, text: str, name: str) -> None:
+    short = name.replace("River", "").strip()
+    assert resolve(parser, text, short, -1) == name

@@ -552,6 +552,8 @@ class _Gathered:
             return
         measures["plain"] = float(not is_named)
         key = name_key(name)
+        if key in _SPELT:  # "Two rivers, the Orl and the Velm"
+            return
         worth = sum(WEIGHTS[self._side].get(k, 3.0) * v for k, v in measures.items())
         found = self._found.setdefault(key, _Found(name, {}, item, -9.0))
         found.places.update(item.evidence)

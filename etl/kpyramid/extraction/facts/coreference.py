@@ -780,7 +780,9 @@ class Antecedents:
     def _read_short(self, token: Node, phrase: Phrase) -> bool:
         """Resolve "the National Park" to the one name that ends so; return whether it was done."""
         one = self._shortened.get(phrase.text)
-        if one is None or phrase.text in self._names or phrase.label in {"PERSON", "WORK_OF_ART"}:
+        if one is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
+            return False
+        if phrase.label == "PERSON" and one.person is not False:
             return False
         if list_name_words(one.phrase.text) == list_name_words(phrase.text):
             return False
@@ -796,6 +798,8 @@ class Antecedents:
             return
         head = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
         shorts = [words[i:head] for i in range(1, head) if words[i - 1].lower() not in _TELLING]
+        if head == 2 and LABEL_BY_NOUN.get(words[1].lower()) == "LOC":
+            shorts.append(words[:1])  # "the Velm" of "Velm River"
         for short in [*shorts, words[:head]]:
             text = " ".join(short)
             other = self._shortened.get(text, one)
