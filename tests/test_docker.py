@@ -1,5 +1,6 @@
 """What can be known of the images without Docker: lint, schema, variables, paths, pins."""
 
+import importlib
 import importlib.metadata
 import json
 import re
@@ -138,9 +139,34 @@ def test_values_of_the_chart_have_its_names_and_types() -> None:
     schema = json.loads((CHECKOUT / "tests" / "chart.json").read_text("utf-8"))
     checker = jsonschema.Draft7Validator(schema)
     assert list(checker.iter_errors(VALUES)) == []
-    wrong = [{"executor": "Celery"}, {"workers": {"replicas": 2}}, {"uid": "10001"}]
+    wrong = [
+        {"executor": "Celery"},
+        {"workers": {"replicas": 2}},
+        {"uid": "10001"},
+        {"createUserJob": {"defaultUser": {"enabled": False}}},
+    ]
     for one in wrong:
         assert list(checker.iter_errors({**VALUES, **one})), one
+
+
+def test_image_has_what_the_chart_starts_and_nothing_that_it_lacks() -> None:
+    # Pods are started as `bash -c`, probes as `/entrypoint airflow jobs check`, log groomers as
+    # `/clean-logs`, the login as FAB's; the first two are the image's, the others are switched off.
+    assert "> /entrypoint" in DOCKERFILE and 'ENTRYPOINT ["/entrypoint"]' in DOCKERFILE
+    assert "/clean-logs" not in DOCKERFILE
+    for name in ("scheduler", "dagProcessor", "triggerer"):  # a worker's needs persistence
+        assert VALUES[name]["logGroomerSidecar"]["enabled"] is False, name
+    assert VALUES["workers"]["celery"]["persistence"]["enabled"] is False
+    assert VALUES["createUserJob"]["enabled"] is False
+    module, _, name = VALUES["config"]["core"]["auth_manager"].rpartition(".")
+    assert hasattr(importlib.import_module(module), name)
+
+
+def test_services_of_airflow_are_started_by_whole_commands() -> None:
+    for path in COMPOSE:
+        for name, service in read_services(path).items():
+            if name in ("migrate", "api-server", "scheduler", "dag-processor", "worker"):
+                assert service.get("command", ["airflow"])[0] == "airflow", f"{path.name}: {name}"
 
 
 def test_pods_run_without_root_and_share_no_disk() -> None:

@@ -269,8 +269,8 @@ def require_source(corpus: Corpus, source: str, day: date) -> None:
         find_corpus(source)
     elif not Path(source).exists():
         raise InputError(
-            f"corpus {corpus.name}: {source} of {day} does not exist; put it there and clear this "
-            f"task, or correct `source` in {corpus.file}"
+            f"corpus {corpus.name}: {source} of {day} does not exist; put it there, or "
+            f"correct `source` in {corpus.file}"
         )
 
 

@@ -56,6 +56,9 @@ _PATIENCE = timedelta(hours=20)
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
 
+_PARAMS = ("ref", "source", "allow_shrink")
+"""What a run of `build_pyramid` can be given."""
+
 log = logging.getLogger(__name__)
 
 _RETRY_POLICY = ExceptionRetryPolicy(
@@ -181,6 +184,11 @@ def build_pyramid(corpus: Corpus) -> DAG:
         from kpyramid.pipeline.airflow import night
 
         context = get_current_context()
+        unknown = sorted({*(context["dag_run"].conf or {})} - {*_PARAMS})
+        if unknown:  # Airflow takes them, and the run would build what nobody asked for
+            raise SettingsError(
+                f"unknown params {', '.join(unknown)}: there are {', '.join(_PARAMS)}"
+            )
         found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
         ti = context["ti"]
         for key in ("run", "ref"):
@@ -193,16 +201,6 @@ def build_pyramid(corpus: Corpus) -> DAG:
             raise DownstreamTasksSkipped(tasks=skipped)
         return list(found.shards)
 
-    @task.sensor(
-        mode="reschedule",
-        poke_interval=60 * (declared.batch or 1),
-        timeout=_MOST_WAITING.total_seconds(),
-    )
-    def batches(run: str) -> bool:
-        from kpyramid.pipeline.airflow import night
-
-        return night.ask_in_batches(corpus, run, WAREHOUSE)
-
     @task(map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **pool)
     def run_shard(stage: str, shard: str, run: str) -> None:
         from kpyramid.pipeline.airflow import night
@@ -213,7 +211,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
         shards = run_shard.override(task_id=name).partial(stage=stage, run=run)
         return shards.expand(shard=planned)
 
-    @task(trigger_rule=_GO_ON, **pool)
+    @task(trigger_rule=_GO_ON, show_return_value_in_logs=False, **pool)
     def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
@@ -268,6 +266,17 @@ def build_pyramid(corpus: Corpus) -> DAG:
         run = planned["run"]
         previous = map_shards("read", "extract")
         if declared.batch:
+
+            @task.sensor(
+                mode="reschedule",
+                poke_interval=60 * declared.batch,
+                timeout=_MOST_WAITING.total_seconds(),
+            )
+            def batches(run: str) -> bool:
+                from kpyramid.pipeline.airflow import night
+
+                return night.ask_in_batches(corpus, run, WAREHOUSE)
+
             batches(run) >> previous
         for name, stages in _TASKS.items():
             if name == "induce":
@@ -279,6 +288,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
             op_args=[run, planned["ref"]],
             outlets=[alias],
             trigger_rule=_GO_ON,
+            show_return_value_in_logs=False,
         )
         previous >> publish
         if declared.approve:
