@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
+from kpyramid.documents.words import split_label
 from kpyramid.evaluation.facts import (
     Fact,
     Thing,
@@ -22,7 +23,6 @@ from kpyramid.evaluation.facts import (
     measure,
     read_date,
     say_value,
-    split_label,
     vary_value,
 )
 from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value

@@ -11,6 +11,7 @@ from kpyramid.completion.clusters import (
     cluster_units,
     find_stated,
     list_units,
+    name_meaning,
     place_units,
 )
 from kpyramid.completion.layers import compare_layers
@@ -291,20 +292,6 @@ _NEAREST = 5
 """Phrases of the ontology with which a proposal is compared, by cosine."""
 _COMPARED = 60
 """Proposals, the best first, among which inverses are looked for."""
-_TURNING = frozenset({"from", "against", "until", "before", "after"})
-"""Last words that make another relation of the words before them: `transferred from`."""
-
-
-def name_meaning(reading: Reading) -> str | None:
-    """What tells a wording from others however near: its meaning with what alters it, or None.
-
-    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
-    """
-    altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
-    if reading.meaning:
-        return " ".join([reading.meaning, *altered])
-    turning = reading.key.rpartition(" ")[2] in _TURNING
-    return " ".join([reading.key, *altered]) if turning or altered else None
 
 
 def place_beside(
@@ -469,7 +456,8 @@ def _propose_properties(
     few facts for a proposal, that is seen when it is about to share a cluster.
     """
     schema = ontology.schema
-    units = list_units(graph, ontology, compared)
+    comparer = Comparer(embedder)
+    units = list_units(graph, ontology, compared, comparer)
     facts = np.flatnonzero(units.new)
     facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
     starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
@@ -502,7 +490,6 @@ def _propose_properties(
     if not len(chosen):
         return own
     points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
-    comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
     clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
     groups = [chosen[cluster].tolist() for cluster in clusters]

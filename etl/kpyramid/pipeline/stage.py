@@ -127,7 +127,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=17,
+        version=18,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),

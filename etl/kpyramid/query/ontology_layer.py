@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpyramid.documents.words import split_words
+from kpyramid.documents.words import split_label, split_words
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import Decisions, Found
+from kpyramid.query.decisions import FLOOR, Decisions, Found
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
 from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
@@ -97,10 +97,32 @@ def _take_values(
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
+    elif not literal:
+        choices, why = _choose_supported(asked, choices, items, decisions)
+        if not choices:
+            return _leave(finding, f"{found.reason}; but {why}")
+        left = set(shown) - {*choices}
+        items = tuple(i for i in items if not any(i.text.endswith(f" {one}") for one in left))
+        places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     known = Reading("; ".join(choices), choices, chance, places)
     reading = decisions.read(asked, items, known)
     answer = (reading if reading.answers else known).give(items, "ontology", places=places)
     return replace(finding, step=replace(step, confidence=chance), answer=answer)
+
+
+def _choose_supported(
+    asked: QuestionAnalysis, values: tuple[str, ...], items: Sequence[Item], decisions: Decisions
+) -> tuple[tuple[str, ...], str]:
+    """The values that their places support as an answer, and why the others are not.
+
+    Where they do so together, that is all; else each is verified by itself.
+    """
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    whole = decisions.verify(asked, values, places, items)
+    if whole.bound >= FLOOR:
+        return values, ""
+    bounds = {one: decisions.verify(asked, (one,), places, items).bound for one in values}
+    return tuple(one for one in values if bounds[one] >= FLOOR), whole.reason
 
 
 def _find_unused(asked: QuestionAnalysis, found: Found, items: Sequence[Item]) -> tuple[str, ...]:
@@ -172,10 +194,10 @@ def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
     """A statement of the ontology in words: a property's value, or a class."""
     names, schema = snapshot.names, snapshot.schema
     if row["property_iri"] is None:
-        said = f"is a {schema.class_by_iri[row['class_iri']].label}"
+        said = f"is a {split_label(schema.class_by_iri[row['class_iri']].label)}"
     else:
         value = names[row["object_id"]] if row["object_id"] else row["literal"]
-        said = f"{schema.property_by_iri[row['property_iri']].label} {value}"
+        said = f"{split_label(schema.property_by_iri[row['property_iri']].label)} {value}"
     return Item(
         row["instance_id"],
         f"{names[row['subject_id']]} {said}",

@@ -10,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.completion.clusters import name_relation, says_something
 from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
+from kpyramid.documents.words import RelationForm, normalise_relation
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.literals import DATATYPES
@@ -67,6 +70,24 @@ def _name_ends(
         key: Named(key, *end, frozenset(known.get(key, nothing) | filed.get(key, nothing)))
         for key, end in ends.items()
     }
+
+
+def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
+    """A fact as a relation of this form states it; None of a value that would be a subject."""
+    if not turned:
+        return replace(fact, relation=form)
+    if fact.tail_id is None:
+        return None
+    return replace(
+        fact,
+        relation=form,
+        head_id=fact.tail_id,
+        head=fact.tail,
+        head_type=fact.tail_type,
+        tail_id=fact.head_id,
+        tail=fact.head,
+        tail_type=fact.head_type,
+    )
 
 
 def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
@@ -128,6 +149,7 @@ class Growth:
     shapes: Sequence[Constraint]
     decisions: Decisions
     settings: CompleteSettings
+    comparer: Comparer
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
@@ -466,8 +488,39 @@ class Growth:
         if row["kind"] == "class":
             places = self.graph.find_filed(kinds, {iri})
         else:
-            places = self.graph.find_stated(index_rows([row], grown).keys())
+            places = self.graph.find_worded(self._list_wordings(index_rows([row], grown)))
         return sorted(self.graph.ids[place] for place in places.tolist())
+
+    def _list_wordings(
+        self, index: Mapping[str, Sequence[OntologyProperty]]
+    ) -> dict[str, tuple[str, bool]]:
+        """The graph's wordings that state some properties, each with the normal form that says so.
+
+        It has that form; or its meaning, if it is no phrase of a property that was there: then it
+        may read from value to subject.
+        """
+        known = index_phrases(self.schema.properties)
+        meant: dict[str, tuple[str, bool]] = {}
+        for form, props in index.items():
+            for phrase in (phrase for prop in props for phrase in (prop.label, *prop.alt_labels)):
+                if normalise_relation(phrase).key == form:
+                    name, turned = name_relation(phrase, self.comparer)
+                    meant.setdefault(name, (form, turned))
+        found: dict[str, tuple[str, bool]] = {}
+        for wording, form, name, turned in self._read:
+            if form.key in index:
+                found[wording] = form.key, False
+            elif name in meant and form.key not in known and says_something(form):
+                found[wording] = meant[name][0], turned != meant[name][1]
+        return found
+
+    @cached_property
+    def _read(self) -> list[tuple[str, RelationForm, str, bool]]:
+        """The graph's wordings with their forms and what they are called as relations."""
+        return [
+            (wording, normalise_relation(wording), *name_relation(wording, self.comparer))
+            for wording in self.graph.wordings
+        ]
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
         """The instances that adopted rows have in the graph; `grown` is the ontology with them."""
@@ -483,7 +536,9 @@ class Growth:
                 if member.class_iri in classes:
                     candidates.append(member)
                     filed[member.subject_id].add(member.class_iri)
-        for facts in graph.walk_facts(graph.find_stated(index.keys())):
+        said = self._list_wordings(index)
+        for stated in graph.walk_facts(graph.find_worded(said)):
+            facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
             named = _name_ends(facts, known, filed)
             values, refused = read_facts("complete", facts, named, index, grown, kinds)
             candidates += values
