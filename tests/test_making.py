@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.errors import InputError
 from kpyramid.documents.words import split_label
+from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,
     Thing,

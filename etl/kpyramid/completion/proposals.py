@@ -336,6 +336,8 @@ def _place(
                 return turned
             continue
         if _fits_ends(proposal, prop, schema):
+            if same and own.meaning and other.meaning not in (own.meaning, None):
+                return replace(proposal, doubt=f"“{phrase}” says it in another of its senses")
             if same:
                 return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
             unknown = None in (name_meaning(own), name_meaning(other))

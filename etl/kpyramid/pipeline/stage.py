@@ -142,7 +142,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=10,
+        version=11,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),
