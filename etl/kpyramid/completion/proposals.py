@@ -291,7 +291,7 @@ def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tu
 _NEAREST = 5
 """Phrases of the ontology with which a proposal is compared, by cosine."""
 _COMPARED = 60
-"""Proposals, the best first, among which inverses are looked for."""
+"""Proposals, the best first, that are compared with each other."""
 
 
 def place_beside(
@@ -336,7 +336,8 @@ def _place(
                 return turned
             continue
         if _fits_ends(proposal, prop, schema):
-            if same and own.meaning and other.meaning not in (own.meaning, None):
+            told_apart = own.key != other.key and None not in (own.meaning, other.meaning)
+            if same and told_apart and own.meaning != other.meaning:
                 return replace(proposal, doubt=f"“{phrase}” says it in another of its senses")
             if same:
                 return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
@@ -384,30 +385,18 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
     return all(one == THING or may_share(one, other, schema) for one, other in ends)
 
 
-def pair_properties(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals, the later of two that mean one thing with the label of the earlier.
-
-    As its `inverse` where it reads the other way and has the same ends; as it stands a `fault`.
-    """
+def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals; the later of two properties that say one thing, either way, has a fault."""
     comparer = Comparer(embedder)
     found = list(proposals)
-    for at, later in enumerate(found[:_COMPARED]):
-        if later.kind == "class" or later.existing or later.inverse:
-            continue
-        for earlier in found[:at]:
-            if earlier.kind == "class" or earlier.existing:
-                continue
-            verdict = comparer.compare(later.label, earlier.label)
-            if verdict.likeness != "equivalent":
-                continue
-            if not verdict.turned:
-                found[at] = replace(later, fault=later.fault or "another_says_it")
-            elif (earlier.range, earlier.domain) == (later.domain, later.range):
-                why = f"reads “{earlier.label}” from the other end"
-                found[at] = replace(later, inverse=earlier.label, notes=(why,))
-            else:
-                continue
-            break
+    properties = [at for at, p in enumerate(found[:_COMPARED]) if p.kind == "property"]
+    for place, at in enumerate(properties):
+        earlier = (found[other].label for other in properties[:place])
+        said = any(
+            comparer.compare(found[at].label, one).likeness == "equivalent" for one in earlier
+        )
+        if said and not found[at].inverse:
+            found[at] = replace(found[at], fault=found[at].fault or "another_says_it")
     return found
 
 
@@ -441,7 +430,7 @@ def draw_proposals(
     placed.sort(key=lambda proposal: -proposal.score)
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
-    return replace(compared, proposals=(*pair_properties(new, embedder), *known))
+    return replace(compared, proposals=(*mark_doubles(new, embedder), *known))
 
 
 def _propose_properties(

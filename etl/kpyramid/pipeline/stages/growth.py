@@ -257,7 +257,6 @@ class Growth:
                 why = why or "says_a_kind"  # `has album`
             if why:
                 passed[_identify(row)] = why
-        _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
@@ -310,7 +309,7 @@ class Growth:
             "definition": p.definition,
             "domain": p.domain,
             "range": p.range,
-            "inverse_of": None,
+            "inverse_of": p.inverse,
             "splits": p.splits,
             "phrases": list(p.phrases),
             "support": len(ids),
@@ -507,10 +506,10 @@ class Growth:
                     name, turned = name_relation(phrase, self.comparer)
                     meant.setdefault(name, (form, turned))
         found: dict[str, tuple[str, bool]] = {}
-        for wording, form, name, turned in self._read:
-            if form.key in index:
-                found[wording] = form.key, False
-            elif name in meant and form.key not in known and says_something(form):
+        for wording, said, name, turned in self._read:
+            if said.key in index:
+                found[wording] = said.key, False
+            elif name in meant and said.key not in known and says_something(said):
                 found[wording] = meant[name][0], turned != meant[name][1]
         return found
 
@@ -604,23 +603,6 @@ def _identify(row: Row) -> tuple[str, ...]:
 
 def _say(row: Row) -> Said:
     return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
-
-
-def _name_inverses(
-    rows: Sequence[dict[str, object]], proposals: Sequence[Proposal], schema: Schema
-) -> None:
-    """Writes into each row the IRI of the property that its proposal turns round."""
-    by_name: dict[tuple[str | None, ...], object] = {
-        (p.label, p.domain, p.range): row["iri"]
-        for row, p in zip(rows, proposals, strict=True)
-        if p.kind == "property"
-    }
-    for row, proposal in zip(rows, proposals, strict=True):
-        if proposal.inverse in schema.property_by_iri:
-            row["inverse_of"] = proposal.inverse
-        elif proposal.inverse is not None:
-            name = (proposal.inverse, proposal.range, proposal.domain)
-            row["inverse_of"] = by_name.get(name)
 
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
