@@ -227,38 +227,6 @@ def test_a_class_whose_members_are_of_one_that_excludes_it_is_open(
     assert done.list_members(row["iri"]) == set()
 
 
-def test_an_inverse_of_the_same_round_is_found_by_its_label(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    won: list[Statement] = [
-        (winner, "PERSON", "won the chess match against", loser, "PERSON")
-        for loser, _, _, winner, _ in MISSING
-    ]
-    turned = suggest("won the chess match against", inverse=CHESS)
-    values, said = village()
-    use_script(monkeypatch, [suggest(CHESS), turned, (values | {"label": CHESS}, said)])
-    done = run_complete(KNOWN + MISSING + won + PLAYERS + VILLAGES)
-    (lost,) = (r for r in done.proposals if (r["kind"], r["label"]) == ("property", CHESS))
-    beat = done.find("won the chess match against")
-    assert beat["inverse_of"] == lost["iri"]
-    assert done.grown.property_by_iri[lost["iri"]].inverse_of == beat["iri"]
-    assert done.list_values(lost["iri"]) == LOST  # both directions state one fact each
-    assert done.list_values(beat["iri"]) == set()
-
-
-def test_the_name_of_an_open_inverse_is_kept_but_not_stated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(
-        monkeypatch,
-        [suggest(CHESS, inverse="was born in"), suggest("was born in", agreement=0.5)],
-    )
-    done = run_complete(KNOWN + MISSING)
-    row = done.find(CHESS)
-    assert row["inverse_of"] == done.find("born in")["iri"]
-    assert done.grown.property_by_iri[row["iri"]].inverse_of is None
-
-
 def test_values_that_do_not_fit_are_rejects_that_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     odd: list[Statement] = [(PEOPLE[0], "PERSON", CHESS, "great poverty", "NOUN")]
     use_script(monkeypatch, [suggest(CHESS)])
@@ -382,6 +350,26 @@ domain = "{PLACE}"
     done = run_complete(KNOWN + VILLAGES + hailed, decisions=decisions)
     assert done.list_members(GENERAL + "Village") == set(TOWNS)
     assert done.list_values(GENERAL + "hailed_from") == {(PEOPLE[0], TOWNS[0])}
+
+
+def test_what_is_accepted_has_the_values_of_all_wordings_of_its_meaning() -> None:
+    decisions = f"""
+[[proposal]]
+decision = "accept"
+kind = "property"
+label = "club"
+domain = "{PERSON}"
+range = "{GENERAL}Organisation"
+phrases = ["plays for"]
+"""
+    said: list[Statement] = [
+        (PEOPLE[0], "PERSON", "plays for", "Acme", "ORG"),
+        (PEOPLE[1], "PERSON", "has club", "Acme", "ORG"),
+        ("Acme", "ORG", "is the club of", PEOPLE[2], "PERSON"),
+        (PEOPLE[3], "PERSON", "is a fan of", "Acme", "ORG"),
+    ]
+    done = run_complete(KNOWN + said, decisions=decisions)
+    assert done.list_values(GENERAL + "club") == {(name, "Acme") for name in PEOPLE[:3]}
 
 
 def test_an_entry_that_does_not_fit_the_ontology_is_refused_by_name() -> None:

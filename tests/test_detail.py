@@ -55,6 +55,18 @@ def test_what_is_possible_denied_or_another_thing_is_not_said_by_a_fact(wording:
     assert link(said) == {}
 
 
+@pytest.mark.parametrize("verb", ["was born", "died"])
+def test_a_year_and_its_day_are_one_fact_though_places_are_told_in_the_same_words(
+    verb: str,
+) -> None:
+    told: list[Statement] = [
+        (*ADA, f"{verb} in", "1901", "LITERAL"),
+        (*ADA, f"{verb} on", "5 May 1901", "LITERAL"),
+    ]
+    (made,) = condense_statements(told).rows
+    assert (made["literal"], sorted(made["how"])) == ("5 May 1901", ["broader", "kept"])
+
+
 def test_a_qualified_fact_is_not_said_by_one_that_lacks_the_time() -> None:
     tails = {"Lund": "1901", "Lund, Sweden": ""}
     said: list[Statement] = [(*ADA, "toured", tail, "GPE") for tail in tails]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
+from kpyramid.documents.words import split_label
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,
@@ -22,7 +23,6 @@ from kpyramid.evaluation.facts import (
     measure,
     read_date,
     say_value,
-    split_label,
     vary_value,
 )
 from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value

@@ -216,21 +216,6 @@ def test_a_name_of_what_is_not_asked_about_is_not_given_again() -> None:
         assert len(naming.losses) == MOST
 
 
-def test_an_inverse_follows_the_new_name_of_what_it_turns_round() -> None:
-    ruled = propose("ruled over")
-    other = propose("ruled over", range=PERSON)
-    of_class = propose("ruled over", kind="class", domain=PERSON, range=None)
-    turned = propose("was ruled by", domain=ORGANISATION, range=PERSON, inverse="ruled over")
-    known = propose("was served by", domain=ORGANISATION, range=PERSON, inverse=EMPLOYER)
-    naming = name(Answers(), ruled, other, of_class, turned, known)
-
-    assert [made.inverse for made in naming.proposals] == [
-        *(None, None, None),
-        *("known ruled over", EMPLOYER),
-    ]
-    assert naming.proposals[3].label == "known was ruled by"
-
-
 def test_a_verdict_on_what_was_not_compared_is_not_taken() -> None:
     dated = propose("was hired on", range="http://www.w3.org/2001/XMLSchema#date")
     plain = propose("laboured for")

@@ -11,11 +11,13 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis, link_question
 from kpyramid.query.backends import Chosen
+from kpyramid.query.decisions import SUPPORTED, Found, Verification
 from kpyramid.query.facts import find_facts, list_parts
 from kpyramid.query.options import find_for_options
 from kpyramid.query.polyrag import Mode, ask_polyrag
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Reading
 from kpyramid.settings import Settings
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
 from tests.tiny_pyramid import TEXTS
@@ -136,6 +138,45 @@ def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: 
     assert (kept.text, kept.choices, kept.evidence) == ("", (), ())
     assert kept.context == given.context
     assert "below 1.00 no answer is given" in kept.trace[-1].reason
+
+
+class Doubting(Chosen):
+    """The ontology has one value more, Leeds, and nothing supports a doubted one."""
+
+    doubted = "Leeds"
+
+    def query_ontology(self, asked: QuestionAnalysis) -> Found:
+        """See `Decisions`."""
+        found = super().query_ontology(asked)
+        return replace(found, values=(*found.values, "Leeds"))
+
+    def verify(
+        self,
+        asked: QuestionAnalysis,
+        values: Sequence[str],
+        places: Sequence[Evidence],
+        context: Sequence[Item],
+    ) -> Verification:
+        """See `Decisions`."""
+        return Verification(0.3, "no place says so") if self.doubted in values else SUPPORTED
+
+
+def test_a_value_of_the_ontology_that_nothing_supports_is_left_out(snapshot: Snapshot) -> None:
+    found = ask_polyrag(analyse(BORN, snapshot), Doubting(Backends()))
+    assert (found.layer, found.choices) == ("ontology", ("London",))
+    doubting = Doubting(Backends())
+    doubting.doubted = "London"
+    assert ask_polyrag(analyse(BORN, snapshot), doubting).choices == ("Leeds",)
+
+
+def test_where_nothing_supports_the_ontologys_values_the_graph_is_asked(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Chosen, "verify", lambda *_: Verification(0.3, "no place says so"))
+    found = ask_polyrag(analyse(BORN, snapshot), Chosen(Backends()))
+    first, second = found.trace[:2]
+    assert (first.layer, first.outcome, second.layer) == ("ontology", Outcome.INSUFFICIENT, "graph")
+    assert first.reason.endswith("but no place says so")
 
 
 def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(

@@ -117,6 +117,24 @@ def test_a_passive_and_its_active_are_one_property_read_from_where_most_facts_be
     assert len(found.facts) == 9 and found.agreement == 1.0
 
 
+def test_wordings_of_one_meaning_are_one_proposal_from_either_end() -> None:
+    said: list[Fact] = [
+        *((f"Ann {i}", "PERSON", "plays for", f"Acme {i}", "ORG") for i in range(3)),
+        ("Bo", "PERSON", "has club", "Bond", "ORG"),
+        ("Crane", "ORG", "is the club of", "Cy", "PERSON"),
+    ]
+    (found,) = list_new(run(said, embedder=MemoEmbedder()))
+    assert (found.label, found.phrases) == ("plays for", ("has club", "plays for"))
+    assert len(found.facts) == 5 and found.agreement == 1.0
+
+
+def test_another_name_in_another_sense_is_left_to_a_person() -> None:
+    issued = OntologyProperty(BASE + "issued", "was released on", (), "", PERSON, COMPANY)
+    layer = make_ontology(Schema(BASE, SCHEMA.classes, (issued,)))
+    (found,) = run(say("was published by"), layer, MemoEmbedder()).proposals
+    assert not found.existing and found.doubt.endswith("in another of its senses")
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

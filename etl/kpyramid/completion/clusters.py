@@ -1,4 +1,4 @@
-"""Relations of the graph by their base form, and the clusters of those the ontology lacks."""
+"""Relations of the graph by their meaning, and the clusters of those the ontology lacks."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -21,21 +21,25 @@ from kpyramid.completion.types import (
 )
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
+from kpyramid.graph.synonyms.comparison import Comparer, Ends, Reading
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 """Relations that are no property of their own."""
+_TURNING = frozenset({"from", "against", "until", "before", "after"})
+"""Last words that make another relation of the words before them: `transferred from`."""
 _AXES = 64
 """Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """The relations of the graph by their words' base form, as columns of equal length u.
+    """The relations of the graph by what they are called, as columns of equal length u.
 
-    A passive with its agent and its active are one unit, read in the direction that more facts
-    have; what leads to literals is another than what leads to entities (`was born in`).
+    A unit is all wordings of one meaning, or of one base form where the lexicon has no meaning,
+    read in the direction that more facts have (`plays for`, `has club`; `was born in`, `is
+    birthplace of`); what leads to literals is another than what leads to entities.
     `texts`: its most frequent wording in that direction. `support`: its new facts, those that
     state no value of the ontology; `missing`: how many of them are in the priority region.
     `unit_of`, `turned`, `new`, `inside`: of each fact the unit, whether it reads the other way,
@@ -54,7 +58,9 @@ class Units:
         return len(self.texts)
 
 
-def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion) -> Units:
+def list_units(
+    graph: GraphLayer, ontology: OntologyLayer, compared: Completion, comparer: Comparer
+) -> Units:
     """The units of the facts.
 
     A wording that is a phrase of a property is not missing: where a fact with it states no value,
@@ -62,18 +68,23 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     """
     wordings = encode(graph.wordings)
     forms = [normalise_relation(wording) for wording in wordings.words]
-    keys = encode([_name(form) for form in forms]).codes
+    heads, tails = encode(graph.head_types), encode(graph.tail_types)
+    (said, *ends), spoken, _ = group_rows(wordings.codes, heads.codes, tails.codes)
+    read = [
+        name_relation(wordings.words[w], comparer, (heads.words[h], tails.words[t]))
+        for w, h, t in zip(said.tolist(), *(end.tolist() for end in ends), strict=True)
+    ]
+    keys = encode([name for name, _ in read]).codes
     known = {
         _name(normalise_relation(phrase))
         for prop in ontology.schema.properties
         for phrase in (prop.label, *prop.alt_labels)
     }
     says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
-    backwards = np.array([form.passive_by for form in forms], dtype=bool)
-    types = encode(graph.tail_types)
-    literal = np.array([name == LITERAL for name in types.words], dtype=np.int64)[types.codes]
-    (key, _), unit_of, _ = group_rows(keys[wordings.codes], literal)
-    turned = backwards[wordings.codes]
+    backwards = np.array([turned for _, turned in read], dtype=bool)
+    literal = np.array([name == LITERAL for name in tails.words], dtype=np.int64)[tails.codes]
+    (key, _), unit_of, _ = group_rows(keys[spoken], literal)
+    turned = backwards[spoken]
     new = ~find_stated(graph, ontology) & says[wordings.codes]
     count = len(key)
     back = np.bincount(unit_of[new & turned], minlength=count)
@@ -91,8 +102,31 @@ def list_units(graph: GraphLayer, ontology: OntologyLayer, compared: Completion)
     )
 
 
+def name_relation(wording: str, comparer: Comparer, ends: Ends = ("", "")) -> tuple[str, bool]:
+    """What wordings of one relation agree in, and whether this one reads from tail to head.
+
+    That is the meaning with what alters it, or the base form where the lexicon has none.
+    """
+    form, reading = normalise_relation(wording), comparer.read(wording, ends)
+    if reading.meaning is None:
+        return _name(form), form.passive_by
+    return f"[{name_meaning(reading)}]", reading.turned
+
+
 def _name(form: RelationForm) -> str:
     return form.inverse_key or form.key
+
+
+def name_meaning(reading: Reading) -> str | None:
+    """What tells a wording from others however near: its meaning with what alters it, or None.
+
+    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
+    """
+    altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
+    if reading.meaning:
+        return " ".join([reading.meaning, *altered])
+    turning = reading.key.rpartition(" ")[2] in _TURNING
+    return " ".join([reading.key, *altered]) if turning or altered else None
 
 
 def says_something(form: RelationForm) -> bool:

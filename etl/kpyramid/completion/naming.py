@@ -103,7 +103,7 @@ class Namer:
             else:
                 losses.append(Loss("llm_invalid", item.label, f"{fault}; the rules' name stays"))
                 self._answers[item.key] = None
-        return Naming(_rename_inverses(proposals, made), frozenset(judged), tuple(losses))
+        return Naming(tuple(made), frozenset(judged), tuple(losses))
 
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
         """Asks for what has no answer yet; what got none is a loss."""
@@ -133,18 +133,6 @@ class Namer:
                 if found and at not in found
             ]
         return losses
-
-
-def _rename_inverses(given: Sequence[Proposal], named: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """The named proposals, with their inverses by the new names."""
-    renamed: dict[tuple[str | None, ...], str] = {
-        (old.label, old.domain, old.range): new.label
-        for old, new in zip(given, named, strict=True)
-        if old.kind == "property"
-    }
-    return tuple(
-        replace(p, inverse=renamed.get((p.inverse, p.range, p.domain), p.inverse)) for p in named
-    )
 
 
 def _describe(

@@ -11,6 +11,7 @@ from kpyramid.completion.clusters import (
     cluster_units,
     find_stated,
     list_units,
+    name_meaning,
     place_units,
 )
 from kpyramid.completion.layers import compare_layers
@@ -290,21 +291,7 @@ def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tu
 _NEAREST = 5
 """Phrases of the ontology with which a proposal is compared, by cosine."""
 _COMPARED = 60
-"""Proposals, the best first, among which inverses are looked for."""
-_TURNING = frozenset({"from", "against", "until", "before", "after"})
-"""Last words that make another relation of the words before them: `transferred from`."""
-
-
-def name_meaning(reading: Reading) -> str | None:
-    """What tells a wording from others however near: its meaning with what alters it, or None.
-
-    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
-    """
-    altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
-    if reading.meaning:
-        return " ".join([reading.meaning, *altered])
-    turning = reading.key.rpartition(" ")[2] in _TURNING
-    return " ".join([reading.key, *altered]) if turning or altered else None
+"""Proposals, the best first, that are compared with each other."""
 
 
 def place_beside(
@@ -349,6 +336,9 @@ def _place(
                 return turned
             continue
         if _fits_ends(proposal, prop, schema):
+            told_apart = own.key != other.key and None not in (own.meaning, other.meaning)
+            if same and told_apart and own.meaning != other.meaning:
+                return replace(proposal, doubt=f"“{phrase}” says it in another of its senses")
             if same:
                 return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
             unknown = None in (name_meaning(own), name_meaning(other))
@@ -395,30 +385,18 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
     return all(one == THING or may_share(one, other, schema) for one, other in ends)
 
 
-def pair_properties(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals, the later of two that mean one thing with the label of the earlier.
-
-    As its `inverse` where it reads the other way and has the same ends; as it stands a `fault`.
-    """
+def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+    """The proposals; the later of two properties that say one thing, either way, has a fault."""
     comparer = Comparer(embedder)
     found = list(proposals)
-    for at, later in enumerate(found[:_COMPARED]):
-        if later.kind == "class" or later.existing or later.inverse:
-            continue
-        for earlier in found[:at]:
-            if earlier.kind == "class" or earlier.existing:
-                continue
-            verdict = comparer.compare(later.label, earlier.label)
-            if verdict.likeness != "equivalent":
-                continue
-            if not verdict.turned:
-                found[at] = replace(later, fault=later.fault or "another_says_it")
-            elif (earlier.range, earlier.domain) == (later.domain, later.range):
-                why = f"reads “{earlier.label}” from the other end"
-                found[at] = replace(later, inverse=earlier.label, notes=(why,))
-            else:
-                continue
-            break
+    properties = [at for at, p in enumerate(found[:_COMPARED]) if p.kind == "property"]
+    for place, at in enumerate(properties):
+        earlier = (found[other].label for other in properties[:place])
+        said = any(
+            comparer.compare(found[at].label, one).likeness == "equivalent" for one in earlier
+        )
+        if said and not found[at].inverse:
+            found[at] = replace(found[at], fault=found[at].fault or "another_says_it")
     return found
 
 
@@ -452,7 +430,7 @@ def draw_proposals(
     placed.sort(key=lambda proposal: -proposal.score)
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
-    return replace(compared, proposals=(*pair_properties(new, embedder), *known))
+    return replace(compared, proposals=(*mark_doubles(new, embedder), *known))
 
 
 def _propose_properties(
@@ -469,7 +447,8 @@ def _propose_properties(
     few facts for a proposal, that is seen when it is about to share a cluster.
     """
     schema = ontology.schema
-    units = list_units(graph, ontology, compared)
+    comparer = Comparer(embedder)
+    units = list_units(graph, ontology, compared, comparer)
     facts = np.flatnonzero(units.new)
     facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
     starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
@@ -502,7 +481,6 @@ def _propose_properties(
     if not len(chosen):
         return own
     points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
-    comparer = Comparer(embedder)
     meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
     clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
     groups = [chosen[cluster].tolist() for cluster in clusters]

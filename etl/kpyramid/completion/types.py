@@ -56,7 +56,7 @@ class Proposal:
     `facts`: places in the graph's columns of the facts that support it.
     `existing`: IRI of what it is only another name for; its phrases become alternative labels.
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
-    `inverse`: IRI of the existing property, or label of the proposal, that it turns round.
+    `inverse`: IRI of the existing property that it turns round.
     `agreement`: share of the support that fits domain and range by the types of its ends.
     `doubt`: why a person has to say whether it is only another name. `fault`: why it is not
     proposed at all.

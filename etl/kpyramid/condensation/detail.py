@@ -5,13 +5,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kpyramid.condensation.graph import Column, Graph, Qualifiers, Value, read_value, read_values
-from kpyramid.condensation.merging import LITERAL, Compare, Condensation, Fact, says_all
+from kpyramid.condensation.graph import (
+    LITERAL,
+    Column,
+    Graph,
+    Qualifiers,
+    Value,
+    read_value,
+    read_values,
+)
+from kpyramid.condensation.merging import Compare, Condensation, Fact, says_all
 from kpyramid.documents.words import normalise_name
 from kpyramid.graph.synonyms.comparison import Comparer
 
 _MOST = 64
 """Facts of one subject and object that are compared with each other."""
+_PLACED = frozenset({"in", "at"})
+"""Roles of a place that no recogniser took for one."""
 
 
 def group_details(graph: Graph, rows: Iterable[int]) -> list[list[int]]:
@@ -38,6 +48,10 @@ def link_details(
     is linked to nothing: of that the broader says more. `qualifiers`: of the standing facts.
     """
     values = read_values(graph)
+    held = {
+        row: {("place" if role in _PLACED else role, value) for role, value in pairs}
+        for row, pairs in qualifiers.items()
+    }
     links: dict[int, int] = {}
     standing = np.flatnonzero(made.stands == np.arange(len(graph))).tolist()
     for group in group_details(graph, standing):
@@ -47,7 +61,7 @@ def link_details(
         def says(one: int, other: int, facts: Mapping[int, Fact] = facts) -> bool:
             return (
                 _has_object(one, other, graph)
-                and qualifiers.get(one, frozenset()) >= qualifiers.get(other, frozenset())
+                and held.get(one, set()) >= held.get(other, set())
                 and says_all(facts[one], facts[other], compare)
             )
 
@@ -91,8 +105,8 @@ def _has_object(one: int, other: int, graph: Graph) -> bool:
 
 def _read_fact(row: int, graph: Graph, values: Sequence[Value]) -> Fact:
     tail = int(graph.tails[row])
-    ends = graph.types[graph.heads[row]], graph.types[tail] if tail >= 0 else LITERAL
     value = values[graph.literals[row]] if tail < 0 else None
+    ends = graph.types[graph.heads[row]], value.type if value else graph.types[tail]
     return Fact(row, _word(row, graph), False, ends, value, frozenset())
 
 
@@ -141,11 +155,12 @@ def _unite_texts(said: Graph, standing: Graph) -> Column:
 def _turn_fact(graph: Graph, row: int) -> Fact:
     """A fact, flipped where its head is the later of two entities."""
     head, tail = int(graph.heads[row]), int(graph.tails[row])
+    value = read_value(graph.texts[graph.literals[row]]) if tail < 0 else None
     return Fact(
         row,
         graph.wordings[graph.relations[row]],
         0 <= tail < head,
-        (graph.types[head], graph.types[tail] if tail >= 0 else LITERAL),
-        read_value(graph.texts[graph.literals[row]]) if tail < 0 else None,
+        (graph.types[head], value.type if value else graph.types[tail]),
+        value,
         frozenset(),
     )

@@ -58,6 +58,9 @@ class Neighbourhood:
 
 # Values of literals.
 
+LITERAL = "LITERAL"
+"""The type of a literal tail that is no date and no number."""
+_NUMBER = re.compile(r"text [-+~$€£¥]?\d")
 _LEAD = re.compile(
     r"^(?:(?:on|in|the|year|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?)\s+)+", re.IGNORECASE
 )
@@ -78,6 +81,13 @@ class Value:
 
     stem: str
     rest: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> str:
+        """What a recogniser would call it."""
+        if self.stem.startswith("year "):
+            return "DATE"
+        return "CARDINAL" if _NUMBER.match(self.stem) else LITERAL
 
     def says(self, other: "Value") -> bool:
         """Whether this value is the other or a more precise one: `5 May 1950` says `1950`."""

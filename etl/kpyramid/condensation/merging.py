@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.condensation.graph import (
+    LITERAL,
     Column,
     Graph,
     Value,
@@ -31,8 +32,6 @@ Compare = Callable[[str, str, Ends], Verdict]
 """What a wording says of another; `Ends` are the types of the first one's head and tail."""
 How: TypeAlias = Literal["kept", "equivalent", "turned", "broader", "llm"]
 
-LITERAL = "LITERAL"
-"""The type of a literal tail."""
 _MOST = 64
 """Condensed facts of one pair of ends that a further fact is compared with."""
 
@@ -407,7 +406,7 @@ def _list_facts(
             row,
             wording,
             flipped,
-            (graph.types[head], graph.types[tail] if tail >= 0 else LITERAL),
+            (graph.types[head], value.type if value else graph.types[tail]),
             value,
             frozenset(_turn(forms[iri], flipped) for iri in anchors),
             graph.times.get(row, ()),

@@ -1,6 +1,5 @@
 """Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kpyramid.condensation.graph import Graph, Value, read_values
-from kpyramid.condensation.merging import LITERAL, Ends, Linked, Said, Stated, can_join
+from kpyramid.condensation.graph import LITERAL, Graph, read_values
+from kpyramid.condensation.merging import Ends, Linked, Said, Stated, can_join
 from kpyramid.documents.words import PREPOSITIONS
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -27,7 +26,6 @@ _MOST = 64
 """Relations near an anchor that a further one is compared with."""
 _NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
 """Types of tails that no object property of an ontology has, though no class says so."""
-_NUMBER = re.compile(r"text [-+~$€£¥]?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ def _list_phrases(
 ) -> tuple[list[_Phrase], Sequence[int]]:
     """The phrases of the graph, and the place of each fact's."""
     types: dict[str, int] = {}
-    own = [*graph.types, *map(_find_type, read_values(graph))]
+    own = [*graph.types, *(value.type for value in read_values(graph))]
     type_of = np.array([types.setdefault(kind, len(types)) for kind in own], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
     rows = np.stack([linked.phrase_of, type_of[graph.heads], type_of[tails]])
@@ -89,13 +87,6 @@ def _list_phrases(
         read = _find_read(said[0], ends, comparer)
         phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
     return phrases, phrase_of.ravel().tolist()
-
-
-def _find_type(value: Value) -> str:
-    """The type of a literal, as recognisers call it."""
-    if value.stem.startswith("year "):
-        return "DATE"
-    return "CARDINAL" if _NUMBER.match(value.stem) else LITERAL
 
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:

@@ -70,6 +70,7 @@ LETTERS = re.compile(r"[^\W\d_]+")
 _LEADING_ARTICLE = re.compile(r"^(?:the|a|an)\s+")
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _SPACE = re.compile(r"\s+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _FINAL_POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently the".split())
@@ -101,6 +102,18 @@ def normalise_name(name: str) -> str:
     text = _FINAL_POSSESSIVE.sub("", text)
     text = _EDGES.sub("", _LEADING_ARTICLE.sub("", text))
     return text or _SPACE.sub(" ", name.casefold()).strip()
+
+
+def split_label(label: str) -> str:
+    """A label as words: "birthPlace" and "birth_place" become "birth place"."""
+    parts = _CAMEL.sub(" ", label.replace("_", " ")).split()
+    joined = " " not in label.strip()
+    # "Member of" begins with a capital as a line does; "Olympic medal" may be a name.
+    only_first = not any(w[:1].isupper() for w in parts[1:])
+    return " ".join(
+        w[:1].lower() + w[1:] if (joined or (only_first and not n)) and not w.isupper() else w
+        for n, w in enumerate(parts)
+    )
 
 
 @dataclass(frozen=True, slots=True)

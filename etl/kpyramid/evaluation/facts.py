@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Literal
 
 from kpyramid.documents.values import MONTHS, NUMBER, Date
-from kpyramid.documents.words import ARTICLES, WORD
+from kpyramid.documents.words import ARTICLES, WORD, split_label
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot
@@ -125,7 +125,6 @@ def is_said(text: str, form: Form, words: tuple[str, ...]) -> bool:
 
 Words = tuple[str, ...]
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NUMERALS = {
     word: str(number)
     for number, words in enumerate(
@@ -167,18 +166,6 @@ class Fact:
     documents: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     confidence: float = 1.0
-
-
-def split_label(label: str) -> str:
-    """A label as words: "birthPlace" and "birth_place" become "birth place"."""
-    parts = _CAMEL.sub(" ", label.replace("_", " ")).split()
-    joined = " " not in label.strip()
-    # "Member of" begins with a capital as a line does; "Olympic medal" may be a name.
-    only_first = not any(w[:1].isupper() for w in parts[1:])
-    return " ".join(
-        w[:1].lower() + w[1:] if (joined or (only_first and not n)) and not w.isupper() else w
-        for n, w in enumerate(parts)
-    )
 
 
 @lru_cache(maxsize=100_000)

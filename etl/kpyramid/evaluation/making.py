@@ -10,7 +10,7 @@ from itertools import islice
 from random import Random
 from typing import Literal
 
-from kpyramid.documents.words import PREPOSITIONS, lemmatise
+from kpyramid.documents.words import PREPOSITIONS, lemmatise, split_label
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
     Fact,
@@ -24,7 +24,6 @@ from kpyramid.evaluation.facts import (
     may_be_same,
     measure,
     names_within,
-    split_label,
     vary_value,
 )
 from kpyramid.evaluation.questions import EvalQuestion, Kind

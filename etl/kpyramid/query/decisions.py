@@ -147,9 +147,11 @@ def bound_confidence(
         return replace(answer, evidence=(), confidence=0.0)
     last, chance, why = answer.trace[-1], answer.confidence, answer.trace[-1].reason
     if answer.choices and answer.evidence and not literal:
-        verified = decisions.verify(asked, answer.choices, answer.evidence, answer.context)
-        if verified.bound < FLOOR and len(answer.choices) > 1 and not asked.candidates:
-            answer, verified = _keep_supported(asked, answer, decisions, verified)
+        all_of = answer.choices
+        kept, verified = choose_supported(asked, all_of, answer.evidence, answer.context, decisions)
+        is_list = 1 < len(all_of) < 2 * len(kept) and answer.text == "; ".join(all_of)
+        if verified.bound < FLOOR and is_list:
+            answer, verified = replace(answer, text="; ".join(kept), choices=kept), SUPPORTED
         chance = max(chance, verified.least)
         if verified.bound < chance:
             chance = verified.bound
@@ -168,15 +170,19 @@ def bound_confidence(
     return replace(answer, confidence=given, trace=(*answer.trace[:-1], step))
 
 
-def _keep_supported(
-    asked: QuestionAnalysis, answer: Answer, decisions: Decisions, verified: Verification
-) -> tuple[Answer, Verification]:
-    """A list without the members that its citations do not support, if others are left."""
-    bounds = {
-        one: decisions.verify(asked, (one,), answer.evidence, answer.context)
-        for one in answer.choices
-    }
-    kept = tuple(one for one in answer.choices if bounds[one].bound >= FLOOR)
-    if 2 * len(kept) <= len(answer.choices) or answer.text != "; ".join(answer.choices):
-        return answer, verified
-    return replace(answer, text="; ".join(kept), choices=kept), SUPPORTED
+def choose_supported(
+    asked: QuestionAnalysis,
+    values: tuple[str, ...],
+    places: Sequence[Evidence],
+    items: Sequence[Item],
+    decisions: Decisions,
+) -> tuple[tuple[str, ...], Verification]:
+    """The values that their places support as an answer, and how far they support all together.
+
+    Where they do so together, that is all; else each is verified by itself.
+    """
+    whole = decisions.verify(asked, values, places, items)
+    if whole.bound >= FLOOR or asked.candidates:
+        return values, whole
+    bounds = {one: decisions.verify(asked, (one,), places, items).bound for one in values}
+    return tuple(one for one in values if bounds[one] >= FLOOR), whole

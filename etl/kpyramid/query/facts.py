@@ -26,6 +26,7 @@ from kpyramid.documents.words import (
     normalise_name,
     normalise_relation,
     share_stem,
+    split_label,
 )
 from kpyramid.query.analysis import NUMERIC, LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
@@ -430,9 +431,11 @@ def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -
 
 @lru_cache(maxsize=100_000)
 def list_lemmas(relation: str) -> frozenset[str]:
-    """The lemmas of a relation that say something."""
+    """The lemmas of a relation or a label that say something."""
     return frozenset(
-        word for word in normalise_relation(relation).lemmas if len(word) > 2 and word not in _EMPTY
+        word
+        for word in normalise_relation(split_label(relation)).lemmas
+        if len(word) > 2 and word not in _EMPTY
     )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kpyramid.documents.words import split_words
+from kpyramid.documents.words import split_label, split_words
 from kpyramid.ontology import names as n
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import Decisions, Found
+from kpyramid.query.decisions import Decisions, Found, choose_supported
 from kpyramid.query.facts import list_lemmas, match_candidates, spell_out
 from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
@@ -97,6 +97,13 @@ def _take_values(
             partial = Reading("; ".join(choices), choices, chance, places)
             reason = f"{found.reason}; the question wants several of its options"
             return _leave(replace(finding, partial=partial), f"{reason}: more may be found below")
+    elif not literal:
+        choices, whole = choose_supported(asked, choices, places, items, decisions)
+        if not choices:
+            return _leave(finding, f"{found.reason}; but {whole.reason}")
+        left = set(shown) - {*choices}
+        items = tuple(i for i in items if not any(i.text.endswith(f" {one}") for one in left))
+        places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     known = Reading("; ".join(choices), choices, chance, places)
     reading = decisions.read(asked, items, known)
     answer = (reading if reading.answers else known).give(items, "ontology", places=places)
@@ -172,10 +179,10 @@ def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
     """A statement of the ontology in words: a property's value, or a class."""
     names, schema = snapshot.names, snapshot.schema
     if row["property_iri"] is None:
-        said = f"is a {schema.class_by_iri[row['class_iri']].label}"
+        said = f"is a {split_label(schema.class_by_iri[row['class_iri']].label)}"
     else:
         value = names[row["object_id"]] if row["object_id"] else row["literal"]
-        said = f"{schema.property_by_iri[row['property_iri']].label} {value}"
+        said = f"{split_label(schema.property_by_iri[row['property_iri']].label)} {value}"
     return Item(
         row["instance_id"],
         f"{names[row['subject_id']]} {said}",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, BE, list_plain_words
+from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label
 from kpyramid.snapshot.evidence import Evidence, find_evidence
 from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
@@ -168,6 +168,7 @@ class View:
         """The standard relation, with ends that are others or turned; empty if it is its own."""
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
+        standard = split_label(standard)
         said = [
             [word for word in list_plain_words(text) if word not in ARTICLES | BE]
             for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")

@@ -15,6 +15,7 @@ from kpyramid.completion.naming import Namer
 from kpyramid.completion.proposals import propose
 from kpyramid.completion.types import Completion, Phrases
 from kpyramid.embeddings.port import Embedder
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.numerics.moments import round_digits
 from kpyramid.ontology.constraints import Constraint
@@ -61,7 +62,7 @@ def run(
         InputError: an entry of the decisions file does not fit the ontology, or a vector is none.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    growth = Growth(graph, instances, schema, shapes, decisions, settings)
+    growth = Growth(graph, instances, schema, shapes, decisions, settings, Comparer(embedder))
     growth.adopt_decided()
     measured: dict[str, pa.Table] = {}
     rejects: list[Row] = []

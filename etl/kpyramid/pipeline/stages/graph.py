@@ -61,7 +61,6 @@ class Graph:
         keys, names, types = (
             self._entities[column].to_pylist() for column in ("entity_id", "name", "type")
         )
-        wordings = self._relations["name"].to_pylist()
         heads, tails = self._heads.tolist(), self._tails.tolist()
         literals = self._triples["literal"].to_pylist()
         ends = list(zip(tails, literals, strict=True))
@@ -72,7 +71,7 @@ class Graph:
         return GraphLayer(
             heads=[names[head] for head in heads],
             head_types=[types[head] for head in heads],
-            wordings=[wordings[said] for said in self._said.tolist()],
+            wordings=[self.wordings[said] for said in self._said.tolist()],
             tails=[names[tail] if tail >= 0 else literal for tail, literal in ends],
             tail_types=[types[tail] if tail >= 0 else LITERAL for tail in tails],
             pairs=pairs,
@@ -81,11 +80,21 @@ class Graph:
     @cached_property
     def _forms(self) -> list[str]:
         """The normal form of each relation."""
-        return [normalise_relation(name).key for name in self._relations["name"].to_pylist()]
+        return [normalise_relation(wording).key for wording in self.wordings]
 
     def find_stated(self, forms: Collection[str]) -> Index:
         """The places of the facts whose relation has one of these normal forms."""
         chosen = np.array([form in forms for form in self._forms], dtype=bool)
+        return np.flatnonzero(chosen[self._said])
+
+    @cached_property
+    def wordings(self) -> list[str]:
+        """The wording of each relation."""
+        return list(self._relations["name"].to_pylist())
+
+    def find_worded(self, wordings: Collection[str]) -> Index:
+        """The places of the facts that have one of these wordings."""
+        chosen = np.array([wording in wordings for wording in self.wordings], dtype=bool)
         return np.flatnonzero(chosen[self._said])
 
     def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Index:

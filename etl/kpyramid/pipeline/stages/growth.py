@@ -10,10 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.completion.clusters import name_relation, says_something
 from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
+from kpyramid.documents.words import RelationForm, normalise_relation
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.literals import DATATYPES
@@ -67,6 +70,24 @@ def _name_ends(
         key: Named(key, *end, frozenset(known.get(key, nothing) | filed.get(key, nothing)))
         for key, end in ends.items()
     }
+
+
+def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
+    """A fact as a relation of this form states it; None of a value that would be a subject."""
+    if not turned:
+        return replace(fact, relation=form)
+    if fact.tail_id is None:
+        return None
+    return replace(
+        fact,
+        relation=form,
+        head_id=fact.tail_id,
+        head=fact.tail,
+        head_type=fact.tail_type,
+        tail_id=fact.head_id,
+        tail=fact.head,
+        tail_type=fact.head_type,
+    )
 
 
 def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
@@ -128,6 +149,7 @@ class Growth:
     shapes: Sequence[Constraint]
     decisions: Decisions
     settings: CompleteSettings
+    comparer: Comparer
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
@@ -235,7 +257,6 @@ class Growth:
                 why = why or "says_a_kind"  # `has album`
             if why:
                 passed[_identify(row)] = why
-        _name_inverses(rows, proposals, self.schema)
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
@@ -288,7 +309,7 @@ class Growth:
             "definition": p.definition,
             "domain": p.domain,
             "range": p.range,
-            "inverse_of": None,
+            "inverse_of": p.inverse,
             "splits": p.splits,
             "phrases": list(p.phrases),
             "support": len(ids),
@@ -466,8 +487,39 @@ class Growth:
         if row["kind"] == "class":
             places = self.graph.find_filed(kinds, {iri})
         else:
-            places = self.graph.find_stated(index_rows([row], grown).keys())
+            places = self.graph.find_worded(self._list_wordings(index_rows([row], grown)))
         return sorted(self.graph.ids[place] for place in places.tolist())
+
+    def _list_wordings(
+        self, index: Mapping[str, Sequence[OntologyProperty]]
+    ) -> dict[str, tuple[str, bool]]:
+        """The graph's wordings that state some properties, each with the normal form that says so.
+
+        It has that form; or its meaning, if it is no phrase of a property that was there: then it
+        may read from value to subject.
+        """
+        known = index_phrases(self.schema.properties)
+        meant: dict[str, tuple[str, bool]] = {}
+        for form, props in index.items():
+            for phrase in (phrase for prop in props for phrase in (prop.label, *prop.alt_labels)):
+                if normalise_relation(phrase).key == form:
+                    name, turned = name_relation(phrase, self.comparer)
+                    meant.setdefault(name, (form, turned))
+        found: dict[str, tuple[str, bool]] = {}
+        for wording, said, name, turned in self._read:
+            if said.key in index:
+                found[wording] = said.key, False
+            elif name in meant and said.key not in known and says_something(said):
+                found[wording] = meant[name][0], turned != meant[name][1]
+        return found
+
+    @cached_property
+    def _read(self) -> list[tuple[str, RelationForm, str, bool]]:
+        """The graph's wordings with their forms and what they are called as relations."""
+        return [
+            (wording, normalise_relation(wording), *name_relation(wording, self.comparer))
+            for wording in self.graph.wordings
+        ]
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
         """The instances that adopted rows have in the graph; `grown` is the ontology with them."""
@@ -483,7 +535,9 @@ class Growth:
                 if member.class_iri in classes:
                     candidates.append(member)
                     filed[member.subject_id].add(member.class_iri)
-        for facts in graph.walk_facts(graph.find_stated(index.keys())):
+        said = self._list_wordings(index)
+        for stated in graph.walk_facts(graph.find_worded(said)):
+            facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
             named = _name_ends(facts, known, filed)
             values, refused = read_facts("complete", facts, named, index, grown, kinds)
             candidates += values
@@ -549,23 +603,6 @@ def _identify(row: Row) -> tuple[str, ...]:
 
 def _say(row: Row) -> Said:
     return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
-
-
-def _name_inverses(
-    rows: Sequence[dict[str, object]], proposals: Sequence[Proposal], schema: Schema
-) -> None:
-    """Writes into each row the IRI of the property that its proposal turns round."""
-    by_name: dict[tuple[str | None, ...], object] = {
-        (p.label, p.domain, p.range): row["iri"]
-        for row, p in zip(rows, proposals, strict=True)
-        if p.kind == "property"
-    }
-    for row, proposal in zip(rows, proposals, strict=True):
-        if proposal.inverse in schema.property_by_iri:
-            row["inverse_of"] = proposal.inverse
-        elif proposal.inverse is not None:
-            name = (proposal.inverse, proposal.range, proposal.domain)
-            row["inverse_of"] = by_name.get(name)
 
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
