@@ -22,6 +22,7 @@ from kpyramid.extraction.syntax.tree import Tree
 
 if TYPE_CHECKING:
     from kpyramid.query import Snapshot
+    from tests.loopback import Loopback
     from tests.s3 import S3Server
 
 SHARED = "PYTEST_KPYRAMID_SHARED"
@@ -168,4 +169,13 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[S3Server]":
     from tests.s3 import serve_s3
 
     with serve_s3(tmp_path_factory.mktemp("s3")) as running:
+        yield running
+
+
+@pytest.fixture
+def server() -> "Iterator[Loopback]":
+    """A model's endpoint that answers with its default; tests that want another make their own."""
+    from tests.loopback import serve
+
+    with serve() as running:
         yield running

@@ -1,7 +1,6 @@
 """Books of batches: each reply is paid once and booked once, within the budget."""
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +26,7 @@ from tests.batch_desk import (
     open_till,
     run_child,
 )
-from tests.loopback import Loopback, serve
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as running:
-        yield running
+from tests.loopback import Loopback
 
 
 @pytest.fixture

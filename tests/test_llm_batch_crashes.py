@@ -4,7 +4,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -31,12 +31,6 @@ from tests.batch_desk import (
     run_child,
 )
 from tests.loopback import Loopback, serve
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Ways a batch ends (row 20 of the fault catalogue): paid replies are kept, counts add up."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,7 @@ from tests.batch_desk import (
     open_desk,
     open_till,
 )
-from tests.loopback import Loopback, serve
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as running:
-        yield running
+from tests.loopback import Loopback
 
 
 @pytest.fixture

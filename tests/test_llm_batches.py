@@ -1,7 +1,6 @@
 """Batches at a real HTTP server: sent once, split where they must be, bad input named."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +29,6 @@ from tests.batch_desk import (
     open_till,
 )
 from tests.loopback import Loopback, serve
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as running:
-        yield running
 
 
 @pytest.fixture

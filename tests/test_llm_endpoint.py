@@ -100,12 +100,6 @@ def make_request(number: int) -> Request:
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as server:
-        yield server
-
-
-@pytest.fixture
 def bench(tmp_path: Path, server: Loopback) -> Iterator[Bench]:
     bench = Bench(tmp_path, server.base_url)
     yield bench

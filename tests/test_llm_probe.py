@@ -1,6 +1,5 @@
 """Trying an endpoint out: what the probe finds, and what it says is to be mended."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,12 +17,6 @@ SECRET = "sk-planted-5f1c7a90"
 def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as server:
-        yield server
 
 
 def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:

@@ -3,7 +3,6 @@
 import logging
 import time
 import traceback
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,12 +29,6 @@ SECRET = "sk-planted-5f1c7a90"
 def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as server:
-        yield server
 
 
 def test_request_is_sent_as_strict_schema_and_the_reply_comes_back_whole(server: Loopback) -> None:

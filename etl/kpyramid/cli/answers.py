@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -280,7 +279,7 @@ def ask_pyramid(
     asked = settings.query
     snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
     if trace:
-        check_place(trace)
+        append_trace(trace)  # before anything is asked for it
     if not asked.asks_model:
         found = replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
     else:
@@ -292,7 +291,8 @@ def ask_pyramid(
             spent = read_totals(books).run
             found = replace(found, tokens=spent.tokens, cost=spent.cost)
     if trace:
-        append_trace(trace, describe_trace(found, candidates, asked.strategy, snapshot))
+        row = describe_trace(found, candidates, asked.strategy, snapshot)
+        append_trace(trace, f"{json.dumps(row, ensure_ascii=False)}\n")
     return found
 
 
@@ -407,31 +407,14 @@ def describe_trace(
     }
 
 
-def check_place(path: Path) -> None:
-    """That lines can be added to a file, before anything is asked for them.
+def append_trace(path: Path, line: str = "") -> None:
+    """Adds a line as one write, so that several processes may add to the same file.
 
     Raises:
         InputError: it is a folder, its folder is none, or it may not be written.
     """
     try:
-        with path.open("ab"):
-            pass
-    except OSError as e:
-        raise InputError(f"--trace {path}: no line can be added: {e.strerror}") from e
-
-
-def append_trace(path: Path, row: dict[str, Any]) -> None:
-    """Adds a line as one write, so that several processes may add to the same file.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    line = json.dumps(row, ensure_ascii=False, sort_keys=False) + "\n"
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(descriptor, line.encode("utf-8", "backslashreplace"))
-        finally:
-            os.close(descriptor)
+        with path.open("ab", buffering=0) as file:
+            file.write(line.encode("utf-8", "backslashreplace"))
     except OSError as e:
         raise InputError(f"--trace {path}: no line can be added: {e.strerror}") from e

@@ -195,22 +195,19 @@ def find_live_keys(warehouse: "Warehouse") -> set[str]:
     Raises:
         IntegrityError: a run's mark, or what it names, cannot be read.
     """
-    from kpyramid.keys import ID_DIGITS
     from kpyramid.storage.results import REQUESTS
+    from kpyramid.storage.retention import read_marks
 
-    marks = [b.name for b in warehouse.store.list("runs") if Path(b.name).match("stages/*.json")]
+    runs = {blob.name.split("/")[1] for blob in warehouse.store.list("runs")}
     live: set[str] = set()
-    for name, mark in zip(marks, warehouse.read_all(marks), strict=True):
-        if mark is None:
-            continue  # a build that goes on forgot it
+    for mark in read_marks(warehouse, runs):
+        name = f"cache/results/{mark}/{REQUESTS}"
         try:
-            key = json.loads(mark)["key"]
-            results = f"cache/results/{Path(name).stem}/{key[:ID_DIGITS]}"
-            live.update(json.loads(warehouse.store.read(f"{results}/{REQUESTS}") or b"[]"))
-        except (OSError, ValueError, KeyError, TypeError) as e:
+            live.update(json.loads(warehouse.store.read(name) or b"[]"))
+        except (OSError, ValueError, TypeError) as e:
             raise IntegrityError(
-                f"{warehouse.locate(name)} cannot be read ({e}), so what it rests on is unknown "
-                "and nothing was removed; restore it, or remove the run's folder"
+                f"{warehouse.locate(name)} cannot be read ({e}), so what rests on it is unknown "
+                "and nothing was removed; restore it, or remove the folder that it lies in"
             ) from e
     return live
 

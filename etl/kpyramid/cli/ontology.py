@@ -18,6 +18,7 @@ from kpyramid.cli.options import (
 )
 from kpyramid.errors import GateError, InputError
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
+from kpyramid.storage.writing import write_durably
 
 app = typer.Typer(
     name="ontology",
@@ -74,7 +75,7 @@ def import_(
             f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
             "could publish it; remove one of these statements"
         )
-    write_new(target, turtle)
+    write_target(target, turtle)
     schema = imported.schema
     bare = sum(not prop.alt_labels for prop in schema.properties)
     found = {
@@ -132,21 +133,14 @@ def choose_target(output: Path | None, name: str) -> Path:
     return target
 
 
-def write_new(target: Path, text: str) -> None:
-    """Writes a file that is not there yet, with its folder.
+def write_target(target: Path, text: str) -> None:
+    """Writes a file, with its folder.
 
     Raises:
         InputError: it cannot be written; then it is not there.
     """
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8", newline="\n") as file:
-            try:
-                file.write(text)
-                file.flush()
-            except OSError:
-                target.unlink()
-                raise
+        write_durably(target, text.encode())
     except OSError as e:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
@@ -209,7 +203,7 @@ def bootstrap(
         merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet is not None else 0
     )
     schema = build_schema(cut, title=domain)
-    write_new(target, write_schema(schema))
+    write_target(target, write_schema(schema))
     found = {
         "output": str(target),
         "sense": sense,

@@ -9,14 +9,11 @@ import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
-    AccessOption,
-    EverythingOption,
     SettingsOption,
     SnapshotOption,
     WarehouseOption,
     command,
     print_found,
-    read_scope,
 )
 
 if TYPE_CHECKING:
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
     from kpyramid.snapshot.proposals import Listed
     from kpyramid.snapshot.snapshot import Snapshot
+    from kpyramid.snapshot.view import Scope
 
 app = typer.Typer(
     name="proposals",
@@ -65,8 +63,7 @@ def list_(
     every_one: Annotated[
         bool, typer.Option("--all", help=f"Show more than the first {_LISTED} of each state.")
     ] = False,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    scope: "Scope",
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
     ] = False,
@@ -81,12 +78,13 @@ def list_(
     """
     from kpyramid.completion.review import find_file, read_file
     from kpyramid.errors import SettingsError
+    from kpyramid.query import open_snapshot
     from kpyramid.snapshot.proposals import list_proposals
 
     states = ("open", "accepted", "alias", "rejected")
     if state is not None and state not in states:
         raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
-    snapshot = _open(ref, warehouse, access, everything)
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     path = find_file(decisions, loaded.complete)
     _, decided = read_file(path)
     shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
@@ -121,8 +119,8 @@ def accept(
     note: NoteOption = "",
     settings: SettingsOption = None,
     decisions: FileOption = None,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Accept proposals: the next build adds them to the ontology, with their instances.
 
@@ -131,8 +129,7 @@ def accept(
 
     Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
     """
-    snapshot = _open(ref, warehouse, access, everything)
-    _decide("accept", ids, warehouse, snapshot, settings, decisions, label=label, note=note)
+    _decide("accept", ids, (ref, warehouse, scope), settings, decisions, label=label, note=note)
 
 
 @command(app)
@@ -143,8 +140,8 @@ def reject(
     note: NoteOption = "",
     settings: SettingsOption = None,
     decisions: FileOption = None,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
+    *,
+    scope: "Scope",
 ) -> None:
     """Reject proposals, those accepted by rules too: from the next build on they are out.
 
@@ -153,21 +150,13 @@ def reject(
 
     Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
     """
-    snapshot = _open(ref, warehouse, access, everything)
-    _decide("reject", ids, warehouse, snapshot, settings, decisions, note=note)
-
-
-def _open(ref: str, warehouse: str, access: list[str] | None, everything: bool) -> "Snapshot":
-    from kpyramid.query import open_snapshot
-
-    return open_snapshot(ref, warehouse, scope=read_scope(access, everything))
+    _decide("reject", ids, (ref, warehouse, scope), settings, decisions, note=note)
 
 
 def _decide(
     decision: Literal["accept", "reject"],
     ids: list[str],
-    warehouse: str,
-    snapshot: "Snapshot",
+    shown: "tuple[str, str, Scope]",
     settings: Path | None,
     file: Path | None,
     *,
@@ -176,10 +165,13 @@ def _decide(
 ) -> None:
     from kpyramid.completion.review import decide, find_file, hold_file, read_file
     from kpyramid.errors import SettingsError
+    from kpyramid.query import open_snapshot
     from kpyramid.settings import load_settings
     from kpyramid.snapshot.proposals import find_proposal, list_proposals
     from kpyramid.storage.writing import write_durably
 
+    ref, warehouse, scope = shown
+    snapshot = open_snapshot(ref, warehouse, scope=scope)
     loaded = load_settings(settings).complete
     path = find_file(file, loaded)
     if path is None:

@@ -29,7 +29,9 @@ from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words, list_st
 from kpyramid.snapshot.store import GRAPH, META, STATEMENTS, VECTORS, name_part
 from kpyramid.storage.contracts import (
     allocate_matrix,
+    combine_column,
     encode_table,
+    find_rows,
     load_contracts,
     open_table,
     read_table,
@@ -39,9 +41,6 @@ from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_folders, read_manifest
-
-# Arrow files whose bytes are a function of their values, to be mapped.
-
 
 # The files of an index as they are written: the same bytes for the same values, on any machine.
 
@@ -68,7 +67,11 @@ def settle(values: pa.Array) -> pa.Array:
     valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     bitmap = None if valid.all() else _pack(valid)
     if pa.types.is_struct(kind):
-        fields = [_settle_field(values.field(at), valid) for at in range(kind.num_fields)]
+        held = (values.field(at) for at in range(kind.num_fields))
+        if bitmap is not None:  # null where the struct is
+            own = pa.array(np.ma.masked_array(np.arange(len(valid)), mask=~valid))
+            held = (field.take(own) for field in held)
+        fields = [settle(field) for field in held]
         return pa.Array.from_buffers(kind, len(values), [bitmap], children=fields)
     if pa.types.is_fixed_size_list(kind):
         held = values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size)
@@ -88,16 +91,6 @@ def settle(values: pa.Array) -> pa.Array:
         return pa.Array.from_buffers(kind, len(values), [bitmap, _pack(told)])
     flat = values if bitmap is None else values.fill_null(0)
     return pa.Array.from_buffers(kind, len(values), [bitmap, _copy(flat.to_numpy())])
-
-
-def _settle_field(values: pa.Array, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """A struct's field, null where the struct is."""
-    return settle(values if valid.all() else values.take(pa.array(_choose(valid))))
-
-
-def _choose(valid: npt.NDArray[np.bool_]) -> Any:
-    """Places to take: each its own, none behind a null."""
-    return np.ma.masked_array(np.arange(len(valid)), mask=~valid)
 
 
 def _settle_offsets(values: pa.Array, *, wide: bool) -> tuple[pa.Buffer, int, int]:
@@ -158,6 +151,7 @@ def weigh_words(
 # Following references over whole columns: rows of one table to rows of another.
 
 Numbers = npt.NDArray[np.int64]
+Tables = Mapping[str, pa.Table]
 
 
 class Links:
@@ -171,7 +165,7 @@ class Links:
     def from_column(cls, values: pa.ChunkedArray, keys: pa.ChunkedArray) -> "Links":
         """What a column of keys or of lists of keys refers to; nulls refer to nothing."""
         flat, owners = unfold(values)
-        places = pc.index_in(flat, value_set=combine(keys))
+        places = pc.index_in(flat, value_set=combine_column(keys))
         known = pc.is_valid(flat).to_numpy(zero_copy_only=False)
         if pc.any(pc.and_(pc.is_valid(flat), pc.is_null(places)), min_count=0).as_py():
             raise IntegrityError("a row of the index refers to a row that does not exist")
@@ -227,16 +221,11 @@ def list_numbers(values: npt.NDArray[np.generic], sizes: Numbers, kind: pa.DataT
 
 def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
     """The values of a column, those of lists one by one, and the row that each stands in."""
-    column = combine(values)
+    column = combine_column(values)
     if not pa.types.is_list(column.type):
         return column, np.arange(len(column))
     owners = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
     return pc.list_flatten(column), owners.astype(np.int64)
-
-
-def combine(values: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Numbers:
@@ -245,17 +234,21 @@ def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Numbers:
     Raises:
         IntegrityError: a value is no key.
     """
-    places = pc.index_in(combine(values), value_set=combine(keys))
-    lost = pc.and_(pc.is_valid(combine(values)), pc.is_null(places))
-    if pc.any(lost, min_count=0).as_py():
-        missing = combine(values).filter(lost)[0].as_py()
-        raise IntegrityError(f"the index cannot be made: {missing!r} is no key")
-    return np.asarray(pc.fill_null(places, -1).to_numpy(zero_copy_only=False), np.int64)
+    places = find_rows(values, keys)
+    lost = values.filter(pa.array(places < 0)).drop_null()
+    if len(lost):
+        raise IntegrityError(f"the index cannot be made: {lost[0].as_py()!r} is no key")
+    return places
+
+
+def find_documents(tables: Tables, chunk_ids: pa.ChunkedArray) -> Numbers:
+    """For each id of a chunk the row of its document."""
+    chunks = tables["chunks"]
+    documents = find_places(chunks["document_id"], tables["documents"]["document_id"])
+    return documents[find_places(chunk_ids, chunks["chunk_id"])]
 
 
 # Facts and chunks as rows of the index, with the places and documents that support them.
-
-Tables = Mapping[str, pa.Table]
 
 
 def list_documents(tables: Tables) -> dict[str, Any]:
@@ -266,11 +259,11 @@ def list_documents(tables: Tables) -> dict[str, Any]:
         for pairs in documents["metadata"].to_pylist()
     ]
     return {
-        "document_id": combine(documents["document_id"]),
-        "source": combine(documents["source"]),
-        "title": combine(documents["title"]),
-        "text": combine(documents["text"].cast(pa.large_string())),
-        "access": combine(documents["access"]),
+        "document_id": combine_column(documents["document_id"]),
+        "source": combine_column(documents["source"]),
+        "title": combine_column(documents["title"]),
+        "text": combine_column(documents["text"].cast(pa.large_string())),
+        "access": combine_column(documents["access"]),
         "metadata": pa.array(described, pa.list_(pa.string())),
     }
 
@@ -280,10 +273,10 @@ def list_chunks(tables: Tables) -> dict[str, Any]:
     chunks = tables["chunks"]
     at = find_places(chunks["document_id"], tables["documents"]["document_id"])
     return {
-        "chunk_id": combine(chunks["chunk_id"]),
+        "chunk_id": combine_column(chunks["chunk_id"]),
         "document": at.astype(np.int32),
-        "start": combine(chunks["start"]),
-        "end": combine(chunks["end"]),
+        "start": combine_column(chunks["start"]),
+        "end": combine_column(chunks["end"]),
     }
 
 
@@ -293,7 +286,7 @@ def list_mentions(tables: Tables) -> dict[str, Any]:
     at = find_places(mentions["chunk_id"], tables["chunks"]["chunk_id"])
     order = pa.array(np.argsort(at, kind="stable"))
     kept = mentions.select(["mention_id", "text", "type", "start", "end"]).take(order)
-    columns = {name: combine(kept[name]) for name in kept.column_names}
+    columns = {name: combine_column(kept[name]) for name in kept.column_names}
     return {"chunk": np.sort(at).astype(np.int32), **columns}
 
 
@@ -314,18 +307,16 @@ def list_facts(tables: Tables) -> dict[str, Any]:
     claims = tables["claims"]
     to_claims = to_raw.take(find_places(raw["claim_id"], claims["claim_id"])).distinct()
     chunk_of_claim = find_places(claims["chunk_id"], tables["chunks"]["chunk_id"])
-    chunk_of_raw = find_places(raw["chunk_id"], tables["chunks"]["chunk_id"])
-    document_of = find_places(tables["chunks"]["document_id"], tables["documents"]["document_id"])
     certain = triples["confidence"].to_numpy()
     confidence = np.zeros(count)
     np.maximum.at(confidence, to_triples.owners, certain[to_triples.targets])
     return {
-        "condensed_id": combine(facts["condensed_id"]),
+        "condensed_id": combine_column(facts["condensed_id"]),
         "head": find_places(facts["head_id"], entities).astype(np.int32),
         "relation": find_places(facts["relation_id"], relations).astype(np.int32),
         "tail": find_places(facts["tail_id"], entities).astype(np.int32),
-        "literal": combine(facts["literal"]),
-        "standard": combine(facts["standard_relation"]),
+        "literal": combine_column(facts["literal"]),
+        "standard": combine_column(facts["standard_relation"]),
         "standard_head": find_places(facts["standard_head_id"], entities).astype(np.int32),
         "standard_tail": find_places(facts["standard_tail_id"], entities).astype(np.int32),
         "statement": _find_statements(tables).astype(np.int32),
@@ -334,15 +325,17 @@ def list_facts(tables: Tables) -> dict[str, Any]:
             map(write_qualifiers, facts["qualifiers"].to_pylist()), pa.list_(pa.string())
         ),
         "confidence": confidence,
-        "negated": _mark(count, to_raw, combine(raw["negated"])),
+        "negated": _mark(count, to_raw, combine_column(raw["negated"])),
         "hedged": _mark(
             count,
             to_raw,
-            pc.or_(pc.is_valid(combine(raw["modality"])), pc.is_valid(combine(raw["attribution"]))),
+            pc.or_(
+                pc.is_valid(combine_column(raw["modality"])),
+                pc.is_valid(combine_column(raw["attribution"])),
+            ),
         ),
         "documents": _link_statements(tables)
-        .take(chunk_of_raw)
-        .take(document_of)
+        .take(find_documents(tables, raw["chunk_id"]))
         .distinct()
         .to_lists(count),
         **_list_places(count, to_claims, claims, chunk_of_claim),
@@ -366,7 +359,7 @@ def _find_statements(tables: Tables) -> Numbers:
 def list_statements(tables: Tables) -> dict[str, Any]:
     """Columns of the statements: key, words, anchor, rows of the condensed facts they cite."""
     statements = tables["statements"]
-    own = {name: combine(statements[name]) for name in ("statement_id", "text", "anchor")}
+    own = {name: combine_column(statements[name]) for name in ("statement_id", "text", "anchor")}
     return {**own, "facts": _cite(tables).to_lists(statements.num_rows)}
 
 
@@ -374,7 +367,7 @@ def _link_statements(tables: Tables) -> Links:
     """From the condensed facts to the raw triples that say as much."""
     facts, triples, raw = (tables[name] for name in ("condensed", "triples", "raw_triples"))
     links = Links.from_column(facts["derived_from"], triples["triple_id"])
-    how = pc.list_flatten(combine(facts["how"]))
+    how = pc.list_flatten(combine_column(facts["how"]))
     as_much = pc.not_equal(how, "broader").to_numpy(zero_copy_only=False)
     stated = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
     same = Links(links.owners[as_much], links.targets[as_much])
@@ -383,13 +376,12 @@ def _link_statements(tables: Tables) -> Links:
 
 def list_instances(tables: Tables) -> dict[str, Any]:
     """Columns of the instances as in their table, and the rows of the documents that hold each."""
-    instances, chunks = tables["instances"], tables["chunks"]
-    places = combine(instances["places"])
+    instances = tables["instances"]
+    places = combine_column(instances["places"])
     owners = pc.list_parent_indices(places).to_numpy(zero_copy_only=False).astype(np.int64)
     stated = pc.struct_field(pc.list_flatten(places), "chunk_id")
-    document_of = find_places(chunks["document_id"], tables["documents"]["document_id"])
-    links = Links(owners, document_of[find_places(stated, chunks["chunk_id"])])
-    columns = {name: combine(instances[name]) for name in instances.column_names}
+    links = Links(owners, find_documents(tables, stated))
+    columns = {name: combine_column(instances[name]) for name in instances.column_names}
     return {**columns, "documents": links.distinct().to_lists(instances.num_rows)}
 
 
@@ -397,7 +389,7 @@ def _list_places(
     count: int, to_claims: Links, claims: pa.Table, chunk_of_claim: Numbers
 ) -> dict[str, Any]:
     """Chunk, start and end of each place, sorted, each once."""
-    flat = combine(claims["spans"])
+    flat = combine_column(claims["spans"])
     owners = pc.list_parent_indices(flat).to_numpy(zero_copy_only=False).astype(np.int64)
     spans = pc.list_flatten(flat)
     starts, ends = (
@@ -437,10 +429,10 @@ def list_entities(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
     )
     subjects = Links(np.arange(instances.num_rows), find_places(instances["subject_id"], keys))
     return {
-        "entity_id": combine(keys),
-        "name": combine(entities["name"]),
-        "type": combine(entities["type"]),
-        "surface_forms": combine(entities["surface_forms"]),
+        "entity_id": combine_column(keys),
+        "name": combine_column(entities["name"]),
+        "type": combine_column(entities["type"]),
+        "surface_forms": combine_column(entities["surface_forms"]),
         "names": pa.array(names, pa.list_(pa.string())),
         "facts": ends.turn().distinct().to_lists(count),
         "instances": subjects.turn().to_lists(count),
@@ -455,10 +447,8 @@ def list_forms(tables: Tables) -> dict[str, dict[str, Any]]:
     """
     triples, raw = tables["triples"], tables["raw_triples"]
     stated = Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"])
-    chunk = find_places(raw["chunk_id"], tables["chunks"]["chunk_id"])
-    document = find_places(tables["chunks"]["document_id"], tables["documents"]["document_id"])
-    said = {name: combine(raw[name]).take(pa.array(stated.targets)) for name in _SAID}
-    place = document[chunk[stated.targets]]
+    said = {name: combine_column(raw[name]).take(pa.array(stated.targets)) for name in _SAID}
+    place = find_documents(tables, raw["chunk_id"])[stated.targets]
     head, tail = (
         find_places(triples[name], tables["entities"]["entity_id"])[stated.owners]
         for name in ("head_id", "tail_id")
@@ -473,13 +463,11 @@ def list_forms(tables: Tables) -> dict[str, dict[str, Any]]:
 
 def list_qualifiers(tables: Tables) -> dict[str, Any]:
     """Columns of what qualifies the condensed facts, as `list_forms` has names, in words."""
-    raw, chunks = tables["raw_triples"], tables["chunks"]
+    raw = tables["raw_triples"]
     said = [write_qualifiers(pairs) for pairs in raw["qualifiers"].to_pylist()]
     sizes = np.array([len(forms) for forms in said], np.int64)
     own = Links(np.repeat(np.arange(len(said)), sizes), np.arange(sizes.sum()))
-    chunk = find_places(raw["chunk_id"], chunks["chunk_id"])
-    document = find_places(chunks["document_id"], tables["documents"]["document_id"])
-    place = document[chunk[own.owners]]
+    place = find_documents(tables, raw["chunk_id"])[own.owners]
     links = _link_statements(tables).follow(own, len(said))
     forms = pa.array([form for forms in said for form in forms], pa.string())
     return _list_forms(links.owners, forms.take(pa.array(links.targets)), place[links.targets])
@@ -558,10 +546,9 @@ def group_rows(tables: Tables) -> dict[str, Numbers]:
     of_document = np.array(
         [crc32(key.encode()) for key in tables["documents"]["document_id"].to_pylist()], np.int64
     )
-    chunks, raw, triples = (tables[name] for name in ("chunks", "raw_triples", "triples"))
+    raw, triples = tables["raw_triples"], tables["triples"]
     facts, instances = tables["condensed"], tables["instances"]
-    of_chunk = of_document[find_places(chunks["document_id"], tables["documents"]["document_id"])]
-    of_raw = of_chunk[find_places(raw["chunk_id"], chunks["chunk_id"])]
+    of_raw = of_document[find_documents(tables, raw["chunk_id"])]
     of_triple = _find_least(
         Links.from_column(triples["raw_triple_ids"], raw["raw_triple_id"]), of_raw, len(triples)
     )
@@ -573,11 +560,11 @@ def group_rows(tables: Tables) -> dict[str, Numbers]:
         Links.from_column(facts[end], entities).turn() for end in ("head_id", "tail_id")
     )
     return {
-        "chunks": of_chunk,
+        "chunks": of_document[find_documents(tables, tables["chunks"]["chunk_id"])],
         "condensed": of_fact,
         "entities": _find_least(heads.unite(tails), of_fact, len(entities)),
         "triples": of_triple,
-        "instances": of_chunk[find_places(instances["chunk_id"], chunks["chunk_id"])],
+        "instances": of_document[find_documents(tables, instances["chunk_id"])],
     }
 
 
@@ -670,7 +657,9 @@ def read_vectors(
     found = {}
     for table, wanted in keys.items():
         rows = np.flatnonzero(pc.equal(whole["owner_table"], table).to_numpy())
-        owners, texts = (combine(whole[name].take(pa.array(rows))) for name in ("owner_id", "text"))
+        owners, texts = (
+            combine_column(whole[name].take(pa.array(rows))) for name in ("owner_id", "text")
+        )
         texts = texts.cast(pa.large_string())
         if table == "entities":
             found[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
@@ -759,7 +748,7 @@ def build_index(
         "mentions": list_mentions(tables),
         "names": list_names(names),
         "name_words": list_name_words(names),
-        "relations": {n: combine(relations[n]) for n in ("relation_id", "name")},
+        "relations": {n: combine_column(relations[n]) for n in ("relation_id", "name")},
         "instances": list_instances(tables),
         "statements": list_statements(tables),
         "qualifiers": list_qualifiers(tables),

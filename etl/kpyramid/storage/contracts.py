@@ -303,6 +303,15 @@ def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.list_flatten(values) if pa.types.is_list(values.type) else values
 
 
+def find_rows(
+    values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array
+) -> npt.NDArray[np.int64]:
+    """The row of each value among the keys, -1 for null and for one that is none of them."""
+    held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
+    found = pc.fill_null(pc.index_in(values, value_set=held), -1)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
 def map_column(table: pa.Table, key: str, value: str) -> dict[Any, Any]:
     """One column's values by another's."""
     return dict(zip(table[key].to_pylist(), table[value].to_pylist(), strict=True))

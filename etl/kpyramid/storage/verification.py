@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
-from kpyramid.storage.contracts import Contract, load_contracts, read_blocks
+from kpyramid.storage.contracts import Contract, find_rows, load_contracts, read_blocks
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import (
     RefEntry,
@@ -241,7 +241,7 @@ class _Places:
         self._lengths = np.array([*map(len, self._texts), 0])  # the last: of no document
         self._chunks = chunks["chunk_id"].combine_chunks()
         keys = documents["document_id"].combine_chunks()
-        self._documents = np.append(_find_rows(chunks["document_id"], keys), -1)
+        self._documents = np.append(find_rows(chunks["document_id"], keys), -1)
 
     def find_odd(
         self,
@@ -264,7 +264,7 @@ class _Places:
             starts, ends = (
                 _list_numbers(pc.struct_field(spans, name))[rows] for name in ("start", "end")
             )
-        at = self._documents[_find_rows(chunk_ids, self._chunks)][rows]
+        at = self._documents[find_rows(chunk_ids, self._chunks)][rows]
         inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
         odd: Rows = rows[~inside]
         if words is None:
@@ -292,11 +292,6 @@ class _Places:
             chunk_ids = chunk_ids.take(pa.array(owners))
         empty = np.flatnonzero(np.bincount(owners, minlength=len(held)) == 0)
         return np.concatenate([empty, owners[self.find_odd(chunk_ids, spans)]])
-
-
-def _find_rows(keys: pa.ChunkedArray | pa.Array, known: pa.Array) -> Rows:
-    """The row of each key; -1 for one that is unknown."""
-    return _list_numbers(pc.index_in(keys, value_set=known))
 
 
 def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Rows:

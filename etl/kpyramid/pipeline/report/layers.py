@@ -22,6 +22,7 @@ from kpyramid.pipeline.report.tables import (
     state_rows,
     to_numpy,
 )
+from kpyramid.storage.contracts import find_rows
 
 # What the ontology lacked: the wordings that most facts use where the graph is denser.
 
@@ -76,25 +77,19 @@ def _read_region(tables: SnapshotTables) -> pa.Table:
     phrases = tables.read("phrases", ("phrase_id", "log_graph", "log_ontology"))
     nats = pc.subtract(phrases["log_graph"], phrases["log_ontology"]).combine_chunks()
     triples = tables.read("triples", ("triple_id", "head_id", "relation_id"))
-    triples = triples.take(_find(scored["triple_id"], triples["triple_id"]))
+    triples = triples.take(find_rows(scored["triple_id"], triples["triple_id"]))
     entities = tables.read("entities", ("entity_id", "type"))
     relations = tables.read("relations", ("relation_id", "name"))
     return pa.table(
         {
             "triple_id": scored["triple_id"],
-            "nats": nats.take(_find(scored["phrase_id"], phrases["phrase_id"])),
-            "type": entities["type"].take(_find(triples["head_id"], entities["entity_id"])),
+            "nats": nats.take(find_rows(scored["phrase_id"], phrases["phrase_id"])),
+            "type": entities["type"].take(find_rows(triples["head_id"], entities["entity_id"])),
             "wording": relations["name"].take(
-                _find(triples["relation_id"], relations["relation_id"])
+                find_rows(triples["relation_id"], relations["relation_id"])
             ),
         }
     )
-
-
-def _find(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:
-    """Where each value stands among the keys."""
-    found = pc.index_in(values.combine_chunks(), keys.combine_chunks())
-    return pa.array(to_numpy(found), pa.int64())
 
 
 # Completion as a reader sees it: what the ontology lacked, and what was proposed for it.

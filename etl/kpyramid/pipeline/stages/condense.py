@@ -37,7 +37,6 @@ from kpyramid.keys import content_id
 from kpyramid.llm.caller import Loss
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
-from kpyramid.pipeline.stages.graph import find_rows
 from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.pipeline.stages.tables import (
     build_rejects,
@@ -46,7 +45,7 @@ from kpyramid.pipeline.stages.tables import (
     state_facts,
 )
 from kpyramid.settings import CondenseSettings
-from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.storage.contracts import find_rows, load_contracts, map_column
 
 
 def run(

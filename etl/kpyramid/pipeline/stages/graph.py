@@ -13,7 +13,7 @@ from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
-from kpyramid.storage.contracts import combine_column, map_column
+from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
 LITERAL = "LITERAL"
 _BLOCK = 4096
@@ -233,12 +233,6 @@ class MentionTable:
             chunk = self._chunk_ids[self._chunks[row]]
             found.append(Mention(key, chunk, text, kind, start, end, own))
         return found
-
-
-def find_rows(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Index:
-    """The row of each value among the keys, -1 for null."""
-    found = pc.fill_null(pc.index_in(values, value_set=keys.combine_chunks()), -1)
-    return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Index:

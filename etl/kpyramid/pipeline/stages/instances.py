@@ -134,11 +134,12 @@ def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -
         subject, verb = names[finding.subject_id], finding.prop.label if finding.prop else "is a"
         value = names.get(finding.object_id or "", finding.literal or finding.class_iri)
         detail = f"{subject} | {verb} | {value} | {loss.detail}"
-        rejects.append(_reject_at(finding.places[0], stage, loss.reason, finding.key, detail))
+        rejects.append(reject_at(finding.places[0], stage, loss.reason, finding.key, detail))
     return rejects
 
 
-def _reject_at(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
+def reject_at(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
+    """A reject of what is stated at a place."""
     own = {"document_id": place.document_id, "chunk_id": place.chunk_id}
     return make_reject(stage, reason, key, detail, **own)
 
@@ -426,7 +427,7 @@ def _reject_stated(
         f"the graph only: it fits none of: {names}: {why}"
     )
     reason = reasons[0] if len(reasons) == 1 else "domain_or_range"
-    return _reject_at(fact.places[0], stage, reason, fact.triple_id, detail)
+    return reject_at(fact.places[0], stage, reason, fact.triple_id, detail)
 
 
 def list_copulas(

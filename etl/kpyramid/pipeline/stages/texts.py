@@ -24,7 +24,7 @@ from kpyramid.ontology.population.checking import (
 from kpyramid.ontology.population.examples import Value, Words
 from kpyramid.ontology.population.inducer import Inducer
 from kpyramid.ontology.schema import Schema
-from kpyramid.pipeline.stages.instances import Places
+from kpyramid.pipeline.stages.instances import Places, reject_at
 from kpyramid.pipeline.stages.tables import Row, make_reject
 from kpyramid.storage.contracts import map_column
 
@@ -81,14 +81,8 @@ class Checker:
             return checked
         label = self.schema.property_by_iri[value.property_iri].label
         detail = f"{value.subject.text} | {label} | {value.object.text}: {checked.detail}"
-        return make_reject(
-            "induce",
-            checked.reason,
-            key,
-            detail,
-            document_id=stretch.document_id,
-            chunk_id=chunk_id,
-        )
+        place = {"document_id": stretch.document_id, "chunk_id": chunk_id}
+        return make_reject("induce", checked.reason, key, detail, **place)
 
     def _check(
         self, value: Value, document_id: str, chunk_id: str, spans: Sequence[Span], key: str
@@ -130,16 +124,8 @@ def part_unsure(
             continue
         for candidate in group:
             place, label = candidate.place, candidate.prop.label if candidate.prop else ""
-            rejects.append(
-                make_reject(
-                    "induce",
-                    "low_confidence",
-                    place.source,
-                    f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}",
-                    document_id=place.document_id,
-                    chunk_id=place.chunk_id,
-                )
-            )
+            detail = f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}"
+            rejects.append(reject_at(place, "induce", "low_confidence", place.source, detail))
     return kept, rejects
 
 
