@@ -194,8 +194,9 @@ def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     server: Loopback, place: Path
 ) -> None:
     settings = open_settings(server.base_url, rounds=1)
-    plain = [said for said in list_wordings(place, settings) if " " not in "".join(said)]
-    refused, broken = plain[:2]
+    ruled = run_stages(place, open_settings(None, rounds=1))["complete"]
+    listed = {row["label"] for row in read_rows(place, ruled, "proposals")}
+    refused, broken = [said for said in list_wordings(place, settings) if listed >= {*said}][:2]
     server.faults.add("refusal", contains=f"Wordings: {refused[0]}")
     server.faults.add("malformed", contains=f"Wordings: {broken[0]}")
     server.faults.add("truncated", contains="| praised |")

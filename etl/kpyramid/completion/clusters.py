@@ -21,7 +21,7 @@ from kpyramid.completion.types import (
 )
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
-from kpyramid.graph.synonyms.comparison import Comparer, Ends, Reading
+from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
 
@@ -68,12 +68,7 @@ def list_units(
     """
     wordings = encode(graph.wordings)
     forms = [normalise_relation(wording) for wording in wordings.words]
-    heads, tails = encode(graph.head_types), encode(graph.tail_types)
-    (said, *ends), spoken, _ = group_rows(wordings.codes, heads.codes, tails.codes)
-    read = [
-        name_relation(wordings.words[w], comparer, (heads.words[h], tails.words[t]))
-        for w, h, t in zip(said.tolist(), *(end.tolist() for end in ends), strict=True)
-    ]
+    read = [name_relation(wording, comparer) for wording in wordings.words]
     keys = encode([name for name, _ in read]).codes
     known = {
         _name(normalise_relation(phrase))
@@ -82,9 +77,10 @@ def list_units(
     }
     says = np.array([says_something(f) and _name(f) not in known for f in forms], dtype=bool)
     backwards = np.array([turned for _, turned in read], dtype=bool)
-    literal = np.array([name == LITERAL for name in tails.words], dtype=np.int64)[tails.codes]
-    (key, _), unit_of, _ = group_rows(keys[spoken], literal)
-    turned = backwards[spoken]
+    types = encode(graph.tail_types)
+    literal = np.array([name == LITERAL for name in types.words], dtype=np.int64)[types.codes]
+    (key, _), unit_of, _ = group_rows(keys[wordings.codes], literal)
+    turned = backwards[wordings.codes]
     new = ~find_stated(graph, ontology) & says[wordings.codes]
     count = len(key)
     back = np.bincount(unit_of[new & turned], minlength=count)
@@ -102,12 +98,12 @@ def list_units(
     )
 
 
-def name_relation(wording: str, comparer: Comparer, ends: Ends = ("", "")) -> tuple[str, bool]:
+def name_relation(wording: str, comparer: Comparer) -> tuple[str, bool]:
     """What wordings of one relation agree in, and whether this one reads from tail to head.
 
     That is the meaning with what alters it, or the base form where the lexicon has none.
     """
-    form, reading = normalise_relation(wording), comparer.read(wording, ends)
+    form, reading = normalise_relation(wording), comparer.read(wording)
     if reading.meaning is None:
         return _name(form), form.passive_by
     return f"[{name_meaning(reading)}]", reading.turned
