@@ -117,6 +117,13 @@ def test_what_something_came_of_is_a_reason() -> None:
     assert verify(question, "1940", "Liv Moe's death was in 1940.").bound == NO_ANSWER
 
 
+def test_a_role_is_that_of_the_name_behind_it() -> None:
+    question = "What is the capital of Halgard?"
+    of_another = "Senn is the capital of Ferro, a region of Halgard."
+    assert "capital of something else" in verify(question, "Senn", of_another).reason
+    assert not verify(question, "Senn", "Senn is the capital of the province of Halgard.").reason
+
+
 def test_a_pronoun_stands_for_what_was_named_before_and_for_nothing_else() -> None:
     before = "Lake Orr lies in Sillmark."
     asked = "What is the depth of Lake Orr?"

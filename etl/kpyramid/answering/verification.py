@@ -93,6 +93,25 @@ def _find_owned(asked: QuestionAnalysis) -> list[Word]:
     return found
 
 
+def _find_role_of_another(asked: QuestionAnalysis, lines: Sequence[str]) -> str:
+    """The role that it asks of a name and that lines say of others only; empty if there is none.
+
+    "The capital of Reunion, a region of France" is not that of France.
+    """
+    for role in _find_owned(asked):
+        own = []
+        for line in lines:
+            words = split_words(line)
+            named = [place for name in asked.names for place in find_name(name, words, ())]
+            for at in (i for i, word in enumerate(words) if _is_same(role, word)):
+                whole = _find_whole(words, at) if says_of(words, at) else len(words)
+                if whole < len(words):
+                    own.append(any(place.first <= whole < place.last for place in named))
+        if own and not any(own):
+            return role.plain
+    return ""
+
+
 def list_said(asked: QuestionAnalysis) -> frozenset[str]:
     """The stems of all words of a question that name or say something."""
     return asked.named | {word.stem for word in asked.content}
@@ -190,10 +209,16 @@ def says_of(words: Sequence[Word], noun: int) -> bool:
 
 def is_whole(words: Sequence[Word], noun: int, value: Span) -> bool:
     """Whether a sentence says that something is the noun of a value."""
+    return says_of(words, noun) and value[0] <= _find_whole(words, noun) < value[1]
+
+
+def _find_whole(words: Sequence[Word], noun: int) -> int:
+    """Where the name begins of which a sentence says a noun: "of the province of Ostrana"."""
     start = noun + 2
     while start < len(words) and words[start].plain in _DETERMINERS:
         start += 1
-    return says_of(words, noun) and value[0] <= start < value[1]
+    further = start < len(words) and not words[start].large and says_of(words, start)
+    return _find_whole(words, start) if further else start
 
 
 # What is cited for an answer: the sentences that say it, and what stands before them.
@@ -404,6 +429,8 @@ def verify_value(
     if candidates:
         return SUPPORTED
     lines = [step for g in citations for line in g.text.split("\n") for step in state_steps(line)]
+    if role := _find_role_of_another(asked, lines):
+        return Verification(UNSAID, f"what is cited says {role} of something else")
     right, wrong = _compare_ends(asked, value, lines)
     became = bool(_BECAME.match(asked.text))
     if became:
