@@ -17,14 +17,13 @@ from kpyramid.answering.reader import (
 from kpyramid.answering.rules import Rules, judge_facts
 from kpyramid.answering.sparql import ask_by_rules
 from kpyramid.documents.values import Date, find_values
-from kpyramid.documents.words import read_names
 from kpyramid.embeddings.port import Matrix
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
 from kpyramid.query.decisions import Found
 from kpyramid.query.facts import gather_facts, match_candidates
 from kpyramid.query.ontology_layer import ask_ontology
-from kpyramid.query.options import Number, read_number
+from kpyramid.query.options import Number, read_names, read_number
 from kpyramid.query.polyrag import _unite
 from kpyramid.query.types import Outcome, Question, Reading
 from kpyramid.snapshot.evidence import Evidence

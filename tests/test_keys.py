@@ -84,7 +84,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     shutil.copytree(ROOT / "schemas", tmp_path / "schemas")
     shutil.copy(locate_declarations("ontology")["general"], tmp_path / "general.ttl")
     shutil.copytree(ROOT / "etl" / "kpyramid" / "graph" / "synonyms", tmp_path / "paraphrase")
-    monkeypatch.setattr(identity, "_PARAPHRASE", tmp_path / "paraphrase")
+    monkeypatch.setattr(fingerprints, "_SYNONYMS", tmp_path / "paraphrase")
     monkeypatch.setattr(identity, "_find_package", lambda name: tmp_path / "parser")
     monkeypatch.setattr(
         contracts,

@@ -7,8 +7,9 @@ import pytest
 
 from kpyramid.answering.reader import read
 from kpyramid.documents.values import Date, find_values, read_value
-from kpyramid.documents.words import find_name, read_name, read_names, split_words
+from kpyramid.documents.words import find_name, read_name, split_words
 from kpyramid.query.analysis import LinkedQuestion, QuestionAnalysis
+from kpyramid.query.options import read_names
 from kpyramid.query.types import Item, Question, Reading
 from tests.told import TOLD, open_told, take_facts, take_passages
 

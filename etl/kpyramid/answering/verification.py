@@ -21,6 +21,7 @@ from kpyramid.documents.words import (
     HAVE,
     STOP,
     Name,
+    Place,
     Word,
     find_name,
     is_akin,
@@ -103,11 +104,8 @@ def _find_role_of_another(asked: QuestionAnalysis, lines: Sequence[str]) -> str:
         for line in lines:
             words = split_words(line)
             named = [place for name in asked.names for place in find_name(name, words, ())]
-            for at in (i for i, word in enumerate(words) if _is_same(role, word)):
-                whole = _find_whole(words, at) if says_of(words, at) else len(words)
-                if whole < len(words):
-                    own.append(any(place.first <= whole < place.last for place in named))
-        if own and not any(own):
+            own += [_says_of(words, at, named) for at, w in enumerate(words) if _is_same(role, w)]
+        if False in own and True not in own:
             return role.plain
     return ""
 
@@ -202,23 +200,23 @@ def wants_whole(words: Sequence[Word], noun: int) -> bool | None:
     return bool(set(plain[noun + 2 : noun + 3]) & _ASKED)
 
 
-def says_of(words: Sequence[Word], noun: int) -> bool:
-    """Whether a sentence says of what something is the noun."""
-    return [word.plain for word in words[noun + 1 : noun + 2]] == ["of"]
+def _says_of(words: Sequence[Word], noun: int, places: Sequence[Place]) -> bool | None:
+    """Whether a sentence says its word `noun` of what it names at one of the places.
 
-
-def is_whole(words: Sequence[Word], noun: int, value: Span) -> bool:
-    """Whether a sentence says that something is the noun of a value."""
-    return says_of(words, noun) and value[0] <= _find_whole(words, noun) < value[1]
-
-
-def _find_whole(words: Sequence[Word], noun: int) -> int:
-    """Where the name begins of which a sentence says a noun: "of the province of Ostrana"."""
+    False: of something else; None: of nothing. "The capital of the province of Ostrana" is said of
+    Ostrana.
+    """
     start = noun + 2
+    if [word.plain for word in words[noun + 1 : start]] != ["of"]:
+        return None
     while start < len(words) and words[start].plain in _DETERMINERS:
         start += 1
-    further = start < len(words) and not words[start].large and says_of(words, start)
-    return _find_whole(words, start) if further else start
+    if start >= len(words):
+        return None
+    further = None if words[start].large else _says_of(words, start, places)
+    if further is not None:
+        return further
+    return any(place.first <= start < place.last for place in places)
 
 
 # What is cited for an answer: the sentences that say it, and what stands before them.
@@ -668,15 +666,15 @@ def _compare_ends(asked: QuestionAnalysis, value: str, lines: Sequence[str]) -> 
         for line in lines:
             said = split_words(line)
             places = find_name(read_name(value), said, find_values(line))
-            spans = [(place.first, place.last) for place in places]
             verbs = [i for i, other in enumerate(said) if _does_same(word, other)]
             if doer is not None:
-                found = [is_doer(said, verb, span) for verb in verbs for span in spans]
+                found = [is_doer(said, verb, (p.first, p.last)) for verb in verbs for p in places]
                 right |= doer in found
                 wrong |= (not doer) in found
-            if whole is not None and verbs and spans:
-                is_so = any(is_whole(said, noun, span) for noun in verbs for span in spans)
-                is_part = not is_so and any(says_of(said, noun) for noun in verbs)
+            if whole is not None and verbs and places:
+                wholes = [_says_of(said, noun, places) for noun in verbs]
+                is_so = True in wholes
+                is_part = not is_so and False in wholes
                 right |= is_so if whole else is_part
                 wrong |= whole is not is_so and (whole or is_so) and not value[:1].isdigit()
     return right, wrong

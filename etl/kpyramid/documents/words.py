@@ -188,11 +188,7 @@ _WORD_OR_INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?|\w+")
 """A word, or initials with their stops: `A.C.` is `AC`."""
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _STEMMER = Stemmer.Stemmer("english")
-_GENERIC = 0.5
-"""Share of the candidates from which a word that they have in common tells none apart."""
 _PART = re.compile(r"\s*[,;/]\s*")
-_SHORTEST = 3
-"""Letters of a word that stands for a name by itself."""
 
 
 class Word(NamedTuple):
@@ -261,20 +257,6 @@ def _read_name(text: str, aliases: tuple[str, ...]) -> Name:
     return Name(text, tuple(forms.items()), read_value(text))
 
 
-def read_names(texts: Sequence[str], aliases: Sequence[Collection[str]]) -> list[Name]:
-    """The names of candidates, each also by the words that only it has.
-
-    What most candidates share ("language" of "German language") tells none of them apart.
-    """
-    names = [read_name(text, forms) for text, forms in zip(texts, aliases, strict=True)]
-    counts: dict[str, int] = {}
-    for name in names:
-        for word in {word for form, _ in name.forms[:1] for word in form}:
-            counts[word] = counts.get(word, 0) + 1
-    generic = {word for word, count in counts.items() if count > _GENERIC * len(names) > 1}
-    return [_add_distinctive(name, generic, counts) for name in names]
-
-
 def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> list[Place]:
     """Where a text says a name, surest first; `values` are the text's dates and numbers."""
     if name.value is not None:
@@ -329,18 +311,6 @@ def _weigh_neighbours(run: Sequence[Word], words: Sequence[Word], first: int, la
     if before and not apart and first > 1 and before.large and run[0].start == before.end + 1:
         weight *= 0.8
     return weight
-
-
-def _add_distinctive(name: Name, generic: set[str], counts: dict[str, int]) -> Name:
-    full = name.forms[0][0] if name.forms else ()
-    forms = dict(name.forms)
-    kept = tuple(word for word in full if word not in generic)
-    if kept and kept != full:
-        forms.setdefault(kept, 0.8)
-    last = full[-1:]
-    if len(full) > 1 and len(last[0]) >= _SHORTEST and counts[last[0]] == 1 and last[0].isalpha():
-        forms.setdefault(last, 0.5)
-    return Name(name.text, tuple(forms.items()), name.value)
 
 
 def _fold(word: str) -> str:

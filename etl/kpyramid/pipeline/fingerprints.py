@@ -6,9 +6,11 @@ One place names all ingredients, so that one test can flip each of them.
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import PyramidError
+from kpyramid.graph import synonyms
 from kpyramid.keys import ID_DIGITS, JsonValue, hash_value
 from kpyramid.llm.cache import describe_source
 from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
@@ -18,8 +20,8 @@ from kpyramid.storage.contracts import hash_contract
 from kpyramid.storage.declarations import identify_ontology
 from kpyramid.storage.identity import (
     Identity,
+    hash_files,
     identify_embedding,
-    identify_lexicon,
     identify_parser,
     is_installed,
     library_version,
@@ -34,6 +36,7 @@ _PORTABLE: Mapping[str, str] = {
 }
 """Settings that may hold a path: the identity of the files stands in for them."""
 
+_SYNONYMS = Path(synonyms.__file__).parent
 _COMPARING = frozenset({"complete", "condense"})
 """Stages that ask what wordings mean of each other."""
 
@@ -52,6 +55,12 @@ def identify_resource(resource: str, settings: Settings) -> Identity:
     if resource == "embedding":
         return identify_embedding(settings.embed)
     return identify_ontology(settings.induce.ontology)
+
+
+def _identify_lexicon() -> Identity:
+    """What the package knows of wordings: its lexicon and its extract of WordNet."""
+    files = [_SYNONYMS / "lexicon" / "lexicon.tsv", *_SYNONYMS.glob("wordnet/*.gz")]
+    return hash_files("lexicon", {path.name: path for path in files})
 
 
 def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
@@ -154,7 +163,7 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
                 if "min_confidence" in stage.ports
                 else {}
             ),
-            **({"lexicon": identify_lexicon().describe()} if stage.name in _COMPARING else {}),
+            **({"lexicon": _identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )
 

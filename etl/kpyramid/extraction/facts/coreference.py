@@ -474,10 +474,13 @@ class Antecedents:
             best.person = True
         self._refer(token, best)
 
+    def _opens(self, token: Node) -> bool:
+        """Return whether it is a subject of the sentence that the text begins with."""
+        return token.dep in SUBJECTS and token.sentence <= self._first
+
     def _opens_text(self, token: Node, title: Antecedent) -> bool:
         """Return whether a pronoun is the first to speak of what the title names."""
-        opening = token.dep in SUBJECTS and token.sentence <= self._first
-        if not opening or self._met or token.word in PLURAL:
+        if not self._opens(token) or self._met or token.word in PLURAL:
             return False
         if token.word in THING:
             return not title.kinds.isdisjoint(LABEL_BY_NOUN)
@@ -564,8 +567,7 @@ class Antecedents:
         if not named and self._read_repeated(token):
             return
         introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
-        opening = token.dep in SUBJECTS and token.sentence <= self._first
-        opening = opening and self._title is not None
+        opening = self._opens(token) and self._title is not None
         if not (named or introduced or opening or token.dep in _TRACKED):
             return
         phrase = find_phrase(token)
@@ -609,8 +611,7 @@ class Antecedents:
         if one is None:
             return None
         said, title = list_name_words(phrase.text), self._title_words
-        opening = token.dep in SUBJECTS and token.sentence <= self._first
-        opening = opening and not self._depths[token.i]
+        opening = self._opens(token) and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
         if not said or (said != title and not opening):
             return None
