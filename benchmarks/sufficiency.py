@@ -242,7 +242,7 @@ def fit_relevance(cases: Sequence[Case]) -> dict[str, float]:
         for relevance, right in zip(case.facts, case.right, strict=True)
         if not relevance.measures["unfounded"]  # a rule has judged the others
     ]
-    return _fit(rows, without={"unfounded", "missing"})
+    return _fit(rows, without={"unfounded", "missing", "stated"})
 
 
 def fit_sufficiency(cases: Sequence[Case], snapshot: Snapshot) -> dict[str, float]:

@@ -395,6 +395,66 @@ def test_values_that_belong_to_several_in_turn_are_rejected(extractor: Dependenc
     assert "respective_values" in {each.reason for each in extraction.dropped}
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            "Brenmoor Castle and Esker Abbey were built in 1180 and 1242, respectively.",
+            {
+                ("Brenmoor Castle", "was built in", "1180"),
+                ("Esker Abbey", "was built in", "1242"),
+            },
+        ),
+        (
+            "In 2001 and 2003, respectively, Anna Berg and Tom Falk won the prize.",
+            {
+                ("Anna Berg", "won prize in", "2001"),
+                ("Tom Falk", "won prize in", "2003"),
+                ("Anna Berg", "won", "prize"),
+                ("Tom Falk", "won", "prize"),
+            },
+        ),
+    ],
+)
+def test_what_several_do_respectively_each_does_its_own(
+    extractor: DependencyExtractor, text: str, facts: set[tuple[str, str, str]]
+) -> None:
+    extraction = extractor.extract(text)
+    assert triples(extraction) == facts
+    assert not any(fact.qualifiers for fact in extraction.facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "agents"),
+    [
+        (
+            "The band was formed in 2004 by the singer Tilda Roe, the guitarist Marcus Venn and "
+            "the drummer Ola Strand.",
+            ["Tilda Roe", "Marcus Venn", "Ola Strand"],
+        ),
+        (
+            "The novel was edited by the critic Sam Hale and the poet Rosa Quill.",
+            ["Sam Hale", "Rosa Quill"],
+        ),
+    ],
+)
+def test_each_of_a_list_of_names_with_their_kinds_is_an_agent(
+    extractor: DependencyExtractor, text: str, agents: list[str]
+) -> None:
+    facts = extractor.extract(text).facts
+    assert [fact.tail for fact in facts if fact.relation.endswith(" by")] == agents
+    assert {fact.qualifiers["by"] for fact in facts if "by" in fact.qualifiers} <= {*agents}
+
+
+def test_the_capital_goes_on_from_the_city_and_not_from_the_mouth(
+    extractor: DependencyExtractor,
+) -> None:
+    text = "Port Callan is a port city at the mouth of the Tesk and the capital of Halvania."
+    found = triples(extractor.extract(text))
+    assert ("Port Callan", "is capital of", "Halvania") in found
+    assert ("Port Callan", "is port city at", "mouth of the Tesk") in found
+
+
 def test_examples_of_one_of_two_nouns_are_of_neither(extractor: DependencyExtractor) -> None:
     text = "New tissues and structures, such as wings and antennae, grow fast."
     assert not [f for f in extractor.extract(text).facts if f.relation in {"is a", "are"}]

@@ -31,6 +31,7 @@ from kpyramid.query.options import read_number
 from kpyramid.query.types import Answer, Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
 
 SUFFICIENCY: Mapping[str, float] = {
     "bias": -1.94,
@@ -197,7 +198,7 @@ def weigh_best(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> Best | 
     if not usable:
         return None
     best = usable[0]
-    allies = [b for b in usable if _says_as_much(b, best)]
+    allies = [b for b in usable if _says_as_much(b, best, asked.snapshot)]
     rival = next((b for b in usable if b not in allies), None)
     same = [b for b in allies if b.meaning == best.meaning]
     lead = _take_logit(best.chance) - _take_logit(rival.chance) if rival else MOST_LEAD
@@ -225,14 +226,22 @@ def weigh_support(fact: NearFact, snapshot: Snapshot) -> dict[str, float]:
     }
 
 
-def _says_as_much(one: RatedFact, best: RatedFact) -> bool:
-    """Whether a fact gives the same value, or another one that stands to the same thing alike."""
+def _says_as_much(one: RatedFact, best: RatedFact, snapshot: Snapshot) -> bool:
+    """Whether a fact gives the same value, or another one that stands to the same thing alike.
+
+    A name is as sure as the best one when one sentence says both.
+    """
     if one.meaning == best.meaning:
         return True
     ends = (one.fact.relation, one.anchor, one.value == one.fact.head)
-    return ends == (best.fact.relation, best.anchor, best.value == best.fact.head) and (
-        one.chance >= _AS_GOOD * best.chance
-    )
+    if ends != (best.fact.relation, best.anchor, best.value == best.fact.head):
+        return False
+    if one.chance >= _AS_GOOD * best.chance:
+        return True
+    if not one.measures["proper"] or LITERAL in (one.value_type, best.value_type):
+        return False
+    places = [{*snapshot.evidence(b.fact.condensed_id)} for b in (one, best)]
+    return not places[0].isdisjoint(places[1])
 
 
 def _list_values(asked: QuestionAnalysis, allies: Sequence[RatedFact]) -> tuple[str, ...]:

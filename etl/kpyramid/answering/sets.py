@@ -44,6 +44,10 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
 
+_APART = frozenset("band club party school team university".split())
+"""What an organisation is called that is nothing else."""
+_WIDE = frozenset("group institution organisation organization".split())
+
 Act = Literal["list", "count", "ask", "most", "extreme"]
 
 SURE = 0.3
@@ -901,7 +905,18 @@ def _keep_kind(
         [one for one in joined if rated[one] == 0],
     )
     typed = [one for one in entities if rated[one] > 0]
-    return next((found for found in tiers if len(found) > 1), typed)
+    found = next((found for found in tiers if len(found) > 1), typed)
+    return found if found is tiers[0] else _leave_others(found, owner, snapshot)
+
+
+def _leave_others(entities: Sequence[str], kind: tuple[str, ...], snapshot: Snapshot) -> list[str]:
+    """Those of some entities that are not called something else: a university is no company."""
+    others = frozenset() if _WIDE.issuperset(kind[-1:]) else _APART.difference(kind)
+    told = state_sound(snapshot.facts_about(entities), snapshot)
+    called = [(f.head_id, f.tail) for f in told if f.relation == "is a"]
+    called += [(one, snapshot.names[one]) for one in entities]
+    out = {one for one, said in called if not others.isdisjoint(list_plain_words(said))}
+    return [one for one in entities if one not in out]
 
 
 def _is_called(name: str, kind: tuple[str, ...]) -> bool:

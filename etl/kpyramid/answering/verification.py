@@ -31,6 +31,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
+from kpyramid.query.facts import STATED
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
 from kpyramid.query.wording import LIGHT, list_behind
@@ -320,9 +321,6 @@ def _narrow(citation: Citation, value: str) -> Citation | None:
 
 # The upper bound of an answer's confidence, by what its citations leave unsaid.
 
-STATED = 0.75
-"""The least confidence in a value that one sentence states in all the words of a question, at the
-right end of its relation."""
 STRANGE, UNSAID = 0.1, 0.3
 """Bounds: nothing found mentions a name or year of the question; what is cited does not say what
 is asked of it; it is not of the form of an answer. Set by hand, all below one half."""
@@ -342,6 +340,7 @@ _LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")
 """Dates in brackets after a name: of birth, of death."""
 _YES_NO_SAID = frozenset({"yes", "no", "maybe"})
 _REASON = re.compile(r"^\W*(?:why|how come|for what reason)\b|\bwhat (?:is|was) the reason\b", re.I)
+_YEAR = re.compile(r"[12]\d{3}")
 _BECAME = re.compile(r"^(?:when|in (?:what|which) year) did .+ become\b", re.IGNORECASE)
 _BEGUN = r"\b(?:became\b.* (?:in|on)|since|from|as of|beginning in) "
 """What stands before the time from which somebody was something."""
@@ -534,6 +533,8 @@ def _verify_form(
         return Verification(UNSAID, "what was found is no name as the question wants")
     if not candidates and asked.types and asked.types <= NUMERIC:
         counted = values or NUMBERS & {word.plain for word in words}
+        if not asked.types & KIND_TYPES["when"] and _YEAR.fullmatch(value):
+            return Verification(UNSAID, "what was found is a year and not the amount asked for")
         if not counted and (is_name or not asked.types & KIND_TYPES["when"]):
             return Verification(UNSAID, "what was found is no number or date as the question wants")
     elif not candidates and kind in LIGHT and len(inside) == len(words):

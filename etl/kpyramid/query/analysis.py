@@ -5,7 +5,7 @@ it is computed when they first ask.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -36,6 +36,7 @@ from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
+_BEFORE_KIND = QUESTION_WORDS | {"many", "much"}
 _ASIDE = (
     (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
 ) | frozenset("it its there many much name year date time place kind type term call know".split())
@@ -57,25 +58,35 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     `index` gives the entity ids of a name in the form of `join_words`.
     """
     words = [match.group() for match in WORD.finditer(question)]
-    taken = [False] * len(words)
-    found: list[tuple[int, str, tuple[str, ...]]] = []
-    for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
-        for start in range(len(words) - length + 1):
-            if any(taken[start : start + length]):
-                continue
-            name = " ".join(words[start : start + length])
-            ids = index.get(join_words(name), ()) if _looks_like_name(name, start) else ()
-            if ids:
-                taken[start : start + length] = [True] * length
-                found.append((start, name, ids))
-    found.sort()
-    rest = [word.casefold().strip(".") for word, used in zip(words, taken, strict=True) if not used]
+    found = _find_known(words, index, _looks_like_name) or _find_known(words, index, _may_be_name)
+    taken = {at for start, name, _ in found for at in range(start, start + name.count(" ") + 1)}
+    rest = [word.casefold().strip(".") for at, word in enumerate(words) if at not in taken]
     return LinkedQuestion(
         entities=tuple(entity for *_, ids in found for entity in ids),
         names=tuple(name for _, name, _ in found),
         lemmas=tuple(lemmatise(word) for word in rest if word not in _ASIDE),
         asks_for=_find_kind(question),
     )
+
+
+def _find_known(
+    words: Sequence[str],
+    index: Mapping[str, tuple[str, ...]],
+    is_name: Callable[[Sequence[str], int, int], bool],
+) -> list[tuple[int, str, tuple[str, ...]]]:
+    """Names that the index knows, longest first and none within another: first word, name, ids."""
+    taken = [False] * len(words)
+    found = []
+    for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
+        for start in range(len(words) - length + 1):
+            end = start + length
+            if any(taken[start:end]) or not is_name(words, start, end):
+                continue
+            name = " ".join(words[start:end])
+            if ids := index.get(join_words(name), ()):
+                taken[start:end] = [True] * length
+                found.append((start, name, ids))
+    return sorted(found)
 
 
 def find_names(text: str) -> frozenset[str]:
@@ -91,11 +102,18 @@ def find_names(text: str) -> frozenset[str]:
     )
 
 
-def _looks_like_name(name: str, start: int) -> bool:
-    first = name[:1]
+def _looks_like_name(words: Sequence[str], start: int, end: int) -> bool:
+    first = words[start][:1]
     return (first.isupper() or first.isdigit()) and (
-        start > 0 or " " in name or name.lower() not in _ASIDE
+        start > 0 or end > 1 or words[start].lower() not in _ASIDE
     )
+
+
+def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
+    """Whether words may be what a question in small letters is about: "marsh fever"."""
+    plain = [word.casefold() for word in words]
+    is_kind = not start or plain[start - 1] in _BEFORE_KIND or lemmatise(plain[end - 1]) in NOUNS
+    return not is_kind and _ASIDE.isdisjoint((plain[start], plain[end - 1]))
 
 
 def _find_kind(question: str) -> str:
@@ -130,8 +148,8 @@ NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 _LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
 """How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
 _MEASURES = {
-    "deep": "depth", "heavy": "weight", "high": "height", "long": "length", "tall": "height",
-    "wide": "width",
+    "big": "area", "deep": "depth", "heavy": "weight", "high": "height", "large": "area",
+    "long": "length", "old": "age", "tall": "height", "wide": "width",
 }  # fmt: skip
 """What an adjective after "how" asks for."""
 NOUNS: Mapping[str, frozenset[str]] = {
@@ -279,7 +297,7 @@ class QuestionAnalysis:
     @cached_property
     def lemmas(self) -> frozenset[str]:
         """The lemmas of the words beside its names; "length" of "how long"."""
-        found = frozenset(lemmatise(word.casefold()) for word in self.beside)
+        found = frozenset(lemmatise(word.casefold()) for word in self.beside) - {"many", "much"}
         asked = re.match(r"\W*how (\w+)", self.text.casefold())
         measured = _MEASURES.get(asked[1]) if asked else None
         return found - {asked[1]} | {measured} if asked and measured else found
@@ -319,6 +337,8 @@ def fits(kind: str, asked: QuestionAnalysis) -> float:
     counted = bool(asked.types & NUMERIC)
     if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
         return -1.0 if counted else 0.0
+    if kind == "ORG" and asked.types == KIND_TYPES["where"]:
+        return 0.0  # where somebody studied, or works
     if kind in asked.types:
         return _LESS.get(kind, 1.0) if asked.types == KIND_TYPES["who"] else 1.0
     if kind == LITERAL:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from kpyramid.documents.values import agree, read_value
+from kpyramid.documents.values import NUMBER_WORDS, agree, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     BE,
@@ -246,6 +246,9 @@ _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
 )
+_PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
+_MEANS = (" with", " by", " through", " via", " using")
+"""How something is done is what it is done with: "is treated with"."""
 _DEFINING = BE | ARTICLES
 """The words of a relation that says what something is: "is a", "was the"."""
 _NONE: frozenset[str] = frozenset()
@@ -270,6 +273,11 @@ RELEVANCE: Mapping[str, float] = {
 UNFOUNDED = 0.1
 """Chance that is left of a fact that cannot answer whatever else speaks for it: a name or year of
 the question occurs nowhere in it, or it is of another form than the answer. Set by hand."""
+
+STATED = 0.75
+"""Chance at least of a short value whose fact says of what is named all that the question says."""
+_SHORT = 5
+"""Words."""
 
 SAME_VALUE = 0.85
 """How far a date or number must say an option to be it: a year is its first of January."""
@@ -315,7 +323,7 @@ def rate_facts(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rated
 
 def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """The chance that a fact with these measures answers, six decimals."""
-    chance = apply_weights(measures, weights)
+    chance = max(apply_weights(measures, weights), STATED * measures["stated"])
     return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 6)
 
 
@@ -350,7 +358,12 @@ def measure(
         "echo": _cover(content, asked.plain_words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),
     }
-    return measures | measure_kind(kind, value, asked)
+    measures |= measure_kind(kind, value, asked)
+    said = worded | {lemmatise(word) for word in content}
+    says_all = 0 < len(asked.lemmas) == _count_shared(asked.lemmas, said)
+    is_short = len(value.split()) <= _SHORT and "unfit" not in measures
+    measures["stated"] = float(says_all and is_short and bool(measures["anchored"]))
+    return measures
 
 
 def open_side(fact: NearFact, asked: QuestionAnalysis) -> tuple[str, str | None, str]:
@@ -444,7 +457,9 @@ def answers_form(
     Nothing that one fact gives answers yes or no, or why; what stands in the question answers
     nothing; and a relation has a direction: whoever bought X is not what X bought.
     """
-    if asked.is_yes_no or _OPEN.match(asked.text) or measures["echo"] == 1.0:
+    by_means = value == fact.tail and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
+    is_open = _OPEN.match(asked.text) and not by_means
+    if asked.is_yes_no or is_open or measures["echo"] == 1.0:
         return False
     ends = find_end(fact.relation, asked.text, asked.linked.names)
     return ends is None or ends is (value == fact.head)
@@ -456,7 +471,9 @@ def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[
     if not types or kind is None:
         return {}
     if types & NUMERIC:
-        has_number = any(c.isdigit() for c in value)
+        has_number = any(c.isdigit() for c in value) or not {*value.split()}.isdisjoint(
+            NUMBER_WORDS
+        )
         return {"fits" if has_number else "unfit": 1.0}
     fit = fits(kind, asked)
     if fit:
@@ -521,7 +538,8 @@ def rate_singles(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rat
     firsts = [(_list_lemmas(p.first), _list_lemmas(f"{p.before} {p.after}")) for p in parted]
     for at, rated in enumerate(weighed):
         said = list_lemmas(rated.fact.relation)
-        if any(said & first and not said & rest for first, rest in firsts):
+        is_part = any(said & first and not said & rest for first, rest in firsts)
+        if is_part and not rated.measures["stated"]:
             weighed[at] = replace(rated, chance=round(FIRST_ONLY * rated.chance, 6))
     return _sort(weighed)
 

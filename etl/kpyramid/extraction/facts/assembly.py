@@ -14,6 +14,7 @@ from kpyramid.extraction.facts.candidates import (
     Findings,
     find_fault,
     is_location,
+    is_respective,
     name_owner,
 )
 from kpyramid.extraction.facts.propositions import state_clause
@@ -31,6 +32,7 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     count_brackets,
+    find_close_name,
     find_phrase,
     list_conjuncts,
 )
@@ -402,10 +404,14 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             if phrase is not None and not tail.first <= child.i <= tail.last:
                 found["distance"] = phrase.text
     for part in frame.parts:
-        phrase = find_phrase(part.root, full=part.root.pos == "NOUN")
+        named = find_close_name(part.root) or part.root
+        phrase = find_phrase(named, full=named.pos == "NOUN")
         if phrase is None or part.gap is not None:
             continue
-        if any(tail.first <= each.i <= tail.last for each in list_conjuncts(part.root)):
+        listed = [each.i for each in list_conjuncts(part.root)]
+        if any(tail.first <= at <= tail.last for at in listed):
+            continue
+        if len(listed) > 1 and is_respective(frame.verb):
             continue
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue

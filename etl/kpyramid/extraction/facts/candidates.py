@@ -109,8 +109,11 @@ class Findings:
     ) -> None:
         """Add a candidate of the verb's clause, denied and modal as its verb group is.
 
-        What "they" do together each of them does.
+        What "they" do together each of them does; what two do respectively, each does its own.
         """
+        if _is_crossed(verb, head, tail):
+            self.drop("respective_values", head.root, tail.root)
+            return
         for one in self._part_resolved(head):
             self.candidates.append(
                 Candidate(
@@ -133,11 +136,10 @@ class Findings:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
         found: list[Phrase] = []
-        name = find_close_name(root)
-        if name is not None:
-            tokens = [*list_conjuncts(name), *list(list_conjuncts(root))[1:]]
-        else:
-            tokens = list(list_conjuncts(root))
+        tokens: list[Node] = []
+        for each in list_conjuncts(root):
+            name = find_close_name(each)
+            tokens += [each] if name is None else list_conjuncts(name)
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
             joined = before.word == "not" or token.left_edge.word == "not"
@@ -191,6 +193,26 @@ class Findings:
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def is_respective(verb: Node) -> bool:
+    """Whether a clause gives each of several subjects its own: "in 1180 and 1242, respectively"."""
+    first, last = verb.tree.sentences[verb.sentence]
+    return any(node.word == "respectively" for node in verb.tree.nodes[first:last])
+
+
+def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
+    """Whether a respective tail is that of another head."""
+    if not is_respective(verb):
+        return False
+    places = []
+    for at in (head.root, tail.root):
+        first = verb.tree[at]
+        while first.dep == "conj" and first.head is not first:
+            first = first.head
+        listed = [each.i for each in list_conjuncts(first)]
+        places.append((len(listed), listed.index(at) if at in listed else 0))
+    return places[0][0] == places[1][0] > 1 and places[0] != places[1]
 
 
 def _find_alternative(root: Node) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
 from kpyramid.extraction.syntax.predicates import VERBS
-from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_named_place
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, find_close_name, is_named_place
 
 # Names that the parser took apart: titles, hyphens and bynames.
 
@@ -228,6 +228,8 @@ _MAX_BRACKET = 60
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
+_SEATS = frozenset("capital seat birthplace".split())
+"""Nouns for what a place is to another, which follow its kind."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
@@ -263,9 +265,11 @@ def repair_tree(tree: Tree) -> None:
             _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
-        elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
-            _seat_conjunct(node)
-            _seat_infinitive(node)
+        elif node.dep == "conj":
+            _seat_noun(node)
+            if node.head.pos in {"VERB", "AUX"}:
+                _seat_conjunct(node)
+                _seat_infinitive(node)
     _retype_names(tree)
 
 
@@ -531,6 +535,25 @@ def _is_below(node: Node, other: Node) -> bool:
     return node is other
 
 
+def _seat_noun(noun: Node) -> None:
+    """Join a noun with the one that it goes on from, not with what stands nearer.
+
+    "The singer Ann Lee and the guitarist Bo Ek" are two nouns with names; "a city at the mouth of
+    the Orr and the capital of Halvania" is a city and a capital.
+    """
+    if noun.pos != "NOUN":
+        return
+    before = noun.tree[max(noun.left_edge.i - 1, 0)]
+    nearer = before.head if before.dep == "cc" else noun.head
+    role = nearer.head.head
+    if find_close_name(nearer.head) is nearer and find_close_name(noun) is not None:
+        move(noun, nearer.head)
+    elif nearer.dep == "pobj" and role.dep == "attr" and noun.word in _SEATS:
+        for mark in [c for c in nearer.children if c.dep == "cc" and c.i < noun.i]:
+            move(mark, role)
+        move(noun, role)
+
+
 def _check_apposition(noun: Node) -> None:
     """Take from an apposition what only stands beside a noun.
 
@@ -542,7 +565,8 @@ def _check_apposition(noun: Node) -> None:
         return
     first, edge = noun.head, noun.left_edge.i
     nodes = noun.tree.nodes
-    if _is_listed(noun):
+    titled = edge > 0 and nodes[edge - 1].text == "," and find_close_name(noun) is not None
+    if _is_listed(noun) or (titled and find_close_name(first) is not None):
         noun.dep = "conj"
         return
     if edge == 0 or nodes[edge - 1].text not in _DASHES:
