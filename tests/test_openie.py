@@ -446,6 +446,11 @@ def test_each_of_a_list_of_names_with_their_kinds_is_an_agent(
     assert {fact.qualifiers["by"] for fact in facts if "by" in fact.qualifiers} <= {*agents}
 
 
+def test_what_somebody_died_of_is_no_part_of_where(extractor: DependencyExtractor) -> None:
+    found = triples(extractor.extract("Anna Voss died in Miren of pneumonia."))
+    assert {("Anna Voss", "died in", "Miren"), ("Anna Voss", "died of", "pneumonia")} <= found
+
+
 def test_the_capital_goes_on_from_the_city_and_not_from_the_mouth(
     extractor: DependencyExtractor,
 ) -> None:

@@ -21,6 +21,12 @@ TEXTS = {
     "firms.txt": "The University of Port Callan was founded in 1612. Norrin Steel was founded in "
     "1899. Tesk Paper was founded in 1934. Callan Harbours is a company. Callan Harbours was "
     "founded in 1921.",
+    "voss.txt": "Clara Voss was a Drennish zoologist. She was the daughter of the physician Emil "
+    "Voss and the painter Ida Storr. Voss married the botanist Karl Hein in 1835. She died in Miren "
+    "of pneumonia.",
+    "treaty.txt": "The treaty ended the Salt War. Under the treaty Drenn ceded the town of Miren to "
+    "Orsk. The Orva Observatory is run by Paula Reyes, who succeeded Istvan Bak in 2016.",
+    "club.txt": "FC Selkburg have won the Drenn Cup four times, most recently in 2022.",
     "revenue.txt": "Norrin Steel reported revenue of 412 million crowns for 2022.",
 }
 
@@ -46,6 +52,10 @@ def told() -> Snapshot:
         ("Where did Marcus Venn study?", {"University of Port Callan"}),
         ("Which rivers are tributaries of the Tesk?", {"Ald", "Little Corse"}),
         ("Which company was founded first?", {"Norrin Steel"}),
+        ("Who did Clara Voss marry?", {"Karl Hein"}),
+        ("Where did Clara Voss die?", {"Miren"}),
+        ("Which town did Drenn cede to Orsk?", {"Miren"}),
+        ("How many times have FC Selkburg won the Drenn Cup?", {"four"}),
     ],
 )
 def test_what_one_sentence_says_is_answered(
@@ -56,8 +66,15 @@ def test_what_one_sentence_says_is_answered(
     assert found.confidence >= 0.5
 
 
-def test_a_year_is_no_amount(told: Snapshot) -> None:
-    assert answer("What was the revenue of Norrin Steel?", told).text != "2022"
+@pytest.mark.parametrize(
+    ("question", "wrong"),
+    [
+        ("What was the revenue of Norrin Steel?", "2022"),  # a year is no amount
+        ("Who is Paula Reyes?", "Istvan Bak"),  # whom she succeeded does not say who she is
+    ],
+)
+def test_what_is_of_another_kind_answers_nothing(told: Snapshot, question: str, wrong: str) -> None:
+    assert wrong not in answer(question, told).text
 
 
 @pytest.mark.parametrize(

@@ -420,6 +420,8 @@ def verify_value(
             SUPPORTED if asked.is_yes_no else Verification(UNSAID, f"{value!r} is no answer to it")
         )
     citations = choose_citations(asked, value, citations)
+    if asked.is_definition and not _is_defined(value, citations):
+        return Verification(UNSAID, "what is cited does not say that it is that")
     unsupported = find_unsupported(asked, citations, context, snapshot, value, stated)
     if unsupported.reason:
         return unsupported
@@ -442,6 +444,13 @@ def verify_value(
     is_said = right and (became or not _find_owned(asked))
     is_said = is_said and any(_says_all(asked, value, line) for line in lines)
     return Verification(least=STATED) if is_said else SUPPORTED
+
+
+def _is_defined(value: str, citations: Sequence[Citation]) -> bool:
+    """Whether a value says what something is: it is no name, or a sentence says that it is it."""
+    is_name = all(word.large or word.plain in STOP for word in split_words(value))
+    saying = re.compile(rf"\b(?:is|was)\s+(?:the\s+|an?\s+)?{re.escape(value)}")
+    return not is_name or any(saying.search(given.text) for given in citations)
 
 
 def _says_all(asked: QuestionAnalysis, value: str, line: str) -> bool:

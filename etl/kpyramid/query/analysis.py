@@ -303,6 +303,13 @@ class QuestionAnalysis:
         return found - {asked[1]} | {measured} if asked and measured else found
 
     @cached_property
+    def kind(self) -> frozenset[str]:
+        """The lemma of the noun after which or what: "album" of "which albums"."""
+        match = _HEAD.search(self.text)
+        noun = match["plain"] if match else None
+        return frozenset({lemmatise(noun.casefold())} if noun else ())
+
+    @cached_property
     def spelt(self) -> Mapping[str, frozenset[str]]:
         """The words by which it names each entity."""
         return {

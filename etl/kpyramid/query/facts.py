@@ -28,7 +28,7 @@ from kpyramid.documents.words import (
     share_stem,
     split_label,
 )
-from kpyramid.query.analysis import NUMERIC, LinkedQuestion, QuestionAnalysis, fits
+from kpyramid.query.analysis import KIND_TYPES, NUMERIC, LinkedQuestion, QuestionAnalysis, fits
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
@@ -246,6 +246,8 @@ _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
 )
+_YEAR = re.compile(r"[12]\d{3}")
+_CIRCUMSTANCE = re.compile(r"^\W*(?:when|where)\b", re.IGNORECASE)
 _PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
 _MEANS = (" with", " by", " through", " via", " using")
 """How something is done is what it is done with: "is treated with"."""
@@ -360,7 +362,9 @@ def measure(
     }
     measures |= measure_kind(kind, value, asked)
     said = worded | {lemmatise(word) for word in content}
-    says_all = 0 < len(asked.lemmas) == _count_shared(asked.lemmas, said)
+    wanted = asked.lemmas - asked.kind or asked.lemmas
+    says_all = 0 < len(wanted) == _count_shared(wanted, said)
+    says_all &= measures["said"] == 1.0 or bool(_CIRCUMSTANCE.match(asked.text))
     is_short = len(value.split()) <= _SHORT and "unfit" not in measures
     measures["stated"] = float(says_all and is_short and bool(measures["anchored"]))
     return measures
@@ -471,6 +475,8 @@ def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[
     if not types or kind is None:
         return {}
     if types & NUMERIC:
+        if not types & KIND_TYPES["when"] and _YEAR.fullmatch(value):
+            return {"unfit": 1.0}
         has_number = any(c.isdigit() for c in value) or not {*value.split()}.isdisjoint(
             NUMBER_WORDS
         )

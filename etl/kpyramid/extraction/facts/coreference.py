@@ -818,9 +818,10 @@ class Antecedents:
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
                 continue
-            # Two bearers of a name: it is certain no longer.
+            # Two bearers of a name: it is that of whom the text is about, or certain no longer.
             other = self._parts.get(part, one)
-            self._parts[part] = one if other is one else None
+            about = other is self.topic and (other is self._title or bool(other.kinds))
+            self._parts[part] = other if other is one or about else None
 
     def _read_definite(self, token: Node) -> bool:
         """Resolve "the town" to the one that was called a town; return whether it was."""

@@ -261,7 +261,7 @@ def repair_tree(tree: Tree) -> None:
             join_hyphens(node)
         elif node.dep == "appos":
             _check_apposition(node)
-        elif node.dep == "prep" and node.head.dep == "dobj":
+        elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep in {"relcl", "acl"}:
             _lift_modifier(node)
@@ -411,15 +411,20 @@ def _lift_modifier(verb: Node) -> None:
 
 
 def _lift_preposition(prep: Node) -> None:
-    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
+    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta".
+
+    Nor does the place where somebody "died in Oslo of cholera".
+    """
     noun = prep.head
-    verb = noun.head
+    verb = noun.head if noun.dep == "dobj" else noun.head.head
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
         return
     lemma = verb.lemma.lower()
+    if noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
+        return
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
-    given = prep.word == "to" and lemma in _GIVING
+    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
     if not named and not given:
         return
     move(prep, verb)
@@ -543,11 +548,11 @@ def _seat_noun(noun: Node) -> None:
     """
     if noun.pos != "NOUN":
         return
-    before = noun.tree[max(noun.left_edge.i - 1, 0)]
-    nearer = before.head if before.dep == "cc" else noun.head
-    role = nearer.head.head
-    if find_close_name(nearer.head) is nearer and find_close_name(noun) is not None:
-        move(noun, nearer.head)
+    nodes, first = noun.tree.nodes, noun.left_edge.i
+    last = nodes[first - 2] if first > 1 and nodes[first - 1].dep == "cc" else noun.head
+    nearer, role = noun.head, noun.head.head.head
+    if find_close_name(last.head) is last and find_close_name(noun) is not None:
+        move(noun, last.head)
     elif nearer.dep == "pobj" and role.dep == "attr" and noun.word in _SEATS:
         for mark in [c for c in nearer.children if c.dep == "cc" and c.i < noun.i]:
             move(mark, role)
