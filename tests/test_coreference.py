@@ -239,8 +239,8 @@ def test_short_name_becomes_the_full_name_of_its_only_bearer(parser: Parser) -> 
     assert resolve(parser, text, "Batt", 1) == "Leon Batt"
     shared = "Leon Batt met Anna Batt in Leeds. Batt designed three ships."
     assert resolve(parser, shared, "Batt", 2) is None
-    about = "Clara Voss was a zoologist. She was the daughter of Emil Voss. Voss married in 1835."
-    assert resolve(parser, about, "Voss", 2) == "Clara Voss"
+    about = "Clara Lund was a zoologist. Her uncle was Peter Lund. Lund married Karl Hein in 1835."
+    assert resolve(parser, about, "Lund", 2) == "Clara Lund"
 
 
 def test_long_text_costs_no_more_per_word(parser: Parser) -> None:

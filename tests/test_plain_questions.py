@@ -22,10 +22,10 @@ TEXTS = {
     "1899. Tesk Paper was founded in 1934. Callan Harbours is a company. Callan Harbours was "
     "founded in 1921.",
     "voss.txt": "Clara Voss was a Drennish zoologist. She was the daughter of the physician Emil "
-    "Voss and the painter Ida Storr. Voss married the botanist Karl Hein in 1835. She died in Miren "
-    "of pneumonia.",
-    "treaty.txt": "The treaty ended the Salt War. Under the treaty Drenn ceded the town of Miren to "
-    "Orsk. The Orva Observatory is run by Paula Reyes, who succeeded Istvan Bak in 2016.",
+    "Voss and the painter Ida Storr. Voss married the botanist Karl Hein in 1835. She died in "
+    "Miren of pneumonia.",
+    "treaty.txt": "The treaty ended the Salt War. Under the treaty Drenn ceded the town of Miren "
+    "to Orsk. The Orva Observatory is run by Paula Reyes, who succeeded Istvan Bak in 2016.",
     "club.txt": "FC Selkburg have won the Drenn Cup four times, most recently in 2022.",
     "revenue.txt": "Norrin Steel reported revenue of 412 million crowns for 2022.",
 }
@@ -84,6 +84,7 @@ def test_what_is_of_another_kind_answers_nothing(told: Snapshot, question: str, 
         ("Which film shows marsh fever?", ("marsh fever",)),  # a kind that is asked for
         ("Which film did Anna Lee make?", ("Anna Lee",)),  # a name that is written as one
         ("What is a film?", ()),
+        ("Which disease is the most like marsh fever?", ()),  # asks of all diseases
     ],
 )
 def test_small_letters_name_something_where_nothing_else_does(

@@ -36,6 +36,8 @@ from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
+_OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
+"""A question about all things of a kind, which names none of them."""
 _BEFORE_KIND = QUESTION_WORDS | {"many", "much"}
 _ASIDE = (
     (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
@@ -58,7 +60,9 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     `index` gives the entity ids of a name in the form of `join_words`.
     """
     words = [match.group() for match in WORD.finditer(question)]
-    found = _find_known(words, index, _looks_like_name) or _find_known(words, index, _may_be_name)
+    found = _find_known(words, index, _looks_like_name)
+    if not found and not _OF_ALL.search(question):
+        found = _find_known(words, index, _may_be_name)
     taken = {at for start, name, _ in found for at in range(start, start + name.count(" ") + 1)}
     rest = [word.casefold().strip(".") for at, word in enumerate(words) if at not in taken]
     return LinkedQuestion(
