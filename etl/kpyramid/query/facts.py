@@ -247,7 +247,6 @@ _OPEN = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"[12]\d{3}")
-_CIRCUMSTANCE = re.compile(r"^\W*(?:when|where)\b", re.IGNORECASE)
 _PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
 _MEANS = (" with", " by", " through", " via", " using")
 """How something is done is what it is done with: "is treated with"."""
@@ -364,7 +363,7 @@ def measure(
     said = worded | {lemmatise(word) for word in content}
     wanted = asked.lemmas - asked.kind or asked.lemmas
     says_all = 0 < len(wanted) == _count_shared(wanted, said)
-    says_all &= measures["said"] == 1.0 or bool(_CIRCUMSTANCE.match(asked.text))
+    says_all &= measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
     is_short = len(value.split()) <= _SHORT and "unfit" not in measures
     measures["stated"] = float(says_all and is_short and bool(measures["anchored"]))
     return measures
