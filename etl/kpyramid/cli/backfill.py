@@ -84,6 +84,8 @@ def backfill(
     missing = sum(not row["there"] for row in rows)
     if missing:
         lines.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
+    if last > days[-1]:
+        lines.append(f"No run is due after {days[-1]}: later days are left out.")
     print_found({"started": not dry_run, "days": rows, "command": command}, lines)
 
 

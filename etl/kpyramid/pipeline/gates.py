@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kpyramid.evaluation.metrics import Metric
     from kpyramid.evaluation.questions import EvalQuestion
 
-_MEANT = "If that is meant, build with --allow-shrink"
+_MEANT = "If that is meant, build with --allow-shrink (a DAG's run with allow_shrink)"
 _Found = TypeVar("_Found")
 
 

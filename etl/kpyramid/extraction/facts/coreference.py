@@ -820,8 +820,9 @@ class Antecedents:
                 continue
             # Two bearers of a name: it is that of whom the text is about, or certain no longer.
             other = self._parts.get(part, one)
-            about = other is self.topic and (other is self._title or bool(other.kinds))
-            self._parts[part] = other if other is one or about else None
+            about = other if other is self.topic else None
+            keeps = about is not None and (about is self._title or bool(about.kinds))
+            self._parts[part] = other if other is one or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
         """Resolve "the town" to the one that was called a town; return whether it was."""

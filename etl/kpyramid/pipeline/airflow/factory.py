@@ -56,9 +56,6 @@ _PATIENCE = timedelta(hours=20)
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
 
-_PARAMS = ("ref", "source", "allow_shrink")
-"""What a run of `build_pyramid` can be given."""
-
 log = logging.getLogger(__name__)
 
 _RETRY_POLICY = ExceptionRetryPolicy(
@@ -177,17 +174,18 @@ def build_pyramid(corpus: Corpus) -> DAG:
     # Corpora may share a folder, assets no URI.
     source = Asset(name=f"corpora/{corpus.name}", uri=f"{place}?corpus={corpus.name}")
 
-    @task(inlets=[source])
+    @task(inlets=[source], show_return_value_in_logs=False)
     def plan() -> list[str]:
         if corpus.problem:
             raise SettingsError(corpus.problem)
         from kpyramid.pipeline.airflow import night
 
         context = get_current_context()
-        unknown = sorted({*(context["dag_run"].conf or {})} - {*_PARAMS})
+        known = {*context["dag"].params}
+        unknown = sorted({*(context["dag_run"].conf or {})} - known)
         if unknown:  # Airflow takes them, and the run would build what nobody asked for
             raise SettingsError(
-                f"unknown params {', '.join(unknown)}: there are {', '.join(_PARAMS)}"
+                f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
         found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
         ti = context["ti"]
@@ -492,8 +490,11 @@ def _tell_failure(context: Mapping[str, Any]) -> None:
     error, ti = context.get("exception"), context["ti"]
     said = name_extra(error) if isinstance(error, ModuleNotFoundError) else error
     what = " ".join(f"{type(error).__name__}: {said}".split())
-    is_final = ti.state != "up_for_retry"
-    how = "mend it, then clear this task" if is_final else "it is tried again"
+    how = "mend it, then clear this task"
+    if ti.state == "up_for_retry":
+        how = "it is tried again"
+    elif isinstance(error, OvertakenError):
+        how = "cleared, this task would fail again"
     lines = [f"{ti.task_id} of {ti.run_id}: {what}", how, *getattr(error, "__notes__", [])]
     log.info("::endgroup::")  # Airflow folds away what runs after a task
     log.error("%s", "; ".join(lines))
