@@ -632,3 +632,32 @@ def test_what_the_words_do_not_state_is_no_fact(
 ) -> None:
     facts = extractor.extract(text).facts
     assert wrong not in {f.relation for f in facts if not f.negated and not f.modality}
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            "Symptoms of marsh fever include headache and a rash.",
+            {
+                ("marsh fever", "has symptoms", "headache"),
+                ("marsh fever", "has symptoms", "rash"),
+            },
+        ),
+        (
+            "The main ingredient of pesto is basil.",
+            {("pesto", "has ingredient", "basil")},
+        ),
+        (
+            "FC Selkburg is a club. The head coach is Marta Bloom and the captain is Jonas Keel.",
+            {
+                ("FC Selkburg", "is a", "club"),
+                ("FC Selkburg", "has head coach", "Marta Bloom"),
+            },
+        ),
+    ],
+)
+def test_what_a_relational_noun_is_of_has_its_values(
+    extractor: DependencyExtractor, text: str, facts: set[tuple[str, str, str]]
+) -> None:
+    assert triples(extractor.extract(text)) == facts

@@ -26,6 +26,8 @@ TEXTS = {
     "Miren of pneumonia.",
     "treaty.txt": "The treaty ended the Salt War. Under the treaty Drenn ceded the town of Miren "
     "to Orsk. The Orva Observatory is run by Paula Reyes, who succeeded Istvan Bak in 2016.",
+    "abbey.txt": "Tarnow Abbey was founded in 1134 by Duke Conrad II and dissolved in 1539. "
+    "Tarnow is the second largest city of Halvania.",
     "club.txt": "FC Selkburg have won the Drenn Cup four times, most recently in 2022.",
     "revenue.txt": "Norrin Steel reported revenue of 412 million crowns for 2022.",
 }
@@ -52,9 +54,12 @@ def told() -> Snapshot:
         ("Where did Marcus Venn study?", {"University of Port Callan"}),
         ("Which rivers are tributaries of the Tesk?", {"Ald", "Little Corse"}),
         ("Which company was founded first?", {"Norrin Steel"}),
+        ("Who founded Tarnow Abbey?", {"Duke Conrad II"}),
+        ("What is the second largest city of Halvania?", {"Tarnow"}),
         ("Who did Clara Voss marry?", {"Karl Hein"}),
         ("Where did Clara Voss die?", {"Miren"}),
         ("Which town did Drenn cede to Orsk?", {"Miren"}),
+        ("Which cup have FC Selkburg won?", {"Drenn Cup"}),
         ("How many times have FC Selkburg won the Drenn Cup?", {"four"}),
     ],
 )

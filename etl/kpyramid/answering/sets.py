@@ -44,7 +44,7 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
 
-_APART = frozenset("band club party school team university".split())
+_APART = frozenset("band club magazine newspaper party school team university".split())
 """What an organisation is called that is nothing else."""
 _WIDE = frozenset("group institution organisation organization".split())
 
@@ -429,7 +429,7 @@ def _read_extreme(text: str, names: Sequence[str], rivals: tuple[str, ...]) -> S
     if (match := _SUPERLATIVE.match(text)) and not rivals:
         place = names[int(match["place"])] if match["place"] else ""
         read = _read_extreme(f"which{match['kind']} is {match['degree']}", (), ())
-        return replace(read, place=place) if read else None
+        return replace(read, place=place) if read and read.owner else None  # not "second largest"
     if _MASK.search(text):
         return None
     for at, (word, lemma) in enumerate(zip(plain, lemmas, strict=True)):

@@ -1,5 +1,6 @@
 """Question to SPARQL by rules: mentions joined to trees, trees written as queries, one chosen."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -1047,8 +1048,13 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
 _MOST_FACTS = 500
 
 
+_HOW_OFTEN = re.compile(r"\W*how (?:often|many times)\b", re.IGNORECASE)
+
+
 def ask_by_rules(question: str, snapshot: Snapshot, *, most: int = MOST_VALUES) -> Found:
     """The answer of the ontology to a question that the rules are sure of."""
+    if _HOW_OFTEN.match(question):
+        return Found(Outcome.FAILED, "how often something was so is no number of things")
     lexicon = open_lexicon(snapshot)
     read = read_question(question, lexicon)
     if isinstance(read, Unwritten):

@@ -75,8 +75,11 @@ _FINAL_POSSESSIVE = re.compile(r"['’]s?$")
 
 _FILLERS = frozenset("also then now later still currently the".split())
 _AUXILIARIES = frozenset({"be", "have"})
-_OVERRIDES = {"born": "bear", "opera": "opera", "operas": "opera"}
-"""Words of which the dictionary has another form: an adjective, the plural of opus."""
+_OVERRIDES = {
+    "born": "bear", "broke": "break", "crosses": "cross", "felt": "feel", "opera": "opera",
+    "operas": "opera", "shook": "shake", "swore": "swear", "won": "win",
+}  # fmt: skip
+"""Words of which the dictionary has another form, or none: an adjective, the plural of opus."""
 
 
 def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:

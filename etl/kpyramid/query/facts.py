@@ -364,8 +364,11 @@ def measure(
     wanted = asked.lemmas - asked.kind or asked.lemmas
     says_all = 0 < len(wanted) == _count_shared(wanted, said)
     says_all &= measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
-    is_short = len(value.split()) <= _SHORT and "unfit" not in measures
-    measures["stated"] = float(says_all and is_short and bool(measures["anchored"]))
+    if "unfit" in measures:  # names are typed by guess; who does what a verb says fits
+        ends = find_end(fact.relation, asked.text, asked.linked.names)
+        says_all &= bool(measures["proper"]) and kind != LITERAL and ends is not None
+    says_all &= len(value.split()) <= _SHORT
+    measures["stated"] = float(says_all and bool(measures["anchored"]))
     return measures
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
-from kpyramid.extraction.facts.copulas import LOCATIVE, MAX_HELD, list_copula_facts
+from kpyramid.extraction.facts.copulas import (
+    LOCATIVE,
+    MAX_HELD,
+    add_attribute_value,
+    list_copula_facts,
+)
 from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
@@ -172,6 +177,13 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
             if alike:
                 list_copula_facts(verb, group_of, alike, findings)
+    if verb.lemma.lower() == "include" and frame.subjects:
+        objects = [part.root for part in _list_objects(frame)]
+        if any(
+            add_attribute_value(frame.subjects[0], each, verb, group, False, findings)
+            for each in objects
+        ):
+            return
     aside = False
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         if stance.source is None and _is_aside(phrase, suffix, frame):

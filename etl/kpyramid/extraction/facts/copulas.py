@@ -28,10 +28,17 @@ from kpyramid.extraction.syntax.tree import (
 _ATTRIBUTES = frozenset(
     (
         "population area elevation length height capital headquarters name title author director "
-        "producer publisher editor founder president mayor county-seat language currency motto "
+        "producer publisher editor founder president mayor captain coach rector chairman "
+        "architect engineer designer owner manager "
+        "county-seat language currency motto "
         "altitude width depth capacity budget density climate seat"
     ).split()
 )
+_RELATIONAL = frozenset(
+    "cause symptom sign ingredient component effect treatment cure remedy function origin source "
+    "complication predator prey habitat vector consequence theme product export".split()
+)
+"""Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = {
     "long": "length",
     "high": "height",
@@ -81,7 +88,7 @@ def list_copula_facts(
             and _add_membership(subjects[0], attribute, verb, group, findings)
         ):
             continue
-        if subjects and _add_attribute_value(subjects[0], attribute, verb, group, past, findings):
+        if subjects and add_attribute_value(subjects[0], attribute, verb, group, past, findings):
             continue
         if attribute.dep == "acomp":
             continue
@@ -129,15 +136,20 @@ def _add_membership(
     return True
 
 
-def _add_attribute_value(
+def add_attribute_value(
     subject: Node, value: Node, verb: Node, group: VerbGroup, past: bool, findings: Findings
 ) -> bool:
-    """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied."""
+    """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied.
+
+    "The symptoms of X include fever" is said alike.
+    """
     if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
         return True
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
-    if not office and (subject.pos != "NOUN" or not subject.text.islower()):
+    relational = subject.lemma.lower() in _RELATIONAL
+    opens = relational and subject.i == findings.tree.sentences[subject.sentence][0]
+    if not office and (subject.pos != "NOUN" or not (subject.text.islower() or opens)):
         return False
     if office and find_kind_label(value.word) == "PERSON":
         return False  # "the Secretary of the Party is President of the Council"
@@ -148,6 +160,7 @@ def _add_attribute_value(
         is_named_place(value) and not is_named_place(subject)
     )  # "its capital is the city of Oslo"
     has_poss = any(c.dep == "poss" for c in subject.children)
+    is_value = is_value or (relational and value.pos == "NOUN")
     if not is_value and not (has_poss and subject.word in _ATTRIBUTES):
         return False
     owner = findings.find_owner(subject)
@@ -156,16 +169,19 @@ def _add_attribute_value(
         of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
         owner = of[0][0] if of else None
     topic = findings.antecedents.topic
-    if owner is None and subject.word in _ATTRIBUTES and topic is not None:
+    told = subject.word in _ATTRIBUTES or relational
+    if owner is None and told and topic is not None:
         owner, indirect = replace(topic.phrase, resolved=True), True
     words, tokens = word_noun(subject)
+    words = words.lower() if opens else words
     if owner is None or owner.last >= value.i:
         return False
     if measured and owner.label == "NOUN" and not owner.resolved:
         return False  # "the rate of cases was 5%" is about the rate
     relation = f"{'had' if past and value.entity not in MEASURES else 'has'} {words}"
     for phrase in findings.read_arguments(value, full=False):
-        findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
+        if value.pos != "PROPN" or findings.tree[phrase.root].pos != "NOUN":  # "and the captain is"
+            findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
     return True
 
 
