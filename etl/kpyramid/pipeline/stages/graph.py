@@ -8,14 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.types import GraphLayer, Pair
+from kpyramid.completion.types import LITERAL, GraphLayer, Pair
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
-LITERAL = "LITERAL"
 _BLOCK = 4096
 """Facts in words at a time: with what their tables say of them some 8 kB each."""
 Index = npt.NDArray[np.int64]
