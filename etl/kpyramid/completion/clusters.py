@@ -31,8 +31,6 @@ _TURNING = frozenset({"from", "against", "until", "before", "after"})
 """Last words that make another relation of the words before them: `transferred from`."""
 _AXES = 64
 """Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
-_BLOCK = 4096
-"""Rows that are scaled at a time, since that takes as much memory again as they have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +190,7 @@ def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) ->
 
 def scale_rows(rows: Matrix) -> Matrix:
     """The same rows, changed to length 1; rows of zeros stay."""
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
+    for block in np.array_split(rows, 1 + len(rows) // 4096):  # each takes as much again
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
         block /= np.where(lengths > 0.0, lengths, 1.0)
     return rows

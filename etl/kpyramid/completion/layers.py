@@ -296,10 +296,8 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
 def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
-    words = [
-        pa.array(column.words, pa.large_string()).take(pa.array(own))
-        for column, own in zip(columns, places, strict=True)
-    ]
+    texts = (pa.array(column.words, pa.large_string()) for column in columns)
+    words = [text.take(pa.array(own)) for text, own in zip(texts, places, strict=True)]
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
     spelt = encode(pc.binary_join_element_wise(*words, pa.scalar(" ", pa.large_string())))
     facts = np.bincount(spelt.codes, counts, len(spelt.words)).astype(np.int64)

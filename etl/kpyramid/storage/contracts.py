@@ -368,19 +368,15 @@ def encode_table(table: pa.Table) -> bytes:
 def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) -> int:
     """Writes what `encode_table` gives, of blocks as of a whole table; the number of its rows."""
     groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
-    held = [next(groups)]
+    one = [next(groups)]
     count = 0
     with pq.ParquetWriter(
-        target,
-        held[0].schema,
-        compression="zstd",
-        write_page_checksum=True,
-        data_page_version="2.0",
+        target, one[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
     ) as writer:
-        while held:
-            count += len(held[0])
-            writer.write_table(held.pop(), row_group_size=_ROW_GROUP)
-            held += islice(groups, 1)  # when the last, maybe 200 MB of vectors, is gone
+        while one:
+            count += len(one[0])
+            writer.write_table(one.pop(), row_group_size=_ROW_GROUP)
+            one += islice(groups, 1)  # when the last, maybe 200 MB of vectors, is gone
     return count
 
 

@@ -70,8 +70,7 @@ def run(
     for number in range(1, settings.rounds + 1):
         found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
         proposals, judges = found.proposals, {}
-        found = replace(found, proposals=())
-        measured = measured or found
+        measured = measured or replace(found, proposals=())
         if namer is not None:
             naming = namer.name(proposals, graph.layer, growth.schema, embedder)
             proposals, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)

@@ -372,11 +372,8 @@ class Growth:
     def _usually_defined(self) -> float:
         """The share of the heads with a class by their types that are defined."""
         layer = self.graph.layer
-        named = {
-            pair[0]
-            for pair, kind in zip(layer.pairs, layer.head_types, strict=True)
-            if self._seed.class_for_type(kind)
-        }
+        heads = zip(layer.pairs, layer.head_types, strict=True)
+        named = {key for (key, _), kind in heads if self._seed.class_for_type(kind)}
         return len(named & self._defined) / max(1, len(named))
 
     def _is_defined(self, proposal: Proposal, share: float) -> bool:
