@@ -162,8 +162,7 @@ def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
     unit = units.unit_of[units.new]
     counts = np.zeros((len(units), 2 * size), dtype=np.float32)
     for column in (first[units.new], second[units.new]):
-        flat = np.bincount(unit * 2 * size + column, minlength=counts.size)
-        counts += flat.reshape(counts.shape).astype(np.float32)
+        np.add.at(counts, (unit, column), 1)
     return scale_rows(counts[chosen])
 
 
@@ -190,10 +189,11 @@ def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) ->
 
 
 def scale_rows(rows: Matrix) -> Matrix:
-    """The rows at length 1; rows of zeros stay."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Matrix = (rows / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32)
-    return scaled
+    """The same rows, changed to length 1; rows of zeros stay."""
+    for block in np.array_split(rows, 1 + len(rows) // 4096):  # each takes as much again
+        lengths = np.linalg.norm(block, axis=1, keepdims=True)
+        block /= np.where(lengths > 0.0, lengths, 1.0)
+    return rows
 
 
 # Clusters by k-medoids.
@@ -213,12 +213,9 @@ def place_units(
 ) -> Matrix:
     """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
     words = embed_finite(embedder, [units.texts[at] for at in chosen.tolist()])
-    parts = [
-        words,
-        profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
-        profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
-    ]
-    return scale_rows(np.concatenate(parts, axis=1))
+    types = profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES))
+    pairs = profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS))
+    return scale_rows(np.concatenate([words, types, pairs], axis=1))
 
 
 def cluster_units(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.completion.nouns import find_filing, find_noun, is_filing, name_kind
 from kpyramid.completion.types import (
@@ -135,6 +137,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
     kinds = Kinds(schema)
     tails = encode(graph.tails)
     nouns: dict[int, str] = {}
+    shared: dict[_Ends, _Ends] = {}
     ends: list[_Ends] = []
     firsts, lasts = [], []
     filing = find_filing(graph)
@@ -151,7 +154,8 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
             last = last or (_KIND if schema.knows_types else None)
         else:
             lasts.append(_label(last, schema))
-        ends.append((first, last))
+        both = first, last
+        ends.append(shared.setdefault(both, both))
     return _say(firsts, graph.wordings, lasts, ends=ends)
 
 
@@ -226,9 +230,10 @@ def _score_novelty(
     for groups, layer in ((there, ontology), (here, own)):
         for at, ends in enumerate(layer.ends):
             groups[ends].append(at)
-    joined = {*graph.pairs, *(pair[::-1] for pair in graph.pairs)}
+    stated = {*known.pairs, *(pair[::-1] for pair in known.pairs)}.intersection(graph.pairs)
+    stated |= {pair[::-1] for pair in stated}
     values = Counter[_Ends](
-        _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in joined
+        _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in stated
     )
     novelty = np.ones(len(own.texts))
     for ends, places in here.items():
@@ -291,14 +296,15 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
 def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
-    words = [[column.words[at] for at in own] for column, own in zip(columns, places, strict=True)]
+    texts = (pa.array(column.words, pa.large_string()) for column in columns)
+    words = [text.take(pa.array(own)) for text, own in zip(texts, places, strict=True)]
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
-    spelt = encode([" ".join(row) for row in zip(*words, strict=True)])
+    spelt = encode(pc.binary_join_element_wise(*words, pa.scalar(" ", pa.large_string())))
     facts = np.bincount(spelt.codes, counts, len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
     first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
-    said = [[part[at] for part in parts] for at in first]
-    between = [f"is a {row[2]}" if is_filing(row[1]) else row[1] for row in said]
+    filing = set(filter(is_filing, columns[1].words)) if ends else set()
+    between = [f"is a {parts[2][at]}" if parts[1][at] in filing else parts[1][at] for at in first]
     return _Said(spelt.words, facts, phrase, [ends[at] for at in first], between)
 
 

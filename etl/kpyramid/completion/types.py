@@ -132,7 +132,7 @@ class Coded:
     codes: Places
 
 
-def encode(column: Sequence[str]) -> Coded:
+def encode(column: Sequence[str] | pa.Array) -> Coded:
     """The column as codes."""
     texts = pa.array(column, pa.large_string())
     distinct = texts.unique()

@@ -82,9 +82,12 @@ def _list_phrases(
     found, phrase_of, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
     names, phrases = list(types), []
     near = {key: frozenset(anchor.property_iri for anchor in key) for key in set(linked.near)}
+    both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # one object for all that are equal
     for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):
         said, ends = linked.phrases[at], (names[head], names[tail])
+        ends = both.setdefault(ends, ends)
         read = _find_read(said[0], ends, comparer)
+        read = reads.setdefault(read, read)
         phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
     return phrases, phrase_of.ravel().tolist()
 
@@ -165,12 +168,12 @@ def _list_properties(
     schema: Schema,
     comparer: Comparer,
     united: _United,
-) -> list[set[tuple[str, bool]]]:
+) -> list[frozenset[_Name]]:
     """The properties that each phrase states, with whether it reads from value to subject.
 
     It states them in words of the ontology, or in others of one meaning, and its ends fit.
     """
-    known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[tuple[str, bool]]]] = {}
+    known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[_Name]]] = {}
 
     def read_names(ends: Ends, head: str | None, tail: str | None) -> None:
         found = known[ends, head, tail] = defaultdict(set)
@@ -187,6 +190,7 @@ def _list_properties(
                     key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
                     found[key, way != turned].add((prop.iri, turned))
 
+    shared: dict[frozenset[_Name], frozenset[_Name]] = {}
     stating = []
     for phrase, read in zip(phrases, reads, strict=True):
         wording, head, tail = phrase.said
@@ -202,14 +206,15 @@ def _list_properties(
             for p in properties
             if p.iri in own and read[0][0][0] != "[" and can_join(head, tail, p, schema)
         }
-        stating.append(found)
+        some = frozenset(found)
+        stating.append(shared.setdefault(some, some))
     return stating
 
 
 def _choose_names(
     phrases: Sequence[_Phrase],
     reads: Sequence[_Read],
-    stating: Sequence[set[tuple[str, bool]]],
+    stating: Sequence[frozenset[_Name]],
     schema: Schema,
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.

@@ -10,7 +10,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -368,14 +368,15 @@ def encode_table(table: pa.Table) -> bytes:
 def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) -> int:
     """Writes what `encode_table` gives, of blocks as of a whole table; the number of its rows."""
     groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
-    first = next(groups)
+    one = [next(groups)]
     count = 0
     with pq.ParquetWriter(
-        target, first.schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
+        target, one[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
     ) as writer:
-        for group in chain([first], groups):
-            writer.write_table(group, row_group_size=_ROW_GROUP)
-            count += len(group)
+        while one:
+            count += len(one[0])
+            writer.write_table(one.pop(), row_group_size=_ROW_GROUP)
+            one += islice(groups, 1)  # when the last, maybe 200 MB of vectors, is gone
     return count
 
 
@@ -386,9 +387,9 @@ def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for block in blocks:
         left = block
         while len(left) > room:
-            group = pa.concat_tables([*held, left.slice(0, room)]).combine_chunks()
+            parts = [*held, left.slice(0, room)]
             left, held, room = left.slice(room), [], _ROW_GROUP  # before what takes it goes on
-            yield group
+            yield pa.concat_tables(parts).combine_chunks()
         held.append(left)
         room -= len(left)
     yield pa.concat_tables(held).combine_chunks()

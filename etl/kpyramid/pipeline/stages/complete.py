@@ -6,6 +6,7 @@ round compares the graph with what the ontology has grown to.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -64,21 +65,22 @@ def run(
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
     growth = Growth(graph, instances, schema, shapes, decisions, settings, Comparer(embedder))
     growth.adopt_decided()
-    measured: dict[str, pa.Table] = {}
+    measured: Completion | None = None
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
         found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
-        measured = measured or _build_measured(found, graph)
         proposals, judges = found.proposals, {}
+        measured = measured or replace(found, proposals=())
         if namer is not None:
             naming = namer.name(proposals, graph.layer, growth.schema, embedder)
             proposals, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
             rejects += [make_reject("complete", x.reason, x.key, x.detail) for x in naming.losses]
         if not growth.adopt(proposals, number, judges):
             break
+        del found, proposals  # the next round makes as much
     stated = state_values(growth.made, growth.schema, graph.names)
     return {
-        **measured,
+        **(_build_measured(measured, graph) if measured else {}),
         "proposals": build_table("proposals", growth.list_rows()),
         "instances": build_table("instances", growth.made),
         "additions": build_table("additions", growth.additions),

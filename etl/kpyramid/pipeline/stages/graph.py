@@ -8,14 +8,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.types import GraphLayer, Pair
+from kpyramid.completion.types import LITERAL, GraphLayer, Pair
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
-LITERAL = "LITERAL"
 _BLOCK = 4096
 """Facts in words at a time: with what their tables say of them some 8 kB each."""
 Index = npt.NDArray[np.int64]
@@ -45,10 +44,10 @@ class Graph:
         self._tails = find_rows(triples["tail_id"], entities["entity_id"])
         self._said = find_rows(triples["relation_id"], relations["relation_id"])
 
-    @cached_property
-    def ids(self) -> list[str]:
+    @property
+    def ids(self) -> pa.ChunkedArray:
         """The triples' ids."""
-        return list(self._triples["triple_id"].to_pylist())
+        return self._triples["triple_id"]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -58,9 +57,8 @@ class Graph:
     @cached_property
     def layer(self) -> GraphLayer:
         """The facts as completion reads them."""
-        keys, names, types = (
-            self._entities[column].to_pylist() for column in ("entity_id", "name", "type")
-        )
+        keys, names = list(self.names), list(self.names.values())
+        types = self._entities["type"].to_pylist()
         heads, tails = self._heads.tolist(), self._tails.tolist()
         literals = self._triples["literal"].to_pylist()
         ends = list(zip(tails, literals, strict=True))
@@ -78,13 +76,13 @@ class Graph:
         )
 
     @cached_property
-    def _forms(self) -> list[str]:
+    def forms(self) -> list[str]:
         """The normal form of each relation."""
         return [normalise_relation(wording).key for wording in self.wordings]
 
     def find_stated(self, forms: Collection[str]) -> Index:
         """The places of the facts whose relation has one of these normal forms."""
-        chosen = np.array([form in forms for form in self._forms], dtype=bool)
+        chosen = np.array([form in forms for form in self.forms], dtype=bool)
         return np.flatnonzero(chosen[self._said])
 
     @cached_property
@@ -134,7 +132,7 @@ class Graph:
         The normal forms of the relations of which it is the head, each with the fact's place, and
         of those of which it is the tail.
         """
-        forms, rows = self._forms, np.arange(len(self._entities) + 1)
+        forms, rows = self.forms, np.arange(len(self._entities) + 1)
         orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
         heads, tails = (
             np.searchsorted(ends, rows, sorter=order)

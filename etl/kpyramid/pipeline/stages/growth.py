@@ -15,7 +15,7 @@ from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
-from kpyramid.documents.words import RelationForm, normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -300,7 +300,7 @@ class Growth:
             notes.append("of few of its subjects it is said what they are")
         else:
             state = "accepted"
-        ids = [self.graph.ids[place] for place in sorted(set(p.facts))]
+        ids = self.graph.ids.take(pa.array(sorted(set(p.facts)), pa.int64())).to_pylist()
         return {
             "round": number,
             "kind": p.kind,
@@ -372,11 +372,8 @@ class Growth:
     def _usually_defined(self) -> float:
         """The share of the heads with a class by their types that are defined."""
         layer = self.graph.layer
-        named = {
-            pair[0]
-            for pair, kind in zip(layer.pairs, layer.head_types, strict=True)
-            if self._seed.class_for_type(kind)
-        }
+        heads = zip(layer.pairs, layer.head_types, strict=True)
+        named = {key for (key, _), kind in heads if self._seed.class_for_type(kind)}
         return len(named & self._defined) / max(1, len(named))
 
     def _is_defined(self, proposal: Proposal, share: float) -> bool:
@@ -488,7 +485,7 @@ class Growth:
             places = self.graph.find_filed(kinds, {iri})
         else:
             places = self.graph.find_worded(self._list_wordings(index_rows([row], grown)))
-        return sorted(self.graph.ids[place] for place in places.tolist())
+        return sorted(self.graph.ids.take(pa.array(places)).to_pylist())
 
     def _list_wordings(
         self, index: Mapping[str, Sequence[OntologyProperty]]
@@ -506,19 +503,19 @@ class Growth:
                     name, turned = name_relation(phrase, self.comparer)
                     meant.setdefault(name, (form, turned))
         found: dict[str, tuple[str, bool]] = {}
-        for wording, said, name, turned in self._read:
-            if said.key in index:
-                found[wording] = said.key, False
-            elif name in meant and said.key not in known and says_something(said):
+        for wording, key, name, turned in self._read:
+            if key in index:
+                found[wording] = key, False
+            elif name in meant and key not in known and says_something(normalise_relation(wording)):
                 found[wording] = meant[name][0], turned != meant[name][1]
         return found
 
     @cached_property
-    def _read(self) -> list[tuple[str, RelationForm, str, bool]]:
-        """The graph's wordings with their forms and what they are called as relations."""
+    def _read(self) -> list[tuple[str, str, str, bool]]:
+        """The graph's wordings with their normal forms and what they are called as relations."""
         return [
-            (wording, normalise_relation(wording), *name_relation(wording, self.comparer))
-            for wording in self.graph.wordings
+            (wording, form, *name_relation(wording, self.comparer))
+            for wording, form in zip(self.graph.wordings, self.graph.forms, strict=True)
         ]
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
