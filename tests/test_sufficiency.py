@@ -171,8 +171,10 @@ def test_values_of_one_relation_are_given_together_only_when_as_probable(
 ) -> None:
     facts = [
         NearFact("condensed-x", "e1", "Ada Lovelace", "PERSON", "was born in", f"v{at}", value,
-                 "GPE", cosine)
-        for at, (value, cosine) in enumerate([("London", 0.8), ("Leeds", 0.79), ("Rome", 0.0)])
+                 kind, cosine)
+        for at, (value, kind, cosine) in enumerate(
+            [("London", "GPE", 0.8), ("Leeds", "GPE", 0.79), ("Byron", "PERSON", 0.0)]
+        )
     ]  # fmt: skip
     (known,) = link_text(BORN.text, snapshot).entities
     asked = QuestionAnalysis(BORN, snapshot)

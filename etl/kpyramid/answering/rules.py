@@ -238,7 +238,8 @@ def _says_as_much(one: RatedFact, best: RatedFact, snapshot: Snapshot) -> bool:
         return False
     if one.chance >= _AS_GOOD * best.chance:
         return True
-    if not one.measures["proper"] or LITERAL in (one.value_type, best.value_type):
+    is_name = one.measures["proper"] and "unfit" not in one.measures
+    if not is_name or LITERAL in (one.value_type, best.value_type):
         return False
     places = [{*snapshot.evidence(b.fact.condensed_id)} for b in (one, best)]
     return not places[0].isdisjoint(places[1])
