@@ -50,12 +50,12 @@ from kpyramid.answering.reader import (
     read_candidates,
 )
 from kpyramid.documents.values import agree, read_value
-from kpyramid.documents.words import normalise_name, read_names
+from kpyramid.documents.words import normalise_name
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import Snapshot
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import find_facts, state_item
-from kpyramid.query.options import Number, find_for_options, read_number
+from kpyramid.query.options import Number, find_for_options, read_names, read_number
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Item, Question
 
