@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -25,6 +24,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from tests.servers import find_ports
 
 BUCKET = "replies"
 KEY, SECRET = "test-key", "test-secret-4711"
@@ -87,7 +88,7 @@ def serve_s3(folder: Path) -> Iterator[S3Server]:
     actions = ["Admin", "Read", "List", "Write"]
     identity = {"name": "test", "credentials": credentials, "actions": actions}
     config.write_text(json.dumps({"identities": [identity]}))
-    ports = _find_ports(2 * len(_SERVICES))
+    ports = find_ports(2 * len(_SERVICES))
     place = dict(zip(_SERVICES, ports[: len(_SERVICES)], strict=True))
     grpc = dict(zip(_SERVICES, ports[len(_SERVICES) :], strict=True))
     command = [
@@ -217,13 +218,3 @@ def _wait_for(
         except OSError:
             time.sleep(0.1)
     pytest.fail(f"SeaweedFS did not start:\n{log.read_text(errors='replace')[-2000:]}")
-
-
-def _find_ports(count: int) -> list[int]:
-    """Free ports: all are open at once, so they differ."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()

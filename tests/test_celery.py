@@ -5,26 +5,22 @@ passes through the bucket. One is killed in the middle of its shard, and the buc
 it for a while: the snapshot is the one that the command line makes of the same texts.
 """
 
-import contextlib
 import importlib.util
 import json
 import os
 import re
 import secrets
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 import yaml
 
 from tests.s3 import BUCKET, S3Server, serve_s3
+from tests.servers import find_ports, find_server, miss, run_server, serve_postgres
 from tests.test_dag import (
     CHECKOUT,
     DAGS,
@@ -32,10 +28,8 @@ from tests.test_dag import (
     TODAY,
     Scheduler,
     add_entry,
-    find_ports,
 )
 
-MOST_START_SECONDS = 60
 AWAY_SECONDS = 30
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
 DAG = "build_pyramid_letters"
@@ -49,70 +43,10 @@ def log_in(airflow: Scheduler) -> bool:
     return True
 
 
-def miss(what: str) -> NoReturn:
-    """Skips for want of something; in CI that is a failure."""
-    missing = f"{what} is not installed; as root `make install-ci` installs it"
-    if os.environ.get("CI"):
-        pytest.fail(missing)
-    pytest.skip(missing)
-
-
 def check_installed() -> None:
     for name in ("airflow", "celery", "psycopg2", "asyncpg"):
         if importlib.util.find_spec(name) is None:
             miss(name)
-
-
-def find_server(name: str) -> str:
-    """A program of the system's packages."""
-    places = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))), os.environ["PATH"]]
-    found = shutil.which(name, path=os.pathsep.join(places))
-    return found or miss(name)
-
-
-@contextlib.contextmanager
-def run_server(
-    command: list[str], port: int, log: Path, **options: Any
-) -> Iterator["subprocess.Popen[bytes]"]:
-    """A server that listens, until the end."""
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, **options)
-    try:
-        end = time.monotonic() + MOST_START_SECONDS
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            text = log.read_text("utf-8", "replace")
-            assert process.poll() is None and time.monotonic() < end, text[-3000:]
-            time.sleep(0.1)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextlib.contextmanager
-def serve_postgres(port: int) -> Iterator[str]:
-    """An empty database; PostgreSQL refuses to run as root, who gives it a user of its own."""
-    initdb, postgres = find_server("initdb"), find_server("postgres")
-    user: dict[str, Any] = {}
-    if os.getuid() == 0:
-        user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-    folder = Path(tempfile.mkdtemp(prefix="kpyramid-postgres-", dir="/tmp"))
-    try:
-        if user:
-            shutil.chown(folder, "postgres", "postgres")
-        data = str(folder / "data")
-        make = [initdb, "-D", data, "-U", "airflow", "-A", "trust", "--no-sync", "-E", "UTF8"]
-        subprocess.run(make, check=True, capture_output=True, cwd=folder, **user)
-        options = {"port": port, "listen_addresses": "127.0.0.1", "fsync": "off"}
-        options |= {"unix_socket_directories": "", "max_connections": 200}
-        command = [postgres, "-D", data]
-        command += [word for key, value in options.items() for word in ("-c", f"{key}={value}")]
-        with run_server(command, port, folder / "log", cwd=folder, **user):
-            yield f"airflow@127.0.0.1:{port}/postgres"
-    finally:
-        shutil.rmtree(folder)
 
 
 class Machine:

@@ -28,6 +28,7 @@ import pytest
 
 from tests import test_machines as machines
 from tests.loopback import serve
+from tests.servers import find_ports, serve_postgres
 
 CHECKOUT = Path(__file__).parent.parent
 DAGS = CHECKOUT / "dags"
@@ -222,15 +223,15 @@ def write_texts(home: Path, back: int, texts: Mapping[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def environment(home: Path) -> Mapping[str, str]:
-    """An Airflow's environment, apart from any other's on this machine."""
+def environment(home: Path) -> Iterator[Mapping[str, str]]:
+    """An Airflow's environment, apart from any other's on this machine, with its database."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KPYRAMID_"))}
     (home / "told_late.py").write_text(TELLER, "utf-8")
-    port, logs, triggers, metrics = find_ports(4)
+    port, logs, triggers, metrics, postgres = find_ports(5)
     code = os.pathsep.join(
         [str(CHECKOUT / "etl"), str(add_entry(home)), str(home), kept.get("PYTHONPATH", "")]
     )
-    return {
+    variables = {
         **kept,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),
         "PYTHONPATH": code.strip(os.pathsep),
@@ -238,7 +239,6 @@ def environment(home: Path) -> Mapping[str, str]:
         "KPYRAMID_WAREHOUSE": str(home / "warehouse"),
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__API__PORT": str(port),
@@ -251,6 +251,11 @@ def environment(home: Path) -> Mapping[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
     }
+    # Airflow's server logs an action on its event loop. SQLite has one lock for all: the loop may
+    # wait for it while the request that holds it waits for the loop, until one gives up.
+    with serve_postgres(postgres) as database:
+        connection = f"postgresql+psycopg2://{database}"
+        yield {**variables, "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": connection}
 
 
 def add_entry(home: Path) -> Path:
@@ -265,16 +270,6 @@ def add_entry(home: Path) -> Path:
         ((name, value),) = declared["project"]["entry-points"]["airflow.plugins"].items()
         (place / "entry_points.txt").write_text(f"[airflow.plugins]\n{name} = {value}\n")
     return folder
-
-
-def find_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def run_python(environment: Mapping[str, str], *arguments: str) -> str:
@@ -522,6 +517,7 @@ def scheduler(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]
     airflow = Scheduler(home, environment)
     command = [sys.executable, str(CHECKOUT / "examples/demo/demo_airflow.py")]
     command += ["--home", str(home), "--port", environment["AIRFLOW__API__PORT"]]
+    command += ["--database", environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]]
     listener = socket.socket(type=socket.SOCK_DGRAM)
     listener.bind(("127.0.0.1", int(environment["AIRFLOW__METRICS__STATSD_PORT"])))
     threading.Thread(target=airflow.count, args=[listener], daemon=True).start()

@@ -23,6 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, default=CHECKOUT / "warehouse/data/airflow")
     parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--database", metavar="URL", help="of Airflow; a SQLite file if not given")
     asked = parser.parse_args()
     home, url = asked.home.absolute(), f"http://localhost:{asked.port}"
     said = {
@@ -35,8 +36,10 @@ def main() -> None:
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        # Commands wait for the scheduler's writes; by default 5 seconds, then they fail.
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db?timeout=60",
+        # Commands wait for the scheduler's writes; by default 5 seconds, then they fail. No longer
+        # than this: with SQLite two requests may wait for each other, until one gives up.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": asked.database
+        or f"sqlite:///{home}/airflow.db?timeout=20",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(asked.port),

@@ -44,10 +44,6 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
 
-_APART = frozenset("band club magazine newspaper party school team university".split())
-"""What an organisation is called that is nothing else."""
-_WIDE = frozenset("group institution organisation organization".split())
-
 Act = Literal["list", "count", "ask", "most", "extreme"]
 
 SURE = 0.3
@@ -907,6 +903,11 @@ def _keep_kind(
     typed = [one for one in entities if rated[one] > 0]
     found = next((found for found in tiers if len(found) > 1), typed)
     return found if found is tiers[0] else _leave_others(found, owner, snapshot)
+
+
+_APART = frozenset("band club magazine newspaper party school team university".split())
+"""What an organisation is called that is nothing else."""
+_WIDE = frozenset("group institution organisation organization".split())
 
 
 def _leave_others(entities: Sequence[str], kind: tuple[str, ...], snapshot: Snapshot) -> list[str]:

@@ -1046,8 +1046,6 @@ def _is_tied(best: Written, lexicon: Lexicon) -> bool:
 # `Query_onto` by rules: the ontology's answer to a question, with the facts that give it.
 
 _MOST_FACTS = 500
-
-
 _HOW_OFTEN = re.compile(r"\W*how (?:often|many times)\b", re.IGNORECASE)
 
 

@@ -31,7 +31,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import NO_ANSWER, SUPPORTED, Verification
-from kpyramid.query.facts import STATED
+from kpyramid.query.facts import STATED, is_mere_year
 from kpyramid.query.paths import STEP
 from kpyramid.query.types import Item
 from kpyramid.query.wording import LIGHT, list_behind
@@ -340,7 +340,6 @@ _LIFE = re.compile(r"\([^()]*[12][0-9]{3}\s*[-–—]\s*[^()]*\)")
 """Dates in brackets after a name: of birth, of death."""
 _YES_NO_SAID = frozenset({"yes", "no", "maybe"})
 _REASON = re.compile(r"^\W*(?:why|how come|for what reason)\b|\bwhat (?:is|was) the reason\b", re.I)
-_YEAR = re.compile(r"[12]\d{3}")
 _BECAME = re.compile(r"^(?:when|in (?:what|which) year) did .+ become\b", re.IGNORECASE)
 _BEGUN = r"\b(?:became\b.* (?:in|on)|since|from|as of|beginning in) "
 """What stands before the time from which somebody was something."""
@@ -542,7 +541,7 @@ def _verify_form(
         return Verification(UNSAID, "what was found is no name as the question wants")
     if not candidates and asked.types and asked.types <= NUMERIC:
         counted = values or NUMBERS & {word.plain for word in words}
-        if not asked.types & KIND_TYPES["when"] and _YEAR.fullmatch(value):
+        if is_mere_year(value, asked.types):
             return Verification(UNSAID, "what was found is a year and not the amount asked for")
         if not counted and (is_name or not asked.types & KIND_TYPES["when"]):
             return Verification(UNSAID, "what was found is no number or date as the question wants")

@@ -362,13 +362,16 @@ def measure(
     measures |= measure_kind(kind, value, asked)
     said = worded | {lemmatise(word) for word in content}
     wanted = asked.lemmas - asked.kind or asked.lemmas
-    says_all = 0 < len(wanted) == _count_shared(wanted, said)
-    says_all &= measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
-    if "unfit" in measures:  # names are typed by guess; who does what a verb says fits
-        ends = find_end(fact.relation, asked.text, asked.linked.names)
-        says_all &= bool(measures["proper"]) and kind != LITERAL and ends is not None
-    says_all &= len(value.split()) <= _SHORT
-    measures["stated"] = float(says_all and bool(measures["anchored"]))
+    is_short = len(value.split()) <= _SHORT
+    says_all = bool(measures["anchored"]) and is_short
+    says_all = says_all and 0 < len(wanted) == _count_shared(wanted, said)
+    is_place_or_time = asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
+    says_all = says_all and (measures["said"] == 1.0 or is_place_or_time)
+    if says_all and "unfit" in measures:  # names are typed by guess; who does what a verb says fits
+        says_all = bool(measures["proper"]) and kind != LITERAL
+        ends = find_end(fact.relation, asked.text, asked.linked.names) if says_all else None
+        says_all = ends is not None
+    measures["stated"] = float(says_all)
     return measures
 
 
@@ -477,7 +480,7 @@ def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[
     if not types or kind is None:
         return {}
     if types & NUMERIC:
-        if not types & KIND_TYPES["when"] and _YEAR.fullmatch(value):
+        if is_mere_year(value, types):
             return {"unfit": 1.0}
         has_number = any(c.isdigit() for c in value) or not {*value.split()}.isdisjoint(
             NUMBER_WORDS
@@ -488,6 +491,11 @@ def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[
         return {"fits" if fit > 0 else "unfit": 1.0}
     # The recogniser could not type it: it may fit when it is written as a name.
     return {} if value[:1].isupper() else {"unfit": 1.0}
+
+
+def is_mere_year(value: str, types: frozenset[str]) -> bool:
+    """Whether a value is a year, for a question about an amount: "1906" is no number of bridges."""
+    return not types & KIND_TYPES["when"] and _YEAR.fullmatch(value) is not None
 
 
 def _share_name(side: str, asked: QuestionAnalysis) -> float:
