@@ -437,7 +437,7 @@ class PublishSettings:
 class EngineSettings:
     """Where texts are extracted, parsed and embedded; the results are the same bytes.
 
-    `name`: processes of this machine, or actors of a Ray cluster whose nodes have the same
+    `name`: processes of this machine, or of a Ray cluster whose nodes have the same
     versions installed.
     `address`: of the cluster's head, `HOST:PORT` or `ray://HOST:PORT`; `auto` finds the one that
     this machine belongs to.

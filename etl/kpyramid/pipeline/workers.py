@@ -1,16 +1,15 @@
-"""Texts shared out to workers, each of which loads its model once: processes, or Ray's actors."""
+"""Texts shared out to workers, each of which loads its model once: processes, or a Ray cluster."""
 
 import logging
 import multiprocessing
 import os
-import pickle
 import platform
 import signal
 import socket
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
@@ -35,6 +34,10 @@ _FEW = 24
 
 _BATCH_CHARACTERS = 20_000
 """Characters that a worker process extracts at a time: a few seconds of work."""
+
+_AHEAD = 8
+"""Batches that a cluster has at a time for each of its processors: enough that none waits while the
+first of them is done again elsewhere."""
 
 _PATIENCE = 5.0
 """Seconds to wait for a cluster's head to accept a connection."""
@@ -184,7 +187,7 @@ def share_over_ray(
     work: Callable[[Sequence[R]], Iterator[bytes]],
     identify: Callable[[], str],
 ) -> Iterator[bytes]:
-    """The results in order, of an actor per processor of a Ray cluster.
+    """The results in order, of a Ray cluster's processors, whose processes load their model once.
 
     What a lost node had under way is done again by the others. `identify` gives the hash of all
     that shapes a result; a node where it differs from this machine's is refused.
@@ -192,32 +195,51 @@ def share_over_ray(
     Raises:
         EndpointError: there is no cluster at the address.
         InputError: Ray is not installed.
-        PyramidError: an actor failed, or its node has other versions; says which.
+        PyramidError: a task failed, or its node has other versions; says which.
     """
     if len(texts) < _FEW:
         yield from share_out(texts, 1, load, chosen, work)
         return
-    batches = [{"batch": pickle.dumps(batch)} for batch in _make_batches(texts)]
     with join_cluster(address) as ray:
-        context = ray.data.DataContext.get_current()
-        context.execution_options.preserve_order = True
-        context.enable_progress_bars = False
-        most = min(len(batches), int(ray.cluster_resources().get("CPU", 1)))
-        rows = ray.data.from_items(batches, override_num_blocks=len(batches)).map(
-            _Actor,
-            fn_constructor_args=(load, chosen, work, identify, identify()),
-            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most),
-            num_cpus=1,
-        )
+        send = ray.remote(num_cpus=1)(_work_on_node).remote
+        most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        expected, waiting = identify(), deque[Any]()
         try:
-            for row in rows.iter_rows():
-                yield from row["results"]
+            for batch in _make_batches(texts):
+                waiting.append(send(batch, load, chosen, work, identify, expected))
+                if len(waiting) == most:
+                    yield from ray.get(waiting.popleft())
+            while waiting:
+                yield from ray.get(waiting.popleft())
         except ray.exceptions.RayError as e:
             cause = getattr(e, "cause", None) or e
             raise PyramidError(
                 f"Ray cluster {address}: {str(cause).strip().splitlines()[-1]}. What was "
                 "finished is kept: run the command again"
             ) from e
+
+
+_ready_for: list[tuple[Load, tuple[object, ...]]] = []
+
+
+def _work_on_node(
+    batch: Sequence[R],
+    load: Load,
+    chosen: tuple[object, ...],
+    work: Callable[[Sequence[R]], Iterator[bytes]],
+    identify: Callable[[], str],
+    expected: str,
+) -> list[bytes]:
+    """The results of a batch, in a process of a cluster's node."""
+    if _ready_for != [(load, chosen)]:
+        if identify() != expected:
+            raise PyramidError(
+                f"node {platform.node()} has another version of kpyramid, a library or a model "
+                "than the machine that builds; install the same on both"
+            )
+        load(*chosen)
+        _ready_for[:] = [(load, chosen)]
+    return list(work(batch))
 
 
 @contextmanager
@@ -231,7 +253,6 @@ def join_cluster(address: str) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
-        import ray.data
     except ImportError as e:
         raise InputError("engine ray needs its extra: pip install 'kpyramid[build,ray]'") from e
     with redirect_stdout(sys.stderr):
@@ -245,36 +266,10 @@ def join_cluster(address: str) -> Iterator[Any]:
                 f"no Ray cluster at {address} ({str(e).splitlines()[0]}): start one with "
                 "`ray start --head`, or give --address HOST:PORT of its head"
             ) from e
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
         try:
             yield ray
         finally:
             ray.shutdown()
-
-
-class _Actor:
-    """A process of a cluster's node, with its model."""
-
-    def __init__(
-        self,
-        load: Load,
-        chosen: tuple[object, ...],
-        work: Callable[[Sequence[Any]], Iterator[bytes]],
-        identify: Callable[[], str],
-        expected: str,
-    ) -> None:
-        if identify() != expected:
-            raise PyramidError(
-                f"node {platform.node()} has another version of kpyramid, a library or a model "
-                "than the machine that builds; install the same on both"
-            )
-        load(*chosen)
-        self._work = work
-
-    def __call__(self, row: Mapping[str, bytes]) -> dict[str, list[bytes]]:
-        """The results of a batch."""
-        # A batch is what `share_over_ray` packed, for Arrow knows no pairs of text and title.
-        return {"results": list(self._work(pickle.loads(row["batch"])))}  # noqa: S301
 
 
 def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:
