@@ -224,7 +224,8 @@ def build_layers(ontology: Ontology, hidden: set[str]) -> tuple[GraphLayer, Onto
         wordings=wordings,
         tails=tails,
         tail_types=["LITERAL" if types[n] in LITERALS else types[n] for n in tails],
-        pairs=list(zip(heads, tails, strict=True)),
+        head_keys=heads,
+        tail_keys=tails,
     )
     schema = ontology.schema
     visible = tuple(prop for prop in schema.properties if prop.iri not in hidden)

@@ -71,7 +71,8 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import Ports
     from kpyramid.settings import Settings
     from kpyramid.storage import contracts
-    from kpyramid.storage.contracts import load_contracts, map_table, read_table
+    from kpyramid.storage.columns import map_table
+    from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import Warehouse
 
     stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors(folder))

@@ -12,7 +12,13 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.completion.decisions import Decisions, parse_decisions
-from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases, Proposal
+from kpyramid.completion.types import (
+    Completion,
+    GraphLayer,
+    OntologyLayer,
+    Phrases,
+    Proposal,
+)
 from kpyramid.condensation.condenser import Bars, Condensed
 from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
@@ -31,6 +37,7 @@ from kpyramid.settings import (
     EmbedSettings,
     Settings,
 )
+from kpyramid.storage.columns import encode
 from kpyramid.storage.identity import identify_embedding
 
 Statement = tuple[str, str, str, str, str]
@@ -334,9 +341,8 @@ def make_completion(graph: GraphLayer, proposals: tuple[Proposal, ...]) -> Compl
     def fill(texts: list[str]) -> Phrases:
         zeros = np.zeros(len(texts))
         points = np.zeros((len(texts), 2))
-        return Phrases(
-            texts, np.ones(len(texts), np.int64), points, zeros, zeros, Moments.of(points)
-        )
+        ones, words = np.ones(len(texts), np.int64), encode(texts).words
+        return Phrases(words, ones, points, zeros, zeros, Moments.of(points))
 
     phrase_of = [place[f"{h} {w}"] for h, w in zip(graph.heads, graph.wordings, strict=True)]
     return Completion(

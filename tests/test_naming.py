@@ -62,7 +62,8 @@ GRAPH = GraphLayer(
     ["advised", "advised"],
     ["Aster Pictures", "Kent Bank"],
     ["ORG", "ORG"],
-    [("a", "b"), ("c", "d")],
+    ["a", "c"],
+    ["b", "d"],
 )
 
 

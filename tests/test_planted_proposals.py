@@ -88,7 +88,7 @@ def plant(missing: int, phrases: int) -> tuple[GraphLayer, OntologyLayer, list[i
         [pairs[at] for at in stated],
         {},
     )
-    return GraphLayer(heads, types, wordings, tails, types, pairs), ontology, relation
+    return GraphLayer(heads, types, wordings, tails, types, heads, tails), ontology, relation
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,19 @@ from scipy.sparse import csr_array
 
 from kpyramid.completion.types import (
     LITERAL,
-    Coded,
     Completion,
     GraphLayer,
     Mask,
     OntologyLayer,
     Pair,
     Places,
-    encode,
-    group_rows,
 )
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
+from kpyramid.storage.columns import Coded, encode, group_rows, join_columns
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 """Relations that are no property of their own."""
@@ -138,7 +136,7 @@ def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
     """Which facts join two ends that are subject and value already, in either direction."""
     known: set[Pair] = set(ontology.pairs)
     known |= {(b, a) for a, b in known}
-    return np.fromiter((pair in known for pair in graph.pairs), dtype=bool, count=len(graph))
+    return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))
 
 
 def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -> list[str]:
@@ -154,7 +152,7 @@ def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -
 
 def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
     """How often the chosen units' heads and tails have which type, rows of length 1."""
-    types = encode([*graph.head_types, *graph.tail_types])
+    types = encode(join_columns(graph.head_types, graph.tail_types))
     size = len(types.words)
     head, tail = types.codes[: len(graph)], types.codes[len(graph) :]
     first = np.where(units.turned, tail, head)
@@ -173,8 +171,8 @@ def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) ->
     product of their numbers. A pair that one unit alone joins only lengthens the others' rows.
     """
     facts = np.flatnonzero(units.new)
-    ends = encode([end for at in facts.tolist() for end in graph.pairs[at]])
-    couples = np.sort(ends.codes.reshape(-1, 2), axis=1)
+    ends = encode(join_columns(graph.head_keys, graph.tail_keys)).codes.reshape(2, -1)[:, facts]
+    couples = np.sort(ends, axis=0).T
     (unit, one, other), _, _ = group_rows(units.unit_of[facts], couples[:, 0], couples[:, 1])
     _, pair, said = group_rows(one, other)
     shared = said[pair] > 1
@@ -212,10 +210,12 @@ def place_units(
     embedder: Embedder,
 ) -> Matrix:
     """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
+    parts = [
+        profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
+        profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
+    ]
     words = embed_finite(embedder, [units.texts[at] for at in chosen.tolist()])
-    types = profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES))
-    pairs = profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS))
-    return scale_rows(np.concatenate([words, types, pairs], axis=1))
+    return scale_rows(np.concatenate([words, *parts], axis=1))
 
 
 def cluster_units(

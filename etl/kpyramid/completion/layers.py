@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,6 @@ from kpyramid.completion.types import (
     OntologyLayer,
     Phrases,
     Places,
-    encode,
-    group_rows,
     may_share,
 )
 from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
@@ -38,6 +36,7 @@ from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings, PhraseKind
+from kpyramid.storage.columns import TextColumn, encode, group_rows, join_columns, pick_rows
 
 _VALUE = "value"
 """What stands for a literal, and for a datatype, in a phrase."""
@@ -47,6 +46,8 @@ _SHARED = 0.5
 """How much a phrase is less new of which the ontology has all words, or values for all facts."""
 _COVERED = 0.65
 """Novelty up to which a phrase is taken for one that the ontology has in other words."""
+_BLOCK = 8192
+"""Phrases whose vectors are in memory at a time."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 _Ends = tuple[str | None, str | None]
@@ -57,14 +58,16 @@ _Ends = tuple[str | None, str | None]
 class _Said:
     """A layer's distinct phrases, how many rows say each, and the phrase of each row.
 
-    `ends` and `words`: what each joins, and the words between; empty for phrases with names.
+    `ends`, `ends_of` and `words`: what phrases join, the place there of each, and the words between
+    them; empty for phrases with names.
     """
 
-    texts: list[str]
+    texts: TextColumn
     counts: Places
     phrase_of: Places
-    ends: list[_Ends]
-    words: list[str]
+    ends: Sequence[_Ends]
+    ends_of: Places
+    words: TextColumn
 
 
 def compare_layers(
@@ -90,21 +93,14 @@ def compare_layers(
         if both.count
         else Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
     )
-    points = [space.transform(layer) for layer in vectors]
     placed = [space.project(layer) for layer in moments]
     phrases = [
-        Phrases(
-            layer.texts,
-            layer.counts,
-            round_digits(np.pad(where, ((0, 0), (0, 2)))[:, :2]),
-            _measure_density(placed[0], space, where),
-            _measure_density(placed[1], space, where),
-            own,
-        )
-        for layer, where, own in zip(said, points, moments, strict=True)
+        Phrases(layer.texts, layer.counts, *_place(points, space, placed), own)
+        for layer, points, own in zip(said, vectors, moments, strict=True)
     ]
     if not moments[1].count:
-        priority = Signed(np.ones(len(points[0]), dtype=np.int8), np.zeros(len(points[0])))
+        size = len(said[0].texts)
+        priority = Signed(np.ones(size, dtype=np.int8), np.zeros(size))
     elif settings.priority == "novelty":
         words = [embed_finite(embedder, layer.words) for layer in said]
         priority = _score_novelty(said, words if said[1].ends else vectors, ontology, graph)
@@ -134,29 +130,36 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
     if by == "names":
         return _say(graph.heads, graph.wordings)
     schema = ontology.schema
+    known, ends = _find_kinds(graph, ontology)
+    labels = [_label(kind, schema) for kind in known]
+    words = ends.copy()
+    filed = np.flatnonzero(find_filing(graph))
+    tails = encode(pick_rows(graph.tails, filed))
     kinds = Kinds(schema)
-    tails = encode(graph.tails)
-    nouns: dict[int, str] = {}
-    shared: dict[_Ends, _Ends] = {}
-    ends: list[_Ends] = []
-    firsts, lasts = [], []
-    filing = find_filing(graph)
-    for at, (head, value) in enumerate(graph.pairs):
-        first = _find_kind(ontology.classes.get(head), graph.head_types[at], schema)
-        last = _find_kind(ontology.classes.get(value), graph.tail_types[at], schema)
-        firsts.append(_label(first, schema))
-        if filing[at]:
-            tail = int(tails.codes[at])
-            if tail not in nouns:
-                found = find_noun(tails.words[tail], kinds)
-                nouns[tail] = name_kind(found) if found else tails.words[tail]
-            lasts.append(nouns[tail])
-            last = last or (_KIND if schema.knows_types else None)
-        else:
-            lasts.append(_label(last, schema))
-        both = first, last
-        ends.append(shared.setdefault(both, both))
-    return _say(firsts, graph.wordings, lasts, ends=ends)
+    nouns = [(find_noun(tail, kinds), tail) for tail in tails.words]
+    words[1, filed] = len(labels) + tails.codes
+    if schema.knows_types:
+        unknown = filed[np.array([kind is None for kind in known], dtype=bool)[ends[1, filed]]]
+        ends[1, unknown] = len(known)
+    labels += [name_kind(found) if found else tail for found, tail in nouns]
+    first, last = (TextColumn(pa.array(labels, pa.large_string()), codes) for codes in words)
+    return _say(first, graph.wordings, last, ends=([*known, _KIND], ends))
+
+
+def _find_kinds(
+    graph: GraphLayer, ontology: OntologyLayer
+) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+    """What the ends of facts are, and the place there of each head and each tail, shape (2, n)."""
+    keys = encode(join_columns(graph.head_keys, graph.tail_keys))
+    types = encode(join_columns(graph.head_types, graph.tail_types))
+    (key, kind), ends, _ = group_rows(keys.codes, types.codes)
+    places: dict[str | None, int] = {}
+    of_end = np.empty(len(key), dtype=np.int64)
+    both = zip(TextColumn(keys.words.words, key), TextColumn(types.words.words, kind), strict=True)
+    for at, (own, entity_type) in enumerate(both):
+        found = _find_kind(ontology.classes.get(own), entity_type, ontology.schema)
+        of_end[at] = places.setdefault(found, len(places))
+    return list(places), of_end[ends].reshape(2, -1)
 
 
 def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
@@ -193,7 +196,9 @@ def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
         return _say([], [])
     ends, parts = zip(*said, strict=True)
     columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
-    return _say(*columns, ends=ends)
+    known = {end: at for at, end in enumerate(sorted({end for both in ends for end in both}))}
+    places = np.array([[known[end] for end in column] for column in zip(*ends, strict=True)])
+    return _say(*columns, ends=(list(known), places))
 
 
 def _find_kind(known: str | None, entity_type: str, schema: Schema) -> str | None:
@@ -223,14 +228,10 @@ def _score_novelty(
     if not ontology.ends:
         return Signed.of(measure_novelty(*vectors))
     schema = known.schema
-    weights = np.repeat(own.counts, 2)
-    classed = np.array([end is not None for ends in own.ends for end in ends], dtype=bool)
-    more = float(weights[classed].sum()) / max(1, int(weights.sum()))
-    there, here = defaultdict[_Ends, list[int]](list), defaultdict[_Ends, list[int]](list)
-    for groups, layer in ((there, ontology), (here, own)):
-        for at, ends in enumerate(layer.ends):
-            groups[ends].append(at)
-    stated = {*known.pairs, *(pair[::-1] for pair in known.pairs)}.intersection(graph.pairs)
+    classed = np.array([2 - ends.count(None) for ends in own.ends], dtype=np.int64)
+    more = float(own.counts @ classed[own.ends_of]) / max(1, 2 * int(own.counts.sum()))
+    there, here = _group_ends(ontology), _group_ends(own)
+    stated = {*known.pairs, *(pair[::-1] for pair in known.pairs)}.intersection(graph.walk_pairs())
     stated |= {pair[::-1] for pair in stated}
     values = Counter[_Ends](
         _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in stated
@@ -238,12 +239,12 @@ def _score_novelty(
     novelty = np.ones(len(own.texts))
     for ends, places in here.items():
         fitting = [other for other in there if _may_state(ends, other, schema)]
-        near = [at for other in fitting for at in there[other]]
-        if near:
-            novelty[places] = measure_novelty(vectors[0][places], vectors[1][near])
-            novelty[places] -= _SHARED * _share_words(
-                [own.words[at] for at in places], [ontology.words[at] for at in near]
-            )
+        near = np.concatenate([np.zeros(0, dtype=np.int64), *(there[one] for one in fitting)])
+        nearby, having = vectors[1][near], _index_words(pick_rows(ontology.words, near))
+        for start in range(0, len(places) if len(near) else 0, _BLOCK):
+            block = places[start : start + _BLOCK]
+            novelty[block] = measure_novelty(vectors[0][block], nearby)
+            novelty[block] -= _SHARED * _share_words(pick_rows(own.words, block), having)
         left = sum(values[other] for other in fitting)
         novelty[places] -= _SHARED * min(1.0, left / int(own.counts[places].sum()))
         unknown = ends.count(None)
@@ -254,18 +255,30 @@ def _score_novelty(
     return Signed.of(novelty)
 
 
+def _group_ends(layer: _Said) -> dict[_Ends, Places]:
+    """The places of the phrases that join the same, ascending."""
+    order = np.argsort(layer.ends_of, kind="stable")
+    parts = np.split(order, np.searchsorted(layer.ends_of[order], np.arange(1, len(layer.ends))))
+    return dict(zip(layer.ends, parts, strict=True)) if layer.ends else {}
+
+
 def _find_ends(known: OntologyLayer, at: int) -> tuple[str, str]:
     """The classes of a value's ends: its individuals', else those of its property."""
     (subject, value), prop = known.pairs[at], known.schema.property_by_iri[known.properties[at]]
     return known.classes.get(subject, prop.domain), known.classes.get(value, prop.range)
 
 
-def _share_words(own: Sequence[str], known: Sequence[str]) -> Array:
-    """Of some phrases, the largest share of words that a known one has; shape (n,)."""
+def _index_words(texts: Sequence[str]) -> Mapping[str, Sequence[int]]:
+    """The texts that have each word."""
     having = defaultdict[str, list[int]](list)
-    for at, text in enumerate(known):
+    for at, text in enumerate(texts):
         for word in _read_words(text):
             having[word].append(at)
+    return having
+
+
+def _share_words(own: Sequence[str], having: Mapping[str, Sequence[int]]) -> Array:
+    """Of some phrases, the largest share of words that a known one has; shape (n,)."""
     shares = []
     for text in own:
         words = _read_words(text)
@@ -293,26 +306,58 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
     )
 
 
-def _say(*parts: Sequence[str], ends: Sequence[_Ends] = ()) -> _Said:
+def _say(
+    *parts: Sequence[str], ends: tuple[Sequence[str | None], npt.NDArray[np.int64]] | None = None
+) -> _Said:
+    """The phrases that columns make side by side; `ends`: what ends are, and those of each row."""
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
-    texts = (pa.array(column.words, pa.large_string()) for column in columns)
-    words = [text.take(pa.array(own)) for text, own in zip(texts, places, strict=True)]
+    words = [column.words.take(own) for column, own in zip(columns, places, strict=True)]
+    gap, is_a = (pa.scalar(word, pa.large_string()) for word in (" ", "is a"))
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
-    spelt = encode(pc.binary_join_element_wise(*words, pa.scalar(" ", pa.large_string())))
+    spelt = encode(pc.binary_join_element_wise(*words, gap))
     facts = np.bincount(spelt.codes, counts, len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
-    first = np.unique(phrase, return_index=True)[1].tolist() if ends else []
-    filing = set(filter(is_filing, columns[1].words)) if ends else set()
-    between = [f"is a {parts[2][at]}" if parts[1][at] in filing else parts[1][at] for at in first]
-    return _Said(spelt.words, facts, phrase, [ends[at] for at in first], between)
+    if ends is None:
+        return _Said(spelt.words, facts, phrase, [], phrase[:0], spelt.words[:0])
+    _, first = np.unique(phrase, return_index=True)
+    known, codes = ends
+    (head, tail), pair_of, _ = group_rows(*codes[:, first])
+    pairs = [(known[a], known[b]) for a, b in zip(head.tolist(), tail.tolist(), strict=True)]
+    wordings, lasts = columns[1], columns[2]
+    is_filed = np.array([is_filing(word) for word in wordings.words], dtype=bool)
+    between = pc.if_else(
+        pa.array(is_filed[wordings.codes[first]]),
+        pc.binary_join_element_wise(is_a, lasts.words.take(lasts.codes[first]), gap),
+        wordings.words.take(wordings.codes[first]),
+    )
+    return _Said(
+        *(spelt.words, facts, phrase),
+        pairs,
+        pair_of,
+        TextColumn(between),
+    )
 
 
-def _measure_density(layer: Moments, space: Space, points: Array) -> Array:
-    """Log densities of a layer at points, in nats; 0.0 where the layer or the space is empty."""
-    if not layer.count or not len(space.components):
-        return np.zeros(len(points))
-    return round_digits(fit_gaussian(layer, space.floor).log_density(points))
+def _place(vectors: Matrix, space: Space, layers: Sequence[Moments]) -> tuple[Array, Array, Array]:
+    """Where phrases lie on the first two axes, and the log densities of both layers there, in nats.
+
+    0.0 where the layer or the space is empty.
+    """
+    densities = [
+        fit_gaussian(layer, space.floor) if layer.count and len(space.components) else None
+        for layer in layers
+    ]
+    plane, logs = np.zeros((len(vectors), 2)), np.zeros((2, len(vectors)))
+    for start in range(0, len(vectors), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        points = space.transform(vectors[block])
+        axes = points[:, :2]
+        plane[block, : axes.shape[1]] = round_digits(axes)
+        for found, density in zip(logs, densities, strict=True):
+            if density is not None:
+                found[block] = round_digits(density.log_density(points))
+    return plane, logs[0], logs[1]
 
 
 def choose_region(priority: Signed, facts: Places, share: float) -> npt.NDArray[np.bool_]:

@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpyramid.completion.types import GraphLayer, Mask, encode
+from kpyramid.completion.types import (
+    GraphLayer,
+    Mask,
+)
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
@@ -15,6 +18,7 @@ from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.population.witnesses import RELATIVES
 from kpyramid.ontology.schema import Schema
+from kpyramid.storage.columns import encode
 
 _COMPLEMENT = re.compile(
     r"\s(?:of|in|for|from|at|on|by|with|to|within|near|between|among|under|since|as|who|which|that"

@@ -37,7 +37,6 @@ from kpyramid.completion.types import (
     OntologyLayer,
     Places,
     Proposal,
-    encode,
     may_share,
 )
 from kpyramid.embeddings.port import Embedder, embed_finite
@@ -51,6 +50,7 @@ from kpyramid.ontology.population.checking import Kinds, Named, fit_class
 from kpyramid.ontology.proposals import name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
+from kpyramid.storage.columns import encode, pick_rows
 
 # Properties: from the facts of a cluster to a proposal.
 
@@ -90,7 +90,7 @@ def draft_property(
         return Named(key, text, entity_type, frozenset(kinds))
 
     def read_ends(at: int) -> tuple[Named, Named]:
-        one, other = graph.pairs[at]
+        one, other = graph.pair(at)
         head = name(one, graph.heads[at], graph.head_types[at])
         tail = name(other, graph.tails[at], graph.tail_types[at])
         return (tail, head) if turned[at] else (head, tail)
@@ -208,18 +208,15 @@ def propose_classes(
     or the noun is not one for things of these types.
     """
     schema = ontology.schema
-    tails = encode(graph.tails)
     places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
+    tails = encode(pick_rows(graph.tails, places))
     kinds = Kinds(schema)
-    codes = set(tails.codes[places].tolist())
-    found = {code: find_noun(tails.words[code], kinds) for code in codes}
+    found = [find_noun(tail, kinds) for tail in tails.words]
     roles = list_roles(schema)
     filed = [
         (at, kind)
-        for at in places.tolist()
-        if (kind := found[int(tails.codes[at])])
-        and graph.heads[at][:1].isupper()
-        and kind.noun not in roles
+        for at, code in zip(places.tolist(), tails.codes.tolist(), strict=True)
+        if (kind := found[code]) and graph.heads[at][:1].isupper() and kind.noun not in roles
     ]
     bare = {kind.noun for _, kind in filed if name_kind(kind) == kind.noun}
     written = [kind.noun if kind.noun in bare else name_kind(kind) for _, kind in filed]
@@ -229,8 +226,8 @@ def propose_classes(
     groups: dict[str, list[tuple[int, Kind]]] = defaultdict(list)
     for name, one in zip(written, filed, strict=True):
         groups[alike[name]].append(one)
-    joined = {end for cluster in clusters for at in cluster.facts for end in graph.pairs[at]}
-    clustered = np.fromiter((head in joined for head, _ in graph.pairs), bool, count=len(graph))
+    joined = {end for cluster in clusters for at in cluster.facts for end in graph.pair(at)}
+    clustered = np.fromiter((head in joined for head in graph.head_keys), bool, count=len(graph))
     inside = compared.region[compared.phrase_of] | clustered
     proposals = []
     for key in sorted(groups):

@@ -1,16 +1,15 @@
-"""What completion reads and finds, and columns of words as codes."""
+"""What completion reads and finds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
+from kpyramid.storage.columns import TextColumn
 
 LITERAL = "LITERAL"
 """Type of a tail that is no entity."""
@@ -22,17 +21,29 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphLayer:
-    """The facts of the knowledge graph, as columns of equal length n; `LITERAL` types a literal."""
+    """The facts of the knowledge graph, as columns of equal length n; `LITERAL` types a literal.
+
+    `head_keys`, `tail_keys`: the ids of the ends, of a literal its text.
+    """
 
     heads: Sequence[str]
     head_types: Sequence[str]
     wordings: Sequence[str]
     tails: Sequence[str]
     tail_types: Sequence[str]
-    pairs: Sequence[Pair]
+    head_keys: Sequence[str]
+    tail_keys: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.heads)
+
+    def pair(self, place: int) -> Pair:
+        """The ends of one fact."""
+        return self.head_keys[place], self.tail_keys[place]
+
+    def walk_pairs(self) -> Iterator[Pair]:
+        """The ends of all facts."""
+        return zip(self.head_keys, self.tail_keys, strict=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +99,7 @@ class Phrases:
     `log_ontology`: log densities of both layers there, in nats. `moments`: of the embeddings.
     """
 
-    texts: Sequence[str]
+    texts: TextColumn
     facts: Places
     points: Array
     log_graph: Array
@@ -119,40 +130,3 @@ class Completion:
 def may_share(one: str, other: str, schema: Schema) -> bool:
     """Whether a thing can be of both classes: one is the other or above it."""
     return schema.is_subclass(one, other) or schema.is_subclass(other, one)
-
-
-# Columns of words as codes, so that a million facts are grouped without a loop over them.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Coded:
-    """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
-
-    words: list[str]
-    codes: Places
-
-
-def encode(column: Sequence[str] | pa.Array) -> Coded:
-    """The column as codes."""
-    texts = pa.array(column, pa.large_string())
-    distinct = texts.unique()
-    distinct = distinct.take(pc.sort_indices(distinct))
-    codes = pc.index_in(texts, value_set=distinct).cast(pa.int64())
-    return Coded(distinct.to_pylist(), np.array(codes, dtype=np.int64))
-
-
-def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
-    """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
-
-    The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).
-    """
-    keys = np.zeros(len(columns[0]), dtype=np.int64)
-    sizes = [int(column.max(initial=0)) + 1 for column in columns]
-    for column, size in zip(columns, sizes, strict=True):
-        keys = keys * size + column
-    distinct, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    parts: list[Places] = []
-    for size in reversed(sizes):
-        parts.append(distinct % size)
-        distinct = distinct // size
-    return parts[::-1], groups.astype(np.int64), counts.astype(np.int64)

@@ -1,7 +1,7 @@
 """What condensation reads: facts as columns, in words, and the values of literals."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -166,20 +166,20 @@ def unfold_nouns(graph: Graph) -> Graph:
         for at, wording in enumerate(graph.wordings)
         if (frame := read_frame(wording)).key in _COPULAS
     }
-    named: dict[str, int] = {}
-    for at, name in enumerate(map(normalise_name, graph.names)):
-        named[name] = -1 if name in named else at
+    rows = np.flatnonzero(np.isin(graph.relations, list(copulas))).tolist()
+    named = _find_named(graph, {thing for row in rows for _, thing in _split_ends(graph, row)})
     heads, relations, tails = graph.heads.copy(), graph.relations.copy(), graph.tails.copy()
     places: dict[str, int] = {}
-    for row in np.flatnonzero(np.isin(graph.relations, list(copulas))).tolist():
+    for row in rows:
         relation, head, tail = (int(c[row]) for c in (relations, heads, tails))
         frame, wording = copulas[relation], graph.wordings[relation]
-        noun, thing = _split_noun(graph.names[tail]) if tail >= 0 else ("", "")
+        of_tail, of_head = _split_ends(graph, row)
+        noun, thing = of_tail
         found = named.get(thing, -1)
         if found >= 0 and found != head:
             said, tails[row] = f"{wording} {noun}", found
         else:
-            noun, thing = _split_owner(graph.names[head])
+            noun, thing = of_head
             found = named.get(thing, -1)
             if found in (-1, tail) or not _is_name(graph, row, frame):
                 continue
@@ -195,6 +195,22 @@ def unfold_nouns(graph: Graph) -> Graph:
         wordings=[*graph.wordings, *places],
         support=[*graph.support, *(0 for _ in places)],
     )
+
+
+def _find_named(graph: Graph, wanted: Collection[str]) -> dict[str, int]:
+    """The entity that alone has a name, for some names in their normal form; -1 of several."""
+    found: dict[str, int] = {}
+    for at, name in enumerate(map(normalise_name, graph.names)):
+        if name in wanted:
+            found[name] = -1 if name in found else at
+    return found
+
+
+def _split_ends(graph: Graph, row: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    """What a fact's tail and its head may say: the noun, and the thing that it is of."""
+    tail = int(graph.tails[row])
+    of_tail = _split_noun(graph.names[tail]) if tail >= 0 else ("", "")
+    return of_tail, _split_owner(graph.names[int(graph.heads[row])])
 
 
 def _split_noun(name: str) -> tuple[str, str]:

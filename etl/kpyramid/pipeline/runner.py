@@ -25,7 +25,8 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.contracts import load_contracts, map_table
+from kpyramid.storage.columns import map_table
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result

@@ -362,16 +362,13 @@ def measure(
     measures |= measure_kind(kind, value, asked)
     said = worded | {lemmatise(word) for word in content}
     wanted = asked.lemmas - asked.kind or asked.lemmas
-    is_short = len(value.split()) <= _SHORT
-    says_all = bool(measures["anchored"]) and is_short
-    says_all = says_all and 0 < len(wanted) == _count_shared(wanted, said)
-    is_place_or_time = asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
-    says_all = says_all and (measures["said"] == 1.0 or is_place_or_time)
-    if says_all and "unfit" in measures:  # names are typed by guess; who does what a verb says fits
-        says_all = bool(measures["proper"]) and kind != LITERAL
-        ends = find_end(fact.relation, asked.text, asked.linked.names) if says_all else None
-        says_all = ends is not None
-    measures["stated"] = float(says_all)
+    is_worded = measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
+    is_stated = is_worded and bool(measures["anchored"]) and len(value.split()) <= _SHORT
+    is_stated = is_stated and 0 < len(wanted) == _count_shared(wanted, said)
+    if is_stated and "unfit" in measures:  # names are typed by guess; who does what is said fits
+        ends = find_end(fact.relation, asked.text, asked.linked.names)
+        is_stated = bool(measures["proper"]) and kind != LITERAL and ends is not None
+    measures["stated"] = float(is_stated)
     return measures
 
 
@@ -480,14 +477,9 @@ def measure_kind(kind: str | None, value: str, asked: QuestionAnalysis) -> dict[
     if not types or kind is None:
         return {}
     if types & NUMERIC:
-        if is_mere_year(value, types):
-            return {"unfit": 1.0}
-        has_number = any(c.isdigit() for c in value) or not {*value.split()}.isdisjoint(
-            NUMBER_WORDS
-        )
-        return {"fits" if has_number else "unfit": 1.0}
-    fit = fits(kind, asked)
-    if fit:
+        counted = any(c.isdigit() for c in value) or bool({*value.split()} & {*NUMBER_WORDS})
+        return {"fits" if counted and not is_mere_year(value, types) else "unfit": 1.0}
+    if fit := fits(kind, asked):
         return {"fits" if fit > 0 else "unfit": 1.0}
     # The recogniser could not type it: it may fit when it is written as a name.
     return {} if value[:1].isupper() else {"unfit": 1.0}

@@ -354,8 +354,6 @@ _ROW_GROUP = 131_072
 """Rows that are written, or read to be checked, at a time."""
 _BLOCK = 8192
 """Rows that are objects, or copied, at a time."""
-_LARGE = 16 << 20
-"""Bytes from which a table that is read does not stay in memory."""
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -423,23 +421,6 @@ def _walk(
         yield file.read(columns=columns, use_threads=False)
     for batch in file.iter_batches(rows, columns=columns, use_threads=False):
         yield pa.Table.from_batches([batch])
-
-
-def map_table(table: pa.Table, scratch: Path) -> pa.Table:
-    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
-
-    Raises:
-        OSError: the disk is full.
-    """
-    if table.nbytes < _LARGE:
-        return table
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        file.flush()
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
 
 
 def open_table(data: bytes | Path) -> pq.ParquetFile:

@@ -14,7 +14,10 @@ import pyarrow as pa
 from kpyramid.completion.decisions import Decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.completion.proposals import propose
-from kpyramid.completion.types import Completion, Phrases
+from kpyramid.completion.types import (
+    Completion,
+    Phrases,
+)
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
@@ -32,6 +35,7 @@ from kpyramid.pipeline.stages.tables import (
     make_reject,
 )
 from kpyramid.settings import CompleteSettings
+from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
 
 
@@ -78,7 +82,8 @@ def run(
         if not growth.adopt(proposals, number, judges):
             break
         del found, proposals  # the next round makes as much
-    stated = state_values(growth.made, growth.schema, graph.names)
+    ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
+    stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {
         **(_build_measured(measured, graph) if measured else {}),
         "proposals": build_table("proposals", growth.list_rows()),
@@ -93,16 +98,13 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
     """`phrases`, `priorities` and `layers`, column by column: there may be a million rows."""
     contracts = load_contracts()
     layers = {"graph": found.graph, "ontology": found.ontology}
-    ids = {
-        layer: [content_id("phrase", layer, text) for text in phrases.texts]
-        for layer, phrases in layers.items()
-    }
-    outside = np.zeros(len(found.ontology.texts), dtype=bool)
+    ids = {layer: _identify(layer, phrases.texts) for layer, phrases in layers.items()}
     both = found.graph, found.ontology
+    outside = np.zeros(len(found.ontology.texts), dtype=bool)
     phrases = {
-        "phrase_id": [*ids["graph"], *ids["ontology"]],
-        "layer": [layer for layer, known in ids.items() for _ in known],
-        "text": [*found.graph.texts, *found.ontology.texts],
+        "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks]),
+        "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
+        "text": pa.chunked_array([part.texts.words.cast(pa.string()) for part in both]),
         "facts": np.concatenate([part.facts for part in both]),
         "x": round_digits(np.concatenate([part.points[:, 0] for part in both])),
         "y": round_digits(np.concatenate([part.points[:, 1] for part in both])),
@@ -111,7 +113,7 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
         "region": np.concatenate([found.region, outside]),
     }
     place = found.phrase_of
-    own = pa.array(ids["graph"], pa.string()).take(pa.array(place))
+    own = ids["graph"].take(pa.array(place))
     priorities = {
         "triple_id": graph.ids,
         "phrase_id": own,
@@ -126,6 +128,13 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
             "layers", [_describe(name, part, found) for name, part in layers.items()]
         ),
     }
+
+
+def _identify(layer: str, texts: TextColumn) -> pa.ChunkedArray:
+    """The ids of phrases, block by block."""
+    blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
+    found = ([content_id("phrase", layer, text) for text in block] for block in blocks)
+    return pa.chunked_array(map(pa.array, found), pa.string())
 
 
 def _describe(layer: str, phrases: Phrases, found: Completion) -> Row:

@@ -6,7 +6,8 @@ is reported, and stays.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from itertools import compress
 
@@ -45,6 +46,7 @@ from kpyramid.pipeline.stages.tables import (
     state_facts,
 )
 from kpyramid.settings import CondenseSettings
+from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import find_rows, load_contracts, map_column
 
 
@@ -92,12 +94,13 @@ def run(
         row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
     }
     details = link_details(graph, made, qualified, comparer, compare)
-    keys, condensed = _build_condensed(
-        triples, entities, graph, made, linked, standards, held, details
+    named = _name_rows(triples, made)
+    condensed = _build_condensed(
+        triples, entities, graph, made, linked, standards, named, held, details
     )
+    contradictions = _build_contradictions(found, named)
+    del graph, linked, made, standards, named, held, qualified, details
     texts = state_facts(entities, relations, condensed)
-    contradictions = _build_contradictions(found, keys)
-    del graph, linked, made
     summaries: list[Summary] = []
     # What waits for an answer may still merge facts: they are not paid for before.
     if summariser and (summariser.foresees or not any(loss.reason in _WAITING for loss in losses)):
@@ -107,9 +110,7 @@ def run(
     return {
         "condensed": condensed,
         "contradictions": contradictions,
-        "vectors": build_vectors(
-            "condensed", condensed["condensed_id"].to_pylist(), texts, embedder
-        ),
+        "vectors": build_vectors("condensed", condensed["condensed_id"], texts, embedder),
         "statements": _build_statements(summaries),
         "rejects": build_rejects(
             make_reject("condense", loss.reason, loss.key, loss.detail) for loss in losses
@@ -192,6 +193,34 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
     )
 
 
+_SAID = ("head_id", "relation_id", "tail_id", "literal")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The rows of `triples` that stand for themselves and others, ascending, and their keys."""
+
+    rows: Column
+    keys: pa.ChunkedArray
+
+    def find(self, wanted: Iterable[int]) -> pa.ChunkedArray:
+        """The keys of some rows, null of one that is none of them."""
+        own = np.fromiter(wanted, dtype=np.int64)
+        places = np.minimum(np.searchsorted(self.rows, own), max(len(self.rows) - 1, 0))
+        return self.keys.take(pa.array(places, mask=self.rows[places] != own))
+
+
+def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
+    rows = np.unique(made.stands)
+    keys = []
+    for start in range(0, len(rows), BLOCK):
+        block = triples.select(_SAID).take(pa.array(rows[start : start + BLOCK]))
+        said = zip(*(block[name].to_pylist() for name in _SAID), strict=True)
+        own = [content_id("condensed", *(part or "" for part in parts)) for parts in said]
+        keys.append(pa.array(own, pa.string()))
+    return _Named(rows, pa.chunked_array(keys, pa.string()))
+
+
 def _build_condensed(
     triples: pa.Table,
     entities: pa.Table,
@@ -199,21 +228,15 @@ def _build_condensed(
     made: Condensation,
     linked: Linked,
     standards: Sequence[Standard],
+    named: _Named,
     qualifiers: Mapping[int, Sequence[tuple[str, str]]],
     details: Mapping[int, int],
-) -> tuple[dict[int, str], pa.Table]:
-    """The table, and the key of each row of `triples` that stands for itself and others."""
+) -> pa.Table:
+    rows = named.rows
     order = np.lexsort((np.arange(len(made.stands)), made.stands))
-    rows, starts = np.unique(made.stands[order], return_index=True)
-    picked = triples.take(pa.array(rows)).select(["head_id", "relation_id", "tail_id", "literal"])
-    columns = {name: picked[name].combine_chunks() for name in picked.column_names}
-    keys = [
-        content_id("condensed", *(part or "" for part in said))
-        for said in zip(*(column.to_pylist() for column in columns.values()), strict=True)
-    ]
-    key_of = dict(zip(rows.tolist(), keys, strict=True))
-    named = [standards[row] for row in rows.tolist()]
-    turned = np.array([standard.turned for standard in named], dtype=np.bool_)
+    starts = np.searchsorted(made.stands[order], rows)
+    called = [standards[row] for row in rows.tolist()]
+    turned = np.array([standard.turned for standard in called], dtype=np.bool_)
     heads, tails = graph.heads[rows], graph.tails[rows]
     turned &= tails >= 0  # a value is no subject
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
@@ -221,20 +244,21 @@ def _build_condensed(
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
-    columns |= {
-        "condensed_id": pa.array(keys, pa.string()),
+    columns = {
+        **{name: triples[name].take(pa.array(rows)) for name in _SAID},
+        "condensed_id": named.keys,
         "qualifiers": [qualifiers.get(row, ()) for row in rows.tolist()],
-        "standard_relation": pa.array([standard.name for standard in named], pa.string()),
+        "standard_relation": pa.array([standard.name for standard in called], pa.string()),
         "standard_turned": pa.array(turned),
         "standard_head_id": held.take(pa.array(subjects)),
         "standard_tail_id": held.take(pa.array(objects, mask=objects < 0)),
-        "more_detailed_id": [key_of.get(details.get(row, -1)) for row in rows.tolist()],
+        "more_detailed_id": named.find(details.get(row, -1) for row in rows.tolist()),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(offsets, ids),
         "how": pa.ListArray.from_arrays(offsets, pa.array(made.how[order], pa.string())),
     }
-    return key_of, load_contracts()["condensed"].fill(columns)
+    return load_contracts()["condensed"].fill(columns)
 
 
 def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[tuple[str, str]]]:
@@ -246,8 +270,8 @@ def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[t
     return {row: unite_qualifiers(pairs) for row, pairs in found.items()}
 
 
-def _build_contradictions(found: list[Contradiction], keys: Mapping[int, str]) -> pa.Table:
-    ids = [sorted(keys[row] for row in one.rows) for one in found]
+def _build_contradictions(found: list[Contradiction], named: _Named) -> pa.Table:
+    ids = [sorted(named.find(one.rows).to_pylist()) for one in found]
     return load_contracts()["contradictions"].fill(
         {
             "contradiction_id": [
@@ -273,7 +297,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         tails=find_rows(triples["tail_id"], entities["entity_id"]),
         literals=codes.astype(np.int64),
         texts=literals.dictionary.to_pylist(),
-        names=entities["name"].to_pylist(),
+        names=TextColumn(entities["name"]),
         types=list(map(find_kind, entities["name"].to_pylist(), entities["type"].to_pylist())),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),

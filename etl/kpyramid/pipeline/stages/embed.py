@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.pipeline.stages.tables import build_vectors, state_facts, title_chunks
+from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import load_contracts
 
 
@@ -30,12 +31,9 @@ def run(
     named = entities.filter(told)
     owners: dict[str, tuple[pa.ChunkedArray, Sequence[str]]] = {  # in the order of the contract
         "chunks": (chunks["chunk_id"], title_chunks(documents, chunks)),
-        "entities": (named["entity_id"], named["name"].to_pylist()),
+        "entities": (named["entity_id"], TextColumn(named["name"])),
         "triples": (triples["triple_id"], state_facts(entities, relations, triples)),
     }
-    parts = [
-        build_vectors(table, ids.to_pylist(), texts, embedder)
-        for table, (ids, texts) in owners.items()
-    ]
+    parts = [build_vectors(table, ids, texts, embedder) for table, (ids, texts) in owners.items()]
     filled = [part for part in parts if part.num_rows] or parts[:1]
     return {"vectors": load_contracts()["vectors"].finish(pa.concat_tables(filled))}

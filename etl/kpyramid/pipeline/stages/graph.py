@@ -8,12 +8,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.types import LITERAL, GraphLayer, Pair
+from kpyramid.completion.types import (
+    LITERAL,
+    GraphLayer,
+)
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
-from kpyramid.storage.contracts import combine_column, find_rows, map_column
+from kpyramid.storage.columns import TextColumn
+from kpyramid.storage.contracts import combine_column, find_rows
 
 _BLOCK = 4096
 """Facts in words at a time: with what their tables say of them some 8 kB each."""
@@ -49,30 +53,34 @@ class Graph:
         """The triples' ids."""
         return self._triples["triple_id"]
 
-    @cached_property
-    def names(self) -> dict[str, str]:
-        """The entities' names by id."""
-        return map_column(self._entities, "entity_id", "name")
+    def find_names(self, keys: Collection[str]) -> dict[str, str]:
+        """The names of some entities by their ids."""
+        own = sorted(keys)
+        rows = find_rows(pa.array(own, pa.string()), self._entities["entity_id"])
+        names = self._entities["name"].take(pa.array(rows)).to_pylist()
+        return dict(zip(own, names, strict=True))
 
     @cached_property
     def layer(self) -> GraphLayer:
-        """The facts as completion reads them."""
-        keys, names = list(self.names), list(self.names.values())
-        types = self._entities["type"].to_pylist()
-        heads, tails = self._heads.tolist(), self._tails.tolist()
-        literals = self._triples["literal"].to_pylist()
-        ends = list(zip(tails, literals, strict=True))
-        pairs: list[Pair] = [
-            (keys[head], keys[tail] if tail >= 0 else literal)
-            for head, (tail, literal) in zip(heads, ends, strict=True)
-        ]
+        """The facts as completion reads them: literals behind the entities."""
+        literals, size = self._triples["literal"], len(self._entities)
+        of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
+        name, key, kind = (
+            _append(self._entities[column], behind)
+            for column, behind in (
+                ("name", literals),
+                ("entity_id", literals),
+                ("type", pa.chunked_array([[LITERAL]], pa.string())),
+            )
+        )
         return GraphLayer(
-            heads=[names[head] for head in heads],
-            head_types=[types[head] for head in heads],
-            wordings=[self.wordings[said] for said in self._said.tolist()],
-            tails=[names[tail] if tail >= 0 else literal for tail, literal in ends],
-            tail_types=[types[tail] if tail >= 0 else LITERAL for tail in tails],
-            pairs=pairs,
+            heads=TextColumn(name, self._heads),
+            head_types=TextColumn(kind, self._heads),
+            wordings=TextColumn(self._relations["name"], self._said),
+            tails=TextColumn(name, of_tail),
+            tail_types=TextColumn(kind, np.minimum(of_tail, size)),
+            head_keys=TextColumn(key, self._heads),
+            tail_keys=TextColumn(key, of_tail),
         )
 
     @cached_property
@@ -231,6 +239,11 @@ class MentionTable:
             chunk = self._chunk_ids[self._chunks[row]]
             found.append(Mention(key, chunk, text, kind, start, end, own))
         return found
+
+
+def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The rows of both, none copied."""
+    return pa.chunked_array([*one.chunks, *other.chunks], one.type)
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Index:

@@ -174,9 +174,10 @@ class Growth:
             if row["property_iri"] is not None
         ]
         pairs: list[Pair] = [(subject, item or literal) for subject, _, item, literal in rows]
+        names = self.graph.find_names({subject for subject, _, _, _ in rows})
         return OntologyLayer(
             self.schema,
-            [self.graph.names[subject] for subject, _, _, _ in rows],
+            [names[subject] for subject, _, _, _ in rows],
             [iri for _, iri, _, _ in rows],
             pairs,
             {key: self._pick_class(classes) for key, classes in self._known.items()},
@@ -365,15 +366,15 @@ class Growth:
     @cached_property
     def _defined(self) -> set[str]:
         """The ids of the heads of which some fact says what they are."""
-        pairs = self.graph.layer.pairs
-        return {pairs[at][0] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+        heads = self.graph.layer.head_keys
+        return {heads[at] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
 
     @cached_property
     def _usually_defined(self) -> float:
         """The share of the heads with a class by their types that are defined."""
         layer = self.graph.layer
-        heads = zip(layer.pairs, layer.head_types, strict=True)
-        named = {key for (key, _), kind in heads if self._seed.class_for_type(kind)}
+        heads = zip(layer.head_keys, layer.head_types, strict=True)
+        named = {key for key, kind in heads if self._seed.class_for_type(kind)}
         return len(named & self._defined) / max(1, len(named))
 
     def _is_defined(self, proposal: Proposal, share: float) -> bool:
@@ -405,10 +406,11 @@ class Growth:
 
         A fact whose words are none of its own is in the other voice, and reads from tail to head.
         """
-        said, pairs = self.graph.layer.wordings, self.graph.layer.pairs
+        layer, places = self.graph.layer, proposal.facts
         if proposal.kind == "class":
-            return [pairs[place][0] for place in proposal.facts], []
-        own = [pairs[at][:: 1 if said[at] in proposal.phrases else -1] for at in proposal.facts]
+            return [layer.head_keys[at] for at in places], []
+        straight = [layer.wordings[at] in proposal.phrases for at in places]
+        own = [layer.pair(at)[:: 1 if s else -1] for at, s in zip(places, straight, strict=True)]
         return [pair[0] for pair in own], [pair[1] for pair in own]
 
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
@@ -544,7 +546,8 @@ class Growth:
         settled = self._read_settled(touched, grown)
         rules = Rules(grown, tuple(self.shapes))
         made, losses = make_instances(candidates, rules, classed, settled)
-        rejects += make_rejects("complete", losses, graph.names)
+        lost = {end for x in losses for end in (x.finding.subject_id, x.finding.object_id) if end}
+        rejects += make_rejects("complete", losses, graph.find_names(lost))
         return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
 
     def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import content_id
+from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import load_contracts, map_column
 
 Row = Mapping[str, object]
@@ -57,17 +58,20 @@ def make_reject(
 
 
 def build_vectors(
-    owner_table: str, ids: Sequence[str], texts: Sequence[str], embedder: Embedder
+    owner_table: str,
+    ids: Sequence[str] | pa.ChunkedArray,
+    texts: Sequence[str],
+    embedder: Embedder,
 ) -> pa.Table:
     """The vectors of some rows of one table, in the form of the contract."""
     matrix = embedder.embed(texts)  # may lie in a file: its numbers are not copied
     size = max(1, matrix.shape[1])
     table = pa.table(
         {
-            "owner_table": pa.array([owner_table] * len(ids), pa.string()),
-            "owner_id": pa.array(ids, pa.string()),
-            "text": pa.array(texts, pa.string()),
-            "model": pa.array([embedder.name] * len(ids), pa.string()),
+            "owner_table": pa.repeat(owner_table, len(ids)),
+            "owner_id": ids if isinstance(ids, pa.ChunkedArray) else pa.array(ids, pa.string()),
+            "text": texts.read() if isinstance(texts, TextColumn) else pa.array(texts, pa.string()),
+            "model": pa.repeat(embedder.name, len(ids)),
             "vector": pa.FixedSizeListArray.from_arrays(
                 pa.array(matrix.ravel(), pa.float32()), size
             ),
@@ -76,7 +80,7 @@ def build_vectors(
     return load_contracts()["vectors"].finish(table)
 
 
-def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> list[str]:
+def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> TextColumn:
     """Each triple in words, `head relation tail`, in the order of the table."""
     heads, tails = (
         entities["name"].take(pc.index_in(triples[end], entities["entity_id"].combine_chunks()))
@@ -85,4 +89,4 @@ def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> l
     said = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
     verbs = relations["name"].take(said)
     tails = pc.coalesce(tails, triples["literal"])
-    return list(pc.binary_join_element_wise(heads, verbs, tails, " ").to_pylist())
+    return TextColumn(pc.binary_join_element_wise(heads, verbs, tails, " "))

@@ -1,0 +1,141 @@
+"""Columns as Arrow has them, as codes, and in files: so that millions of facts fit into memory."""
+
+import mmap
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Places: TypeAlias = npt.NDArray[np.int64]
+
+BLOCK = 65_536
+"""Words that are strings at a time while a column is walked."""
+
+
+class TextColumn(Sequence[str]):
+    """Words that lie in Arrow, row i holding `words[codes[i]]`; strings where they are looked at.
+
+    Without codes row i holds `words[i]`. As strings, ten million facts would not fit into memory.
+    """
+
+    def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Places | None = None) -> None:
+        self.words = words
+        self._codes = codes
+
+    @property
+    def codes(self) -> Places:
+        """The place of each row's word, shape (n,)."""
+        return np.arange(len(self.words)) if self._codes is None else self._codes
+
+    def __len__(self) -> int:
+        return len(self.words) if self._codes is None else len(self._codes)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "TextColumn": ...
+
+    def __getitem__(self, at: int | slice) -> "str | TextColumn":
+        if self._codes is None:
+            return TextColumn(self.words[at]) if isinstance(at, slice) else self._read(at)
+        found = self._codes[at]
+        return TextColumn(self.words, found) if isinstance(at, slice) else self._read(int(found))
+
+    def _read(self, place: int) -> str:
+        return str(self.words[place].as_py())
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self), BLOCK):
+            yield from self[start : start + BLOCK].read().to_pylist()
+
+    def read(self) -> pa.Array | pa.ChunkedArray:
+        """The rows in Arrow."""
+        return self.words if self._codes is None else self.take(self._codes)
+
+    def take(self, codes: Places) -> pa.Array | pa.ChunkedArray:
+        """The words that have some codes, in their order."""
+        return self.words.take(pa.array(codes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
+
+    words: TextColumn
+    codes: Places
+
+
+def encode(column: Sequence[str] | pa.Array) -> Coded:
+    """The column as codes."""
+    if isinstance(column, TextColumn):
+        used = np.bincount(column.codes, minlength=len(column.words)) > 0
+        own = encode(column.take(np.flatnonzero(used)).cast(pa.large_string()))
+        return Coded(own.words, own.codes[(np.cumsum(used) - 1)[column.codes]])
+    texts = column if isinstance(column, pa.ChunkedArray) else pa.array(column, pa.large_string())
+    distinct = texts.unique()
+    distinct = distinct.take(pc.sort_indices(distinct))
+    codes = np.asarray(pc.index_in(texts, value_set=distinct).cast(pa.int64()), dtype=np.int64)
+    return Coded(TextColumn(distinct), codes)
+
+
+def pick_rows(column: Sequence[str], rows: Places) -> Sequence[str]:
+    """Some rows of a column."""
+    if isinstance(column, TextColumn):
+        return TextColumn(column.words, column.codes[rows])
+    return [column[at] for at in rows.tolist()]
+
+
+def join_columns(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """The rows of one column, then those of the other."""
+    if isinstance(one, TextColumn) and isinstance(other, TextColumn) and one.words is other.words:
+        return TextColumn(one.words, np.concatenate([one.codes, other.codes]))
+    return [*one, *other]
+
+
+def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
+    """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
+
+    The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).
+    """
+    keys = np.zeros(len(columns[0]), dtype=np.int64)
+    sizes = [int(column.max(initial=0)) + 1 for column in columns]
+    for column, size in zip(columns, sizes, strict=True):
+        keys = keys * size + column
+    distinct, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    parts: list[Places] = []
+    for size in reversed(sizes):
+        parts.append(distinct % size)
+        distinct = distinct // size
+    return parts[::-1], groups.astype(np.int64), counts.astype(np.int64)
+
+
+# Tables in files.
+
+_LARGE = 16 << 20
+"""Bytes from which a table that is read does not stay in memory."""
+
+
+def map_table(table: pa.Table, scratch: Path) -> pa.Table:
+    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    if table.nbytes < _LARGE:
+        return table
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        file.flush()
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    del table
+    pa.default_memory_pool().release_unused()
+    return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
