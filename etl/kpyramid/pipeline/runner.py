@@ -25,7 +25,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.columns import map_table
+from kpyramid.storage.columns import map_table, return_freed_memory
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
@@ -61,6 +61,7 @@ def run_stage(
     stage = find_stage(name)
     started = time.monotonic()
     progress.begin(name)
+    return_freed_memory()
     for folder in clean_staging(run.warehouse):
         log.info("removed staging/%s, left by an interrupted process", folder)
     try:

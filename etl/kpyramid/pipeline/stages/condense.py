@@ -232,9 +232,12 @@ def _build_condensed(
     qualifiers: Mapping[int, Sequence[tuple[str, str]]],
     details: Mapping[int, int],
 ) -> pa.Table:
-    rows = named.rows
-    order = np.lexsort((np.arange(len(made.stands)), made.stands))
-    starts = np.searchsorted(made.stands[order], rows)
+    by_key = pc.sort_indices(named.keys)  # in the order of the contract: sorting would copy it all
+    rows = named.rows[by_key]
+    order = np.argsort(made.stands, kind="stable")
+    starts, ends = (np.searchsorted(made.stands[order], rows, side) for side in ("left", "right"))
+    offsets = np.append(0, np.cumsum(ends - starts)).astype(np.int32)
+    order = order[np.arange(len(order)) + np.repeat(starts - offsets[:-1], ends - starts)]
     called = [standards[row] for row in rows.tolist()]
     turned = np.array([standard.turned for standard in called], dtype=np.bool_)
     heads, tails = graph.heads[rows], graph.tails[rows]
@@ -242,11 +245,10 @@ def _build_condensed(
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
     held = entities["entity_id"].combine_chunks()
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
-    offsets = pa.array(np.append(starts, len(order)).astype(np.int32))
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns = {
         **{name: triples[name].take(pa.array(rows)) for name in _SAID},
-        "condensed_id": named.keys,
+        "condensed_id": named.keys.take(by_key),
         "qualifiers": [qualifiers.get(row, ()) for row in rows.tolist()],
         "standard_relation": pa.array([standard.name for standard in called], pa.string()),
         "standard_turned": pa.array(turned),
@@ -255,8 +257,8 @@ def _build_condensed(
         "more_detailed_id": named.find(details.get(row, -1) for row in rows.tolist()),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
-        "derived_from": pa.ListArray.from_arrays(offsets, ids),
-        "how": pa.ListArray.from_arrays(offsets, pa.array(made.how[order], pa.string())),
+        "derived_from": pa.ListArray.from_arrays(pa.array(offsets), ids),
+        "how": pa.ListArray.from_arrays(pa.array(offsets), pa.array(made.how[order], pa.string())),
     }
     return load_contracts()["condensed"].fill(columns)
 
