@@ -14,14 +14,13 @@ from kpyramid.completion.types import (
     Mask,
     OntologyLayer,
     Pair,
-    Places,
 )
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
-from kpyramid.storage.columns import Coded, encode, group_rows, join_columns
+from kpyramid.storage.columns import Coded, Places, encode, group_rows, join_columns
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 """Relations that are no property of their own."""

@@ -17,7 +17,6 @@ from kpyramid.completion.types import (
     GraphLayer,
     OntologyLayer,
     Phrases,
-    Places,
     may_share,
 )
 from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
@@ -36,7 +35,7 @@ from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings, PhraseKind
-from kpyramid.storage.columns import TextColumn, encode, group_rows, join_columns, pick_rows
+from kpyramid.storage.columns import Places, TextColumn, encode, group_rows, join_columns, pick_rows
 
 _VALUE = "value"
 """What stands for a literal, and for a datatype, in a phrase."""
@@ -146,9 +145,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
     return _say(first, graph.wordings, last, ends=([*known, _KIND], ends))
 
 
-def _find_kinds(
-    graph: GraphLayer, ontology: OntologyLayer
-) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | None], Places]:
     """What the ends of facts are, and the place there of each head and each tail, shape (2, n)."""
     keys = encode(join_columns(graph.head_keys, graph.tail_keys))
     types = encode(join_columns(graph.head_types, graph.tail_types))
@@ -306,9 +303,7 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
     )
 
 
-def _say(
-    *parts: Sequence[str], ends: tuple[Sequence[str | None], npt.NDArray[np.int64]] | None = None
-) -> _Said:
+def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Places] | None = None) -> _Said:
     """The phrases that columns make side by side; `ends`: what ends are, and those of each row."""
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))

@@ -35,7 +35,6 @@ from kpyramid.completion.types import (
     GraphLayer,
     Mask,
     OntologyLayer,
-    Places,
     Proposal,
     may_share,
 )
@@ -50,7 +49,7 @@ from kpyramid.ontology.population.checking import Kinds, Named, fit_class
 from kpyramid.ontology.proposals import name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.storage.columns import encode, pick_rows
+from kpyramid.storage.columns import Places, encode, pick_rows
 
 # Properties: from the facts of a cluster to a proposal.
 

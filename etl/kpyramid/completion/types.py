@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
-from kpyramid.storage.columns import TextColumn
+from kpyramid.storage.columns import Places, TextColumn
 
 LITERAL = "LITERAL"
 """Type of a tail that is no entity."""
-Places: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair = tuple[str, str]
 """Ids of a fact's head and tail; of a literal tail its text."""

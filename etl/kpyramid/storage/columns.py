@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Places: TypeAlias = npt.NDArray[np.int64]
+"""Codes of words, or places of rows."""
 
 BLOCK = 65_536
 """Words that are strings at a time while a column is walked."""

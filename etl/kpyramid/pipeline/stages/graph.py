@@ -27,8 +27,8 @@ Index = npt.NDArray[np.int64]
 class Graph:
     """The facts of the tables, in the order of `triples`.
 
-    A million of them fit in memory as columns that share their strings; as objects, with all
-    places where they are stated, they would not.
+    Millions of them fit in memory as columns of codes; as objects, with all places where they are
+    stated, they would not.
     """
 
     def __init__(
