@@ -134,6 +134,12 @@ def test_an_empty_graph_has_nothing_to_propose() -> None:
     assert set(done.made["phrases"]["layer"].to_pylist()) <= {"ontology"}
 
 
+def test_an_empty_graph_and_an_empty_ontology_have_no_phrase() -> None:
+    done = run_complete([], schema=Schema(general_schema().base, (), ()))
+    check_emptiness(done)
+    assert done.made["phrases"].num_rows == 0
+
+
 def test_one_phrase_is_measured_and_proposes_nothing() -> None:
     done = run_complete(MISSING[:1])
     check_emptiness(done)

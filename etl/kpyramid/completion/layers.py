@@ -326,12 +326,7 @@ def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Places] | None
         pc.binary_join_element_wise(is_a, lasts.words.take(lasts.codes[first]), gap),
         wordings.words.take(wordings.codes[first]),
     )
-    return _Said(
-        *(spelt.words, facts, phrase),
-        pairs,
-        pair_of,
-        TextColumn(between),
-    )
+    return _Said(spelt.words, facts, phrase, pairs, pair_of, TextColumn(between))
 
 
 def _place(vectors: Matrix, space: Space, layers: Sequence[Moments]) -> tuple[Array, Array, Array]:

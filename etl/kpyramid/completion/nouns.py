@@ -7,10 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpyramid.completion.types import (
-    GraphLayer,
-    Mask,
-)
+from kpyramid.completion.types import GraphLayer, Mask
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet

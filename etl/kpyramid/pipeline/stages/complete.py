@@ -14,10 +14,7 @@ import pyarrow as pa
 from kpyramid.completion.decisions import Decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.completion.proposals import propose
-from kpyramid.completion.types import (
-    Completion,
-    Phrases,
-)
+from kpyramid.completion.types import Completion, Phrases
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
@@ -99,10 +96,10 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
     contracts = load_contracts()
     layers = {"graph": found.graph, "ontology": found.ontology}
     ids = {layer: _identify(layer, phrases.texts) for layer, phrases in layers.items()}
-    both = found.graph, found.ontology
     outside = np.zeros(len(found.ontology.texts), dtype=bool)
+    both = found.graph, found.ontology
     phrases = {
-        "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks]),
+        "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks], pa.string()),
         "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
         "text": pa.chunked_array([part.texts.words.cast(pa.string()) for part in both]),
         "facts": np.concatenate([part.facts for part in both]),
