@@ -51,6 +51,16 @@ def test_joined_columns_are_the_rows_of_both(
     assert list(join_columns(one[1], shared)) == [*one[0], *one[0][:2]]
 
 
+def test_rows_of_many_codes_are_not_confused() -> None:
+    """As one number the rows would pass 2^63, and the first two have the same remainder."""
+    high, last = 1 << 20, (1 << 22) - 1
+    rows = [(0, 0, 0), (high, 0, 0), (0, last, last)]
+    found, groups, counts = group_rows(*(np.array(part) for part in zip(*rows, strict=True)))
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == sorted(rows)
+    assert groups.tolist() == [0, 2, 1]
+    assert counts.tolist() == [1, 1, 1]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=20))
 def test_rows_of_codes_are_grouped_and_counted(rows: list[tuple[int, int]]) -> None:
     columns = [np.array(part, dtype=np.int64) for part in zip(*rows, strict=True)]

@@ -152,7 +152,7 @@ def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | 
     (key, kind), ends, _ = group_rows(keys.codes, types.codes)
     places: dict[str | None, int] = {}
     of_end = np.empty(len(key), dtype=np.int64)
-    both = zip(TextColumn(keys.words.words, key), TextColumn(types.words.words, kind), strict=True)
+    both = zip(pick_rows(keys.words, key), pick_rows(types.words, kind), strict=True)
     for at, (own, entity_type) in enumerate(both):
         found = _find_kind(ontology.classes.get(own), entity_type, ontology.schema)
         of_end[at] = places.setdefault(found, len(places))

@@ -193,7 +193,7 @@ def share_over_ray(
     that shapes a result; a node where it differs from this machine's is refused.
 
     Raises:
-        EndpointError: there is no cluster at the address.
+        EndpointError: there is no cluster at the address, or it has no processors.
         InputError: Ray is not installed.
         PyramidError: a task failed, or its node has other versions; says which.
     """
@@ -202,7 +202,12 @@ def share_over_ray(
         return
     with join_cluster(address) as ray:
         send = ray.remote(num_cpus=1)(_work_on_node).remote
-        most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+        processors = int(ray.cluster_resources().get("CPU", 0))
+        if not processors:  # its tasks would wait for ever
+            raise EndpointError(
+                f"Ray cluster {address} has no processors: start its nodes with --num-cpus"
+            )
+        most = _AHEAD * processors
         expected, waiting = identify(), deque[Any]()
         try:
             for batch in _make_batches(texts):

@@ -25,7 +25,8 @@ BLOCK = 65_536
 class TextColumn(Sequence[str]):
     """Words that lie in Arrow, row i holding `words[codes[i]]`; strings where they are looked at.
 
-    Without codes row i holds `words[i]`. As strings, ten million facts would not fit into memory.
+    Without codes row i holds `words[i]`; no row is null. As strings, ten million facts would not
+    fit into memory. Words are best in one chunk: Arrow joins the chunks whenever some are taken.
     """
 
     def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Places | None = None) -> None:
@@ -108,16 +109,16 @@ def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
 
     The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).
     """
-    keys = np.zeros(len(columns[0]), dtype=np.int64)
-    sizes = [int(column.max(initial=0)) + 1 for column in columns]
-    for column, size in zip(columns, sizes, strict=True):
-        keys = keys * size + column
-    distinct, groups, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    parts: list[Places] = []
-    for size in reversed(sizes):
-        parts.append(distinct % size)
-        distinct = distinct // size
-    return parts[::-1], groups.astype(np.int64), counts.astype(np.int64)
+    first, *others = columns
+    distinct, keys, counts = np.unique(first, return_inverse=True, return_counts=True)
+    parts = [distinct]
+    for column in others:  # each number is below n times a column's size: three of them pass 2^63
+        size = int(column.max(initial=0)) + 1
+        distinct, keys, counts = np.unique(
+            keys * size + column, return_inverse=True, return_counts=True
+        )
+        parts = [*(part[distinct // size] for part in parts), distinct % size]
+    return parts, keys.astype(np.int64), counts.astype(np.int64)
 
 
 # Tables in files, and memory that goes back.

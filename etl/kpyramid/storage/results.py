@@ -275,8 +275,9 @@ def read_result(file: TableFile, contract: Contract, scratch: Path | None = None
     Raises:
         IntegrityError: its bytes changed since it was found.
     """
-    table = read_table(file.path, contract, file.sha256)
-    return map_table(table, scratch) if scratch else table
+    if scratch is None:
+        return read_table(file.path, contract, file.sha256)
+    return map_table(read_table(file.path, contract, file.sha256), scratch)  # held by no name
 
 
 def _locate(warehouse: Warehouse, stage: str, key: str) -> Path:

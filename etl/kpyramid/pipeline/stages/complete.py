@@ -101,7 +101,7 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
     phrases = {
         "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks], pa.string()),
         "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
-        "text": pa.chunked_array([part.texts.words.cast(pa.string()) for part in both]),
+        "text": pa.chunked_array([part.texts.read().cast(pa.string()) for part in both]),
         "facts": np.concatenate([part.facts for part in both]),
         "x": round_digits(np.concatenate([part.points[:, 0] for part in both])),
         "y": round_digits(np.concatenate([part.points[:, 1] for part in both])),

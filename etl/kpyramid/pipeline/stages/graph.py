@@ -54,11 +54,10 @@ class Graph:
         return self._triples["triple_id"]
 
     def find_names(self, keys: Collection[str]) -> dict[str, str]:
-        """The names of some entities by their ids."""
-        own = sorted(keys)
-        rows = find_rows(pa.array(own, pa.string()), self._entities["entity_id"])
-        names = self._entities["name"].take(pa.array(rows)).to_pylist()
-        return dict(zip(own, names, strict=True))
+        """The names of some entities by their ids, of those that the table has."""
+        rows = find_rows(pa.array(sorted(keys), pa.string()), self._entities["entity_id"])
+        found = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
+        return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     @cached_property
     def layer(self) -> GraphLayer:
@@ -241,9 +240,9 @@ class MentionTable:
         return found
 
 
-def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The rows of both, none copied."""
-    return pa.chunked_array([*one.chunks, *other.chunks], one.type)
+def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
+    """The rows of both in one piece, which Arrow would make anew whenever some are taken."""
+    return combine_column(pa.chunked_array([*one.chunks, *other.chunks], one.type))
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Index:
