@@ -200,13 +200,8 @@ def share_over_ray(
     if len(texts) < _FEW:
         yield from share_out(texts, 1, load, chosen, work)
         return
-    with join_cluster(address) as ray:
+    with join_cluster(address) as (ray, processors):
         send = ray.remote(num_cpus=1)(_work_on_node).remote
-        processors = int(ray.cluster_resources().get("CPU", 0))
-        if not processors:  # its tasks would wait for ever
-            raise EndpointError(
-                f"Ray cluster {address} has no processors: start its nodes with --num-cpus"
-            )
         most = _AHEAD * processors
         expected, waiting = identify(), deque[Any]()
         try:
@@ -248,11 +243,11 @@ def _work_on_node(
 
 
 @contextmanager
-def join_cluster(address: str) -> Iterator[Any]:
-    """Ray, joined to the cluster for a while; what it prints goes to stderr.
+def join_cluster(address: str) -> Iterator[tuple[Any, int]]:
+    """Ray, joined to the cluster for a while, and its processors; what it prints goes to stderr.
 
     Raises:
-        EndpointError: there is no cluster at the address.
+        EndpointError: there is no cluster at the address, or it has no processors.
         InputError: Ray is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -272,7 +267,14 @@ def join_cluster(address: str) -> Iterator[Any]:
                 "`ray start --head`, or give --address HOST:PORT of its head"
             ) from e
         try:
-            yield ray
+            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+            processors = int(resources.get("CPU", 0))
+            if not processors:  # tasks would wait for ever
+                raise EndpointError(
+                    f"Ray cluster {address} has no processors: start a node that has some, "
+                    "`ray start --address HEAD`"
+                )
+            yield ray, processors
         finally:
             ray.shutdown()
 

@@ -17,7 +17,7 @@ from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.columns import TextColumn
-from kpyramid.storage.contracts import combine_column, find_rows
+from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
 _BLOCK = 4096
 """Facts in words at a time: with what their tables say of them some 8 kB each."""
@@ -56,8 +56,8 @@ class Graph:
     def find_names(self, keys: Collection[str]) -> dict[str, str]:
         """The names of some entities by their ids, of those that the table has."""
         rows = find_rows(pa.array(sorted(keys), pa.string()), self._entities["entity_id"])
-        found = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
-        return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        named = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
+        return map_column(named, "entity_id", "name")
 
     @cached_property
     def layer(self) -> GraphLayer:
