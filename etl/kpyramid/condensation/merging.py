@@ -1,8 +1,9 @@
 """Which facts become one: anchors, neighbours, and verdicts on pairs (PolyRAG III-C)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Literal, TypeAlias
 
@@ -318,7 +319,7 @@ class Condensation:
     """`stands[row]`: the row of the fact that stands for a fact, itself if nothing else does.
 
     `how`: why, for each row. `apart`: facts of one pair of ends that no rule merged, where
-    there are several.
+    several are near one anchor.
     """
 
     stands: Column
@@ -367,15 +368,21 @@ def condense_graph(
     """The facts, merged with those of the same ends that say the same, or more around an anchor."""
     values = read_values(graph)
     forms = {p.iri: _find_form(p.iri, schema) for p in schema.properties}
+
+    @cache
+    def turn(anchors: tuple[Anchor, ...], flipped: bool) -> frozenset[tuple[str, bool]]:
+        return frozenset(_turn(forms[anchor.property_iri], flipped) for anchor in anchors)
+
     made = Condensation(np.arange(len(graph)), np.full(len(graph), "kept", dtype=object), [], [])
     for rows in find_shared_ends(graph, values):
-        facts = _list_facts(rows.tolist(), graph, linked, values, stated, forms)
+        facts = _list_facts(rows.tolist(), graph, linked, values, stated, turn)
         mergers = merge_facts(facts, compare)
         for merger in mergers:
             for fact, how in merger.merged[1:]:
                 made.stands[fact.place], made.how[fact.place] = merger.fact.place, how
         made.contraries.extend(list_contraries(mergers, compare))
-        if len(mergers) > 1:
+        anchors = Counter(anchor for merger in mergers for anchor in merger.fact.anchors)
+        if max(anchors.values(), default=0) > 1:
             made.apart.append(mergers)
     return made
 
@@ -386,7 +393,7 @@ def _list_facts(
     linked: Linked,
     values: Sequence[Value],
     stated: Stated,
-    forms: Mapping[str, _Form],
+    turn: Callable[[tuple[Anchor, ...], bool], frozenset[tuple[str, bool]]],
 ) -> list[Fact]:
     """The facts of one pair of ends, those first that will stand for others.
 
@@ -400,7 +407,7 @@ def _list_facts(
             int(column[row]) for column in (graph.heads, graph.tails, graph.relations)
         )
         wording, flipped = graph.wordings[relation], head != first
-        anchors = [anchor.property_iri for anchor in linked.of(row)]
+        anchors = linked.of(row)
         value = values[graph.literals[row]] if tail < 0 else None
         fact = Fact(
             row,
@@ -408,10 +415,10 @@ def _list_facts(
             flipped,
             (graph.types[head], value.type if value else graph.types[tail]),
             value,
-            frozenset(_turn(forms[iri], flipped) for iri in anchors),
+            turn(anchors, flipped),
             graph.times.get(row, ()),
         )
-        states = bool(stated.get(wording, frozenset()) & set(anchors))
+        states = bool(stated.get(wording, frozenset()) & {a.property_iri for a in anchors})
         precision = len(value.rest) if value else 0
         ranked.append((-precision, not states, -graph.support[relation], wording, row, fact))
     return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1])]

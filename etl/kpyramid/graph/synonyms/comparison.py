@@ -2,7 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
@@ -124,6 +127,8 @@ _PASSING = frozenset({"become", "remain"})
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
+_HELD = 1 << 16
+"""Wordings, and verdicts on two of them, that a comparer keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +181,7 @@ class _Claim:
 
 
 class Comparer:
-    """Compares wordings; pure, keeps what it has read.
+    """Compares wordings; pure, keeps what it has read of late.
 
     Three sources, in this order: the lexicon of meanings (`lexicon/`), the wordings' structure (the
     same words in the same frame), and WordNet for wordings that differ in one word, if their
@@ -185,9 +190,9 @@ class Comparer:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self._claims: dict[str, tuple[_Claim, ...]] = {}
-        self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
         self._vectors: dict[str, Matrix] = {}
+        self._list_claims = lru_cache(_HELD)(_list_claims)
+        self._find_verdict = lru_cache(_HELD)(self._judge)
 
     def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
@@ -204,10 +209,7 @@ class Comparer:
 
     def compare(self, one: str, other: str, ends: Ends = _OPEN) -> Verdict:
         """How the first wording relates to the second; `ends` are the types of the first's ends."""
-        key = (one, other, ends)
-        if key not in self._verdicts:
-            self._verdicts[key] = self._judge(one, other, ends)
-        return self._verdicts[key]
+        return self._find_verdict(one, other, ends)
 
     def prepare(self, wordings: Collection[str]) -> None:
         """Embeds in one call those of the wordings that the lexicon does not know.
@@ -215,21 +217,6 @@ class Comparer:
         Only their comparisons may ask for vectors; without this each is embedded when it is.
         """
         self._embed(sorted({w for w in wordings if not self._list_claims(w)}))
-
-    def _list_claims(self, wording: str) -> tuple[_Claim, ...]:
-        """All senses of a wording."""
-        if wording not in self._claims:
-            frame = read_frame(wording)
-            self._claims[wording] = tuple(
-                _Claim(
-                    sense,
-                    turned and not sense.meaning.symmetric,
-                    frame.negated != sense.negated,
-                    frame.qualities - sense.qualities,
-                )
-                for sense, turned in load_lexicon().find_senses(frame)
-            )
-        return self._claims[wording]
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
         claims, others = self._list_claims(one), self._list_claims(other)
@@ -277,7 +264,22 @@ class Comparer:
     def _embed(self, wordings: Sequence[str]) -> None:
         new = [wording for wording in wordings if wording not in self._vectors]
         if new:
-            self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
+            rows = np.asarray(self._embedder.embed(new))  # rows of a mapped file are large objects
+            self._vectors.update(zip(new, rows, strict=True))
+
+
+def _list_claims(wording: str) -> tuple[_Claim, ...]:
+    """All senses of a wording."""
+    frame = read_frame(wording)
+    return tuple(
+        _Claim(
+            sense,
+            turned and not sense.meaning.symmetric,
+            frame.negated != sense.negated,
+            frame.qualities - sense.qualities,
+        )
+        for sense, turned in load_lexicon().find_senses(frame)
+    )
 
 
 def _compare_claims(

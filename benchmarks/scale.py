@@ -1,0 +1,190 @@
+"""What a build of many documents costs: seconds and memory of each stage, and where they lead.
+
+No published system is reproduced. The documents are made of all texts below the data folder, which
+is that of all sets: fields `text` of JSON, with their `title`, contexts of questions, and sentences
+by threes, cut at sentences to some 80 words, each text once, in an order that `--seed` draws.
+Each stage runs by itself (`kpyramid stage`, default settings, no model, two processes) on the first
+tenth of the documents and then on all of them, which finds the tenth in its caches: `seconds` are
+processor seconds of all its processes, those of the tenth added, `peak_mb` the largest resident
+size of one process, and `own_mb` that without pages of files, which the system takes back.
+
+`at_100000` are lines: hours of two busy processors by the seconds of a document, and each stage's
+`own_mb` by what it grows between both sizes. They are argued, not measured.
+
+`--keep FOLDER` keeps the documents and the warehouse there; stages that it holds are not run again.
+"""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from options import explain_faults, print_figures, read_options, refuse, report
+
+FORM = "all sets, with texts in *.json and *.jsonl"
+STAGES = "ingest chunk extract resolve embed induce complete condense publish".split()
+DOCUMENTS = 10_000
+SHARE = 10
+GOAL = 100_000
+WORDS = 80
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_NOT_TEXTS = ("baselines", "openie", "published_kgs", "questions")
+"""Parts of names of files that hold what others made of texts, or questions on them."""
+
+
+def list_texts(data: Path) -> Iterator[tuple[str, str]]:
+    """Title and text of all that the sets below a folder hold, file by file."""
+    for path in sorted([*data.rglob("*.json"), *data.rglob("*.jsonl")]):
+        if any(part in str(path.relative_to(data)) for part in _NOT_TEXTS):
+            continue
+        text = path.read_text("utf-8")
+        rows = map(json.loads, text.splitlines()) if path.suffix == ".jsonl" else [json.loads(text)]
+        sentences = []
+        for row in walk(rows):
+            if isinstance(row.get("text"), str):
+                yield str(row.get("title") or ""), row["text"]
+            elif isinstance(row.get("CONTEXTS"), list):
+                yield "", " ".join(row["CONTEXTS"])
+            elif isinstance(row.get("sent"), str):
+                sentences.append(row["sent"])
+        yield from (("", " ".join(sentences[at : at + 3])) for at in range(0, len(sentences), 3))
+
+
+def walk(found: Any) -> Iterator[dict[str, Any]]:
+    """The outermost objects of JSON that are rows: those with a text, and no others' parents."""
+    if isinstance(found, dict):
+        if {"text", "CONTEXTS", "sent"} & found.keys():
+            yield found
+        else:
+            yield from walk(found.values())
+    elif not isinstance(found, str | int | float | None):
+        for part in found:
+            yield from walk(part)
+
+
+def cut(text: str) -> Iterator[str]:
+    """Pieces of whole sentences, of `WORDS` words or a sentence more."""
+    piece: list[str] = []
+    for sentence in _SENTENCE.split(" ".join(text.split())):
+        piece.append(sentence)
+        if sum(part.count(" ") + 1 for part in piece) >= WORDS:
+            yield " ".join(piece)
+            piece = []
+    if piece:
+        yield " ".join(piece)
+
+
+def make_documents(data: Path, count: int, seed: int) -> list[dict[str, str]]:
+    """That many documents, in a drawn order."""
+    made = {piece: title for title, text in list_texts(data) for piece in cut(text) if piece}
+    if len(made) < count:
+        refuse(f"{data} gives {len(made)} documents; say --limit {len(made)} or fewer")
+    drawn = random.Random(seed).sample(sorted(made), count)  # noqa: S311 - draws, guards nothing
+    return [{"id": f"{at:06d}", "title": made[text], "text": text} for at, text in enumerate(drawn)]
+
+
+def run_stage(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
+    """The figures of one stage of the run that is called after the corpus."""
+    command = [sys.executable, "-m", "kpyramid", "stage", stage, "--run", corpus.stem, "--json"]
+    command += ["-q", "--warehouse", str(warehouse), "--workers", "2"]
+    command += ["--corpus", str(corpus), "--allow-shrink"] if stage == "ingest" else []
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    most: dict[str, int] = {}
+    thread = threading.Thread(target=_sample, args=(process, most))
+    thread.start()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    thread.join()
+    if process.returncode:
+        refuse(f"stage {stage} of {corpus.stem} ended with status {process.returncode}, see above")
+    return {
+        "wall_seconds": round(time.monotonic() - started, 1),
+        "seconds": round(used.ru_utime + used.ru_stime, 1),
+        **{name: round(kilobytes / 1024, 1) for name, kilobytes in sorted(most.items())},
+    }
+
+
+def _sample(process: "subprocess.Popen[bytes]", most: dict[str, int]) -> None:
+    """Notes a process's largest resident sizes in kB, twenty times a second."""
+    while process.returncode is None:
+        try:
+            said = Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:  # it has ended
+            return
+        for field, name in (("VmHWM:", "peak_mb"), ("RssAnon:", "own_mb")):
+            if field in said:  # not of one that is ending
+                most[name] = max(most.get(name, 0), int(said.split(field)[1].split()[0]))
+        time.sleep(0.05)
+
+
+def measure(data: Path, count: int, seed: int, folder: Path) -> dict[str, Any]:
+    """All figures, with documents, warehouse and figures so far in a folder."""
+    documents = make_documents(data, count, seed)
+    sizes = [count // SHARE, count]
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for size in sizes:
+        corpus, log = folder / f"documents-{size}.jsonl", folder / f"figures-{size}.json"
+        corpus.write_text("".join(f"{json.dumps(row)}\n" for row in documents[:size]), "utf-8")
+        found[str(size)] = json.loads(log.read_text()) if log.exists() else {}
+        for stage in STAGES:
+            if stage not in found[str(size)]:
+                report(f"{stage} of {size} documents")
+                found[str(size)][stage] = run_stage(stage, corpus, folder / "warehouse")
+                log.write_text(json.dumps(found[str(size)]))
+    return summarise(found, sizes, sum(len(row["text"].split()) for row in documents))
+
+
+def summarise(
+    found: dict[str, dict[str, dict[str, float]]], sizes: Sequence[int], words: int
+) -> dict[str, Any]:
+    """The figures of both sizes, and the lines through them."""
+    small, large = (found[str(size)] for size in sizes)
+    for stage, figures in large.items():  # what the tenth has done already
+        figures["seconds"] = round(figures["seconds"] + small[stage]["seconds"], 1)
+    seconds = sum(figures["seconds"] for figures in large.values())
+    beyond = (GOAL - sizes[1]) / (sizes[1] - sizes[0])
+    own = {
+        stage: round(large[stage]["own_mb"] + beyond * (large[stage]["own_mb"] - few["own_mb"]))
+        for stage, few in small.items()
+    }
+    return {
+        "documents": sizes[1],
+        "words": words,
+        "processor_seconds": round(seconds),
+        "wall_seconds": round(
+            sum(one["wall_seconds"] for part in found.values() for one in part.values())
+        ),
+        "at_100000_hours": round(seconds * GOAL / sizes[1] / 2 / 3600, 2),
+        "at_100000_own_mb": own,
+        **{f"stages of {size}": found[str(size)] for size in sizes},
+    }
+
+
+def main() -> None:
+    bench = os.environ.get("KPYRAMID_BENCH")
+    options = read_options(
+        __doc__,
+        data=Path(bench) if bench else None,
+        limit=f"the number of documents, {DOCUMENTS} by default",
+        least=SHARE * 10,
+        seed="draws the documents",
+        values={"--keep": "keeps documents, warehouse and figures in this folder"},
+    )
+    count = options.limit or DOCUMENTS
+    with explain_faults(options.data, FORM), tempfile.TemporaryDirectory() as name:
+        folder = Path(options.keep or name)
+        folder.mkdir(parents=True, exist_ok=True)
+        print_figures(measure(options.data, count, options.seed, folder), options.json)
+
+
+if __name__ == "__main__":
+    main()
