@@ -24,7 +24,7 @@ ROOMS: dict[str, str] = {
     "keys": "",
     "numerics": "",
     "settings": "errors keys",
-    "storage": "errors keys settings",
+    "storage": "errors keys numerics settings",
     "llm": "errors keys settings storage",
     "embeddings": "errors keys llm settings",
     "documents": "errors keys settings",
@@ -38,7 +38,9 @@ ROOMS: dict[str, str] = {
         "documents embeddings errors extraction graph keys llm numerics ontology settings storage"
     ),
     "snapshot": "documents embeddings errors keys numerics ontology settings storage",
-    "query": "documents embeddings errors keys llm ontology settings snapshot storage answering",
+    "query": (
+        "documents embeddings errors keys llm numerics ontology settings snapshot storage answering"
+    ),
     "answering": "documents embeddings errors graph keys ontology settings snapshot query",
     "evaluation": (
         "documents embeddings errors extraction keys llm numerics ontology query settings snapshot "

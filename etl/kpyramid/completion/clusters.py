@@ -7,20 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from kpyramid.completion.types import (
-    LITERAL,
-    Completion,
-    GraphLayer,
-    Mask,
-    OntologyLayer,
-    Pair,
-)
+from kpyramid.completion.types import LITERAL, Completion, GraphLayer, OntologyLayer, Pair
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
+from kpyramid.numerics.arrays import Indices, Mask
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
-from kpyramid.storage.columns import Coded, Places, encode, group_rows, join_columns
+from kpyramid.storage.columns import Coded, encode, group_rows, join_columns
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
 """Relations that are no property of their own."""
@@ -44,9 +38,9 @@ class Units:
     """
 
     texts: list[str]
-    support: Places
-    missing: Places
-    unit_of: Places
+    support: Indices
+    missing: Indices
+    unit_of: Indices
     turned: Mask
     new: Mask
     inside: Mask
@@ -138,7 +132,7 @@ def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
     return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))
 
 
-def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -> list[str]:
+def _choose_texts(wordings: Coded, unit_of: Indices, counted: Mask, count: int) -> list[str]:
     """The most frequent wording of each unit, the first of equal ones; empty without a fact."""
     (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
     order = np.lexsort((wording, -facts, unit))
@@ -149,7 +143,7 @@ def _choose_texts(wordings: Coded, unit_of: Places, counted: Mask, count: int) -
     return texts
 
 
-def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
+def profile_types(graph: GraphLayer, units: Units, chosen: Indices) -> Matrix:
     """How often the chosen units' heads and tails have which type, rows of length 1."""
     types = encode(join_columns(graph.head_types, graph.tail_types))
     size = len(types.words)
@@ -163,7 +157,7 @@ def profile_types(graph: GraphLayer, units: Units, chosen: Places) -> Matrix:
     return scale_rows(counts[chosen])
 
 
-def profile_pairs(graph: GraphLayer, units: Units, chosen: Places, seed: int) -> Matrix:
+def profile_pairs(graph: GraphLayer, units: Units, chosen: Indices, seed: int) -> Matrix:
     """Which pairs of ends the chosen units join, whichever way, on random axes.
 
     The cosine of two rows is about the number of pairs that both join over the root of the
@@ -203,7 +197,7 @@ _TYPES = 0.5
 def place_units(
     graph: GraphLayer,
     units: Units,
-    chosen: Places,
+    chosen: Indices,
     *,
     settings: CompleteSettings,
     embedder: Embedder,
@@ -218,8 +212,8 @@ def place_units(
 
 
 def cluster_units(
-    points: Matrix, meanings: Sequence[str | None], weights: Places, *, settings: CompleteSettings
-) -> list[Places]:
+    points: Matrix, meanings: Sequence[str | None], weights: Indices, *, settings: CompleteSettings
+) -> list[Indices]:
     """The places of each cluster's points, its medoid first.
 
     A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
@@ -234,7 +228,7 @@ def cluster_units(
     clusters.sort(key=lambda cluster: -int(weights[cluster].sum()))
     medoids = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
     near = points[medoids] @ points[medoids].T >= settings.alias_similarity
-    merged: dict[int, list[Places]] = {}
+    merged: dict[int, list[Indices]] = {}
     for number, cluster in enumerate(clusters):
         said = meanings[cluster[0]]
         first = next(
@@ -250,8 +244,8 @@ def cluster_units(
 
 
 def _part_meanings(
-    cluster: Places, meanings: Sequence[str | None], weights: Places
-) -> Iterator[Places]:
+    cluster: Indices, meanings: Sequence[str | None], weights: Indices
+) -> Iterator[Indices]:
     """A cluster's parts of one meaning each, the heaviest member first; of unknown ones the main.
 
     The main part is that of the medoid, or the heaviest where the medoid's meaning is unknown.
@@ -270,7 +264,9 @@ def _part_meanings(
         yield np.array(members, dtype=np.int64)
 
 
-def _find_clusters(points: Matrix, weights: Places, settings: CompleteSettings) -> Iterator[Places]:
+def _find_clusters(
+    points: Matrix, weights: Indices, settings: CompleteSettings
+) -> Iterator[Indices]:
     found = find_clusters(
         points,
         weights.astype(np.float64),

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kpyramid.completion.types import GraphLayer, Mask
+from kpyramid.completion.types import GraphLayer
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
+from kpyramid.numerics.arrays import Mask
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.population.witnesses import RELATIVES

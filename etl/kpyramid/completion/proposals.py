@@ -33,7 +33,6 @@ from kpyramid.completion.types import (
     LITERAL,
     Completion,
     GraphLayer,
-    Mask,
     OntologyLayer,
     Proposal,
     may_share,
@@ -43,13 +42,14 @@ from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
+from kpyramid.numerics.arrays import Indices, Mask
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds, Named, fit_class
 from kpyramid.ontology.proposals import name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
-from kpyramid.storage.columns import Places, encode, pick_rows
+from kpyramid.storage.columns import encode, pick_rows
 
 # Properties: from the facts of a cluster to a proposal.
 
@@ -71,7 +71,7 @@ def draft_property(
     graph: GraphLayer,
     classes: Mapping[str, str],
     turned: Mask,
-    places: Places,
+    places: Indices,
     schema: Schema,
     least: int,
 ) -> Proposal | None:

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
+from kpyramid.numerics.arrays import Indices, Mask
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
-from kpyramid.storage.columns import Places, TextColumn
+from kpyramid.storage.columns import TextColumn
 
 LITERAL = "LITERAL"
 """Type of a tail that is no entity."""
-Mask: TypeAlias = npt.NDArray[np.bool_]
 Pair = tuple[str, str]
 """Ids of a fact's head and tail; of a literal tail its text."""
 
@@ -99,7 +96,7 @@ class Phrases:
     """
 
     texts: TextColumn
-    facts: Places
+    facts: Indices
     points: Array
     log_graph: Array
     log_ontology: Array
@@ -119,10 +116,10 @@ class Completion:
     graph: Phrases
     ontology: Phrases
     explained: Array
-    phrase_of: Places
-    sign: Places
+    phrase_of: Indices
+    sign: Indices
     log_magnitude: Array
-    region: npt.NDArray[np.bool_]
+    region: Mask
     proposals: tuple[Proposal, ...]
 
 

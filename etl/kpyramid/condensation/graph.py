@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
 from kpyramid.graph.synonyms.meaning import Frame, read_frame
+from kpyramid.numerics.arrays import Indices
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 
@@ -121,7 +121,6 @@ def differ_in_time(one: Sequence[Value], other: Sequence[Value]) -> bool:
 
 # Facts as columns.
 
-Column = npt.NDArray[np.int64]
 Qualifiers = frozenset[tuple[str, str]]
 """Role and value of each circumstance of a fact."""
 
@@ -135,10 +134,10 @@ class Graph:
     facts that have any, by row; `times`: those among them.
     """
 
-    heads: Column
-    relations: Column
-    tails: Column
-    literals: Column
+    heads: Indices
+    relations: Indices
+    tails: Indices
+    literals: Indices
     texts: Sequence[str]
     names: Sequence[str]
     types: Sequence[str]
@@ -247,7 +246,7 @@ def read_values(graph: Graph) -> tuple[Value, ...]:
     return tuple(map(read_value, graph.texts))
 
 
-def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Column]:
+def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Indices]:
     """The rows of facts that have both ends in common, where there are several.
 
     Ends are a pair of entities, whichever is the head, or a head and literals that can be one

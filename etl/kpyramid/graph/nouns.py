@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import (
@@ -24,6 +23,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.graph.names import LINKS, TITLES, parse_name
 from kpyramid.graph.relations import Codes, Numbers
+from kpyramid.numerics.arrays import Mask
 
 _POINTING = POINTING | frozenset("his her its their our my your whose such same".split())
 _COUNTING = frozenset(NUMBER_WORDS) | frozenset(
@@ -56,7 +56,6 @@ _AS_KIND = frozenset({"a", "as", "title"})
 Shape = Literal["definite", "many", "indefinite", "plural", "bare"]
 """How a noun is determined: by "the", by another word or a number, by "a", not at all."""
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
-Mask = npt.NDArray[np.bool_]
 Place = tuple[str, str]
 """A key and a document."""
 

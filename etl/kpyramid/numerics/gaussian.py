@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from kpyramid.numerics.arrays import Indices
 from kpyramid.numerics.moments import Array, Moments, Points, read_blocks, round_digits
 
 
@@ -158,7 +159,7 @@ class Signed:
         with np.errstate(divide="ignore"):
             return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
 
-    def order(self) -> npt.NDArray[np.int64]:
+    def order(self) -> Indices:
         """Indexes from the highest number to the lowest; equal ones in the order they came."""
         return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kpyramid.numerics.arrays import Indices
 from kpyramid.numerics.moments import Array, Points, read_blocks
-
-Indexes = npt.NDArray[np.int64]
 
 APART = 0.15
 """Mean medoid silhouette from which a cluster stands apart from its neighbours.
@@ -35,8 +33,8 @@ class Clusters:
     second nearest medoid; 0 for the medoids themselves and for one cluster.
     """
 
-    medoids: Indexes
-    labels: Indexes
+    medoids: Indices
+    labels: Indices
     loss: float
     sample_loss: float
     silhouette: float
@@ -76,7 +74,7 @@ def find_clusters(
     return _assign(vectors, mass, medoids, chosen)
 
 
-def _draw_sample(weights: Array, sample: int, seed: int) -> Indexes:
+def _draw_sample(weights: Array, sample: int, seed: int) -> Indices:
     """Indexes of at most `sample` points, rising."""
     if len(weights) <= sample:
         return np.arange(len(weights))
@@ -101,9 +99,9 @@ def _subtract_cosines(points: Array, others: Points) -> Array:
     return np.clip(1.0 - cosines, 0.0, 2.0)
 
 
-def _choose_medoids(distances: Array, most: int, seed: int) -> Indexes:
+def _choose_medoids(distances: Array, most: int, seed: int) -> Indices:
     """The most medoids whose clusters stand apart, else those of the highest mean silhouette."""
-    above: Indexes | None = None
+    above: Indices | None = None
     best, highest = np.zeros(0, dtype=np.int64), -1.0
     for medoids in _descend(distances, most, seed):
         stray, mean = _judge(distances, medoids)
@@ -122,7 +120,7 @@ def _load_kmedoids() -> Any:
     return kmedoids
 
 
-def _descend(distances: Array, most: int, seed: int) -> Iterator[Indexes]:
+def _descend(distances: Array, most: int, seed: int) -> Iterator[Indices]:
     """Medoids at k from `most` down to 2, each found from the last: about 16·ln(most) times."""
     found = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
     medoids = np.asarray(found.medoids, dtype=np.int64)
@@ -133,7 +131,7 @@ def _descend(distances: Array, most: int, seed: int) -> Iterator[Indexes]:
         yield medoids
 
 
-def _refine(distances: Array, above: Indexes, below: Indexes) -> Indexes:
+def _refine(distances: Array, above: Indices, below: Indices) -> Indices:
     """The most medoids that stand apart between too many and those that do."""
     while len(above) > len(below) + 1:
         above = _drop(distances, above, len(above) - 1)
@@ -142,7 +140,7 @@ def _refine(distances: Array, above: Indexes, below: Indexes) -> Indexes:
     return below
 
 
-def _drop(distances: Array, medoids: Indexes, count: int) -> Indexes:
+def _drop(distances: Array, medoids: Indices, count: int) -> Indices:
     """The `count` medoids that would be missed most, and what FasterPAM makes of them."""
     nearest, first, second = _find_nearest(distances[:, medoids])
     missed = np.bincount(nearest, weights=second - first, minlength=len(medoids))
@@ -151,7 +149,7 @@ def _drop(distances: Array, medoids: Indexes, count: int) -> Indexes:
     return np.asarray(found.medoids, dtype=np.int64)
 
 
-def _judge(distances: Array, medoids: Indexes) -> tuple[float, float]:
+def _judge(distances: Array, medoids: Indices) -> tuple[float, float]:
     """Share of points in clusters that do not stand apart, and the mean silhouette of all."""
     nearest, first, second = _find_nearest(distances[:, medoids])
     apart = _tell_apart(first, second)
@@ -161,7 +159,7 @@ def _judge(distances: Array, medoids: Indexes) -> tuple[float, float]:
     return float(size[mean < APART].sum() / len(apart)), float(apart.mean())
 
 
-def _find_nearest(distances: Array) -> tuple[Indexes, Array, Array]:
+def _find_nearest(distances: Array) -> tuple[Indices, Array, Array]:
     """Of distances (n, k): the nearest of the k, and the least and second least distance (n,)."""
     rows = np.arange(len(distances))
     nearest = np.argmin(distances, axis=1)
@@ -175,7 +173,7 @@ def _tell_apart(first: Array, second: Array) -> Array:
     return np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
 
 
-def _weigh_medoids(distances: Array, medoids: Indexes, weights: Array) -> Indexes:
+def _weigh_medoids(distances: Array, medoids: Indices, weights: Array) -> Indices:
     """In each cluster the member from which the others, by weight, are nearest."""
     nearest = np.argmin(distances[:, medoids], axis=1)
     found = []
@@ -186,7 +184,7 @@ def _weigh_medoids(distances: Array, medoids: Indexes, weights: Array) -> Indexe
     return np.array(found, dtype=np.int64)
 
 
-def _assign(vectors: Points, weights: Array, medoids: Indexes, chosen: Indexes) -> Clusters:
+def _assign(vectors: Points, weights: Array, medoids: Indices, chosen: Indices) -> Clusters:
     count = len(vectors)
     labels = np.zeros(count, dtype=np.int64)
     loss, apart = np.zeros(count), np.zeros(count)

@@ -20,6 +20,7 @@ import numpy as np
 
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Asker, Failure
+from kpyramid.numerics.arrays import Indices
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import find_anchors, link_names
 from kpyramid.query.chains import rate_paths
@@ -27,7 +28,7 @@ from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_ENTITIES
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
 from kpyramid.query.types import Answer, Outcome, Step
-from kpyramid.snapshot.adjacency import Adjacency, Rows
+from kpyramid.snapshot.adjacency import Adjacency
 
 STARTS = ("hash", "all")
 MOST_TAILS = 100
@@ -41,7 +42,7 @@ class Subgraph:
     graph: Adjacency
     starts: tuple[int, ...]
     options: Mapping[int, str]
-    nodes: Rows
+    nodes: Indices
 
 
 @dataclass(slots=True)

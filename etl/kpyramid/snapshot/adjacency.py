@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from kpyramid.numerics.arrays import Indices, Mask
 from kpyramid.snapshot.snapshot import Snapshot
-
-Rows = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +22,10 @@ class Edges:
     `target`: row of the entity at the other end. `forward`: from the fact's head to its tail.
     """
 
-    source: Rows
-    fact: Rows
-    target: Rows
-    forward: Marks
+    source: Indices
+    fact: Indices
+    target: Indices
+    forward: Mask
 
     def __len__(self) -> int:
         return len(self.fact)
@@ -68,13 +65,13 @@ class Adjacency:
         """The phrase of the relation of a fact."""
         return self._view.wording_of(int(self._relations[row]))
 
-    def count_facts(self, rows: Rows) -> Rows:
+    def count_facts(self, rows: Indices) -> Indices:
         """How many facts that are seen there are about each of some entities, literals too."""
         if self._seen is None:
             return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
         return np.bincount(self._list_facts(rows)[0], minlength=len(rows))
 
-    def leave(self, rows: Rows, most: int) -> Edges:
+    def leave(self, rows: Indices, most: int) -> Edges:
         """The edges of some nodes; of a node with more than `most`, the surest `most`.
 
         In the order of the nodes, then of the facts' keys.
@@ -94,7 +91,7 @@ class Adjacency:
             chosen[own[order[most:]]] = False
         return edges.take(chosen)
 
-    def _list_facts(self, rows: Rows) -> tuple[Rows, Rows]:
+    def _list_facts(self, rows: Indices) -> tuple[Indices, Indices]:
         """The facts that are seen about some entities; first the place of the entity of each."""
         starts = self._starts[rows].astype(np.int64)
         sizes = self._starts[rows + 1] - starts

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.snapshot.search import Mask, Vectors, compare_rows, load_faiss, rank_exactly
+from kpyramid.numerics.arrays import Mask
+from kpyramid.snapshot.search import Vectors, compare_rows, load_faiss, rank_exactly
 
 _WIDER = 5
 """How many more rows than asked for the index gives; their exact cosines then decide."""

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.snapshot.search import Mask
+from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.store import Store
 
 _LEARNT = {"experience=gold": "gold", "experience=rating": "rating"}

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
 from kpyramid.errors import InputError
+from kpyramid.numerics.arrays import Indices, Mask
 from kpyramid.ontology.schema import (
     OntologyClass,
     OntologyProperty,
@@ -23,7 +24,7 @@ from kpyramid.ontology.schema import (
 from kpyramid.ontology.store import InstanceStatement, entity_iri, write_instances
 from kpyramid.snapshot.evidence import Evidence, find_evidence
 from kpyramid.snapshot.indexing import Links
-from kpyramid.snapshot.search import Mask, join_words
+from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.store import SEED, MappedRows, Store
 from kpyramid.snapshot.view import Scope, View
 from kpyramid.storage.contracts import load_contracts, map_column
@@ -311,7 +312,7 @@ class ScopedView(View):
             found.append(members)
         return found
 
-    def _locate(self, keys: pa.Array) -> npt.NDArray[np.int64]:
+    def _locate(self, keys: pa.Array) -> Indices:
         """The rows of the entities that some keys name; nulls are left out."""
         held = self.rows("entities").column("entity_id")
         rows = pc.index_in(keys.drop_null(), value_set=held)

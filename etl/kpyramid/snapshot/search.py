@@ -23,6 +23,7 @@ from kpyramid.documents.words import (
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
+from kpyramid.numerics.arrays import Mask
 
 
 class OneThread(ContextDecorator):
@@ -78,9 +79,6 @@ def hash_name(name: str) -> int:
 
 # BM25 over rows of texts: each word's rows with its part in their score, worked out before.
 
-
-Mask = npt.NDArray[np.bool_]
-"""One truth value per row: whether a search may find it."""
 
 _WORD = re.compile(r"\b\w\w+\b")
 _ASIDE = ((ARTICLES | JOINING | PREPOSITIONS | POINTING) - {"from", "those"}) | frozenset(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label
+from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence
-from kpyramid.snapshot.search import Mask
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.

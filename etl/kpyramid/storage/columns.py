@@ -8,15 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias, overload
+from typing import overload
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Places: TypeAlias = npt.NDArray[np.int64]
-"""Codes of words, or places of rows."""
+from kpyramid.numerics.arrays import Indices
 
 BLOCK = 65_536
 """Words that are strings at a time while a column is walked."""
@@ -29,12 +27,12 @@ class TextColumn(Sequence[str]):
     fit into memory. Words are best in one chunk: Arrow joins the chunks whenever some are taken.
     """
 
-    def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Places | None = None) -> None:
+    def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Indices | None = None) -> None:
         self.words = words
         self._codes = codes
 
     @property
-    def codes(self) -> Places:
+    def codes(self) -> Indices:
         """The place of each row's word, shape (n,)."""
         return np.arange(len(self.words)) if self._codes is None else self._codes
 
@@ -64,7 +62,7 @@ class TextColumn(Sequence[str]):
         """The rows in Arrow."""
         return self.words if self._codes is None else self.take(self._codes)
 
-    def take(self, codes: Places) -> pa.Array | pa.ChunkedArray:
+    def take(self, codes: Indices) -> pa.Array | pa.ChunkedArray:
         """The words that have some codes, in their order."""
         return self.words.take(pa.array(codes))
 
@@ -74,7 +72,7 @@ class Coded:
     """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
 
     words: TextColumn
-    codes: Places
+    codes: Indices
 
 
 def encode(column: Sequence[str] | pa.Array) -> Coded:
@@ -90,7 +88,7 @@ def encode(column: Sequence[str] | pa.Array) -> Coded:
     return Coded(TextColumn(distinct), codes)
 
 
-def pick_rows(column: Sequence[str], rows: Places) -> Sequence[str]:
+def pick_rows(column: Sequence[str], rows: Indices) -> Sequence[str]:
     """Some rows of a column."""
     if isinstance(column, TextColumn):
         return TextColumn(column.words, column.codes[rows])
@@ -104,7 +102,7 @@ def join_columns(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     return [*one, *other]
 
 
-def group_rows(*columns: Places) -> tuple[list[Places], Places, Places]:
+def group_rows(*columns: Indices) -> tuple[list[Indices], Indices, Indices]:
     """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
 
     The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).

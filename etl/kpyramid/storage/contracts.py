@@ -24,6 +24,7 @@ from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
+from kpyramid.numerics.arrays import Indices
 from kpyramid.storage.declarations import locate_declarations
 
 # Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
@@ -303,9 +304,7 @@ def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.list_flatten(values) if pa.types.is_list(values.type) else values
 
 
-def find_rows(
-    values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array
-) -> npt.NDArray[np.int64]:
+def find_rows(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Indices:
     """The row of each value among the keys, -1 for null and for one that is none of them."""
     held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
     found = pc.fill_null(pc.index_in(values, value_set=held), -1)

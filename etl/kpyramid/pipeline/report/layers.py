@@ -12,9 +12,9 @@ from kpyramid.completion.clusters import says_something
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.keys import JsonValue
+from kpyramid.numerics.arrays import Indices
 from kpyramid.pipeline.report.tables import (
     Evidence,
-    Numbers,
     Row,
     SnapshotTables,
     Words,
@@ -226,8 +226,8 @@ class _Graph:
     """
 
     condensed: pa.Table
-    owners: Numbers
-    relations: Numbers
+    owners: Indices
+    relations: Indices
     names: pa.Array
 
 

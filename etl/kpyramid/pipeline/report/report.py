@@ -16,9 +16,10 @@ from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.ledger import Sum, Totals, read_totals
+from kpyramid.numerics.arrays import Indices
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
-from kpyramid.pipeline.report.tables import Numbers, SnapshotTables, Words, load_template, to_numpy
+from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template, to_numpy
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.storage.contracts import load_contracts, read_table
@@ -124,7 +125,7 @@ def _sample(phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cloud:
     return Cloud(points[:MOST_POINTS], len(said))
 
 
-def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Numbers:
+def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Indices:
     """The quarter of the facts that each phrase falls in by its priority, 1 for the highest.
 
     Phrases outside the priority region have 5.

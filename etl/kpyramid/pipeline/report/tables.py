@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
+from kpyramid.numerics.arrays import Indices
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Sentences
 from kpyramid.ontology.schema import Schema
@@ -68,7 +68,6 @@ class Words:
 # Columns of a snapshot's tables, and its facts in words with the sentences that state them.
 
 Row: TypeAlias = dict[str, Any]
-Numbers: TypeAlias = npt.NDArray[np.int64]
 
 _LONGEST = 320
 """Characters of a sentence that are shown."""
@@ -210,7 +209,7 @@ def shorten(text: str) -> str:
     return text[:_LONGEST].rpartition(" ")[0] + " …"
 
 
-def to_numpy(values: pa.Array) -> Numbers:
+def to_numpy(values: pa.Array) -> Indices:
     """Whole numbers without nulls."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
 from kpyramid.condensation.detail import group_details, link_details
-from kpyramid.condensation.graph import Column, Graph, Statement, read_value, unfold_nouns
+from kpyramid.condensation.graph import Graph, Statement, read_value, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -36,6 +36,7 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.keys import content_id
 from kpyramid.llm.caller import Loss
+from kpyramid.numerics.arrays import Indices
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.instances import index_phrases
@@ -200,7 +201,7 @@ _SAID = ("head_id", "relation_id", "tail_id", "literal")
 class _Named:
     """The rows of `triples` that stand for themselves and others, ascending, and their keys."""
 
-    rows: Column
+    rows: Indices
     keys: pa.ChunkedArray
 
     def find(self, wanted: Iterable[int]) -> pa.ChunkedArray:
@@ -312,7 +313,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
     )
 
 
-def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Column, list[str]]:
+def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Indices, list[str]]:
     """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()

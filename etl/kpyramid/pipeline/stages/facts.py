@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from kpyramid.graph.entities import UNKNOWN, vote_type
 from kpyramid.graph.names import parse_name
 from kpyramid.graph.nouns import is_of_document
 from kpyramid.graph.relations import Codes, Numbers
+from kpyramid.numerics.arrays import Mask
 from kpyramid.pipeline.stages.tables import Row, make_reject
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
@@ -29,7 +29,6 @@ _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
 """Facts that are objects at a time."""
-Mask = npt.NDArray[np.bool_]
 _Found = dict[str, Any]
 """A row of raw triples or mentions, with its number."""
 
