@@ -71,9 +71,9 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import Ports
     from kpyramid.settings import Settings
     from kpyramid.storage import contracts
-    from kpyramid.storage.columns import map_table, return_freed_memory
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import Warehouse
+    from kpyramid.storage.memory import map_table, return_freed_memory
 
     return_freed_memory()
     stage, settings, embedder = find_stage(name), Settings(), Timed(WordVectors(folder))

@@ -22,7 +22,8 @@ from scipy.sparse import csr_matrix
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.storage import contracts
-from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, allocate_matrix, load_contracts
+from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, load_contracts
+from kpyramid.storage.memory import allocate_matrix
 
 Numbers = npt.NDArray[np.int64]
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
-from kpyramid.storage.columns import map_table
 from kpyramid.storage.contracts import (
     Contract,
     encode_table,
@@ -24,6 +23,7 @@ from kpyramid.storage.contracts import (
     read_table,
     write_table,
 )
+from kpyramid.storage.memory import map_table
 
 TABLES = {
     "documents",
@@ -244,7 +244,7 @@ def test_large_table_lies_in_a_file_without_a_name(
 ) -> None:
     table = contract("chunks").build(make_chunk(number) for number in range(20_000))
     assert map_table(table, tmp_path / "staging") is table
-    monkeypatch.setattr("kpyramid.storage.columns._LARGE", 1000)
+    monkeypatch.setattr("kpyramid.storage.memory._LARGE", 1000)
     before = pa.total_allocated_bytes()
     mapped = map_table(table, tmp_path / "staging")
     assert pa.total_allocated_bytes() - before < table.nbytes / 10

@@ -40,9 +40,9 @@ from kpyramid.pipeline.workers import (
     share_over_ray,
 )
 from kpyramid.settings import Settings
-from kpyramid.storage.contracts import allocate_matrix
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.memory import allocate_matrix
 from kpyramid.storage.results import RowCache
 
 _FLUSH_SECONDS = 2.0

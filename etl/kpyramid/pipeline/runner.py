@@ -25,10 +25,10 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.columns import map_table, return_freed_memory
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
+from kpyramid.storage.memory import map_table, return_freed_memory
 from kpyramid.storage.results import Result, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, drop_marks, read_mark, write_mark
 

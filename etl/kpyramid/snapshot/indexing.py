@@ -29,7 +29,6 @@ from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words, list_stems
 from kpyramid.snapshot.store import GRAPH, META, STATEMENTS, VECTORS, name_part
 from kpyramid.storage.contracts import (
-    allocate_matrix,
     combine_column,
     encode_table,
     find_rows,
@@ -40,6 +39,7 @@ from kpyramid.storage.contracts import (
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
+from kpyramid.storage.memory import allocate_matrix
 from kpyramid.storage.results import TableFile, read_result
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_folders, read_manifest
 

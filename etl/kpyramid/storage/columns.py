@@ -1,13 +1,7 @@
-"""Columns as Arrow has them, as codes, and in files: so that millions of facts fit into memory."""
+"""Columns as Arrow has them and as codes, so that millions of facts fit into memory."""
 
-import ctypes
-import mmap
-import platform
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -117,47 +111,3 @@ def group_rows(*columns: Indices) -> tuple[list[Indices], Indices, Indices]:
         )
         parts = [*(part[distinct // size] for part in parts), distinct % size]
     return parts, keys.astype(np.int64), counts.astype(np.int64)
-
-
-# Tables in files, and memory that goes back.
-
-_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
-"""What `mallopt` calls the sizes from which memory is mapped by itself, and given back."""
-_PIECE = 1 << 20
-
-
-@cache
-def return_freed_memory() -> None:
-    """From now on what this process frees goes back to the system, where its C library is glibc.
-
-    Arrow's own allocator keeps what is freed, and so does glibc with pieces of up to 32 MB, into
-    which nothing else fits: with a million facts a third of what condensation holds.
-    """
-    pa.set_memory_pool(pa.system_memory_pool())
-    if platform.libc_ver()[0] == "glibc":
-        library = ctypes.CDLL(None)
-        library.mallopt(_MMAP_THRESHOLD, _PIECE)
-        library.mallopt(_TRIM_THRESHOLD, _PIECE)
-
-
-_LARGE = 16 << 20
-"""Bytes from which a table that is read does not stay in memory."""
-
-
-def map_table(table: pa.Table, scratch: Path) -> pa.Table:
-    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
-
-    Raises:
-        OSError: the disk is full.
-    """
-    if table.nbytes < _LARGE:
-        return table
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        with pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        file.flush()
-        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    del table
-    pa.default_memory_pool().release_unused()
-    return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()

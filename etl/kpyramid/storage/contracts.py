@@ -4,9 +4,6 @@ import hashlib
 import io
 import json
 import mmap
-import os
-import sys
-import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
@@ -15,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -461,23 +457,3 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     except IntegrityError as e:
         raise IntegrityError(f"{path}: {e}") from e
     return table
-
-
-_LARGE_VECTORS = 1 << 26
-"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
-
-
-def allocate_matrix(rows: int, size: int, scratch: Path | None) -> npt.NDArray[np.float32]:
-    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
-
-    Raises:
-        OSError: the disk is full.
-    """
-    if scratch is None or rows * size * 4 < _LARGE_VECTORS:
-        return np.empty((rows, size), dtype=np.float32)
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=scratch) as file:
-        file.truncate(rows * size * 4)
-        if sys.platform == "linux":  # else a full disk kills the process that writes
-            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
-        return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)

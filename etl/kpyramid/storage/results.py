@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
-from kpyramid.storage.columns import map_table
 from kpyramid.storage.contracts import Contract, decode_table, read_table, write_table
 from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse, stage_folder
+from kpyramid.storage.memory import map_table
 from kpyramid.storage.writing import sync_folder, write_and_sync, write_durably
 
 if TYPE_CHECKING:

@@ -71,9 +71,45 @@ def run(
         InputError: the embedding of a wording is not finite.
     """
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
+    comparer = Comparer(embedder)
+    condensed, contradictions, losses = _condense(
+        entities, relations, triples, settings, schema, embedder, comparer, condenser
+    )
+    texts = state_facts(entities, relations, condensed)
+    summaries: list[Summary] = []
+    refused: list[Loss] = []
+    # What waits for an answer may still merge facts: they are not paid for before.
+    if summariser and (summariser.foresees or not any(loss.reason in _WAITING for loss in losses)):
+        groups = _group_facts(condensed, contradictions, entities, relations, schema, comparer)
+        summaries, refused = summariser.summarise(groups)
+    return {
+        "condensed": condensed,
+        "contradictions": contradictions,
+        "vectors": build_vectors("condensed", condensed["condensed_id"], texts, embedder),
+        "statements": _build_statements(summaries),
+        "rejects": build_rejects(
+            make_reject("condense", loss.reason, loss.key, loss.detail)
+            for loss in (*losses, *refused)
+        ),
+    }
+
+
+_WAITING = frozenset({"llm_pending", "llm_deferred"})
+
+
+def _condense(
+    entities: pa.Table,
+    relations: pa.Table,
+    triples: pa.Table,
+    settings: CondenseSettings,
+    schema: Schema,
+    embedder: Embedder,
+    comparer: Comparer,
+    condenser: Condenser | None,
+) -> tuple[pa.Table, pa.Table, Sequence[Loss]]:
+    """The tables `condensed` and `contradictions`, and what a model left open."""
     graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
-    comparer = Comparer(embedder)
     near = {row for rows in group_details(graph, range(len(graph))) for row in rows}
     comparer.prepare(
         list_compared(graph) | {graph.wordings[at] for at in graph.relations[sorted(near)].tolist()}
@@ -81,13 +117,13 @@ def run(
     stated = _find_stated(graph, schema)
     compare = guard_comparer(comparer)
     made = condense_graph(graph, linked, stated, schema, compare)
-    losses: list[Loss] = []
+    losses: tuple[Loss, ...] = ()
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
         asked = list_neighbourhoods(graph, made, ids, schema)
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
-        losses += answer.losses
+        losses = answer.losses
     standards = name_relations(graph, linked, stated, schema, comparer)
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
@@ -99,27 +135,7 @@ def run(
     condensed = _build_condensed(
         triples, entities, graph, made, linked, standards, named, held, details
     )
-    contradictions = _build_contradictions(found, named)
-    del graph, linked, made, standards, named, held, qualified, details
-    texts = state_facts(entities, relations, condensed)
-    summaries: list[Summary] = []
-    # What waits for an answer may still merge facts: they are not paid for before.
-    if summariser and (summariser.foresees or not any(loss.reason in _WAITING for loss in losses)):
-        groups = _group_facts(condensed, contradictions, entities, relations, schema, comparer)
-        summaries, refused = summariser.summarise(groups)
-        losses += refused
-    return {
-        "condensed": condensed,
-        "contradictions": contradictions,
-        "vectors": build_vectors("condensed", condensed["condensed_id"], texts, embedder),
-        "statements": _build_statements(summaries),
-        "rejects": build_rejects(
-            make_reject("condense", loss.reason, loss.key, loss.detail) for loss in losses
-        ),
-    }
-
-
-_WAITING = frozenset({"llm_pending", "llm_deferred"})
+    return condensed, _build_contradictions(found, named), losses
 
 
 def _group_facts(
@@ -212,6 +228,7 @@ class _Named:
 
 
 def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
+    """The condensed facts, each called after what it says."""
     rows = np.unique(made.stands)
     keys = []
     for start in range(0, len(rows), BLOCK):
@@ -236,7 +253,8 @@ def _build_condensed(
     by_key = pc.sort_indices(named.keys)  # in the order of the contract: sorting would copy it all
     rows = named.rows[by_key]
     order = np.argsort(made.stands, kind="stable")
-    starts, ends = (np.searchsorted(made.stands[order], rows, side) for side in ("left", "right"))
+    stands = made.stands[order]
+    starts, ends = (np.searchsorted(stands, rows, side) for side in ("left", "right"))
     offsets = np.append(0, np.cumsum(ends - starts)).astype(np.int32)
     order = order[np.arange(len(order)) + np.repeat(starts - offsets[:-1], ends - starts)]
     called = [standards[row] for row in rows.tolist()]

@@ -1,0 +1,75 @@
+"""What large tables and vectors take of memory: they lie in files, and what is freed goes back."""
+
+import ctypes
+import mmap
+import os
+import platform
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
+"""What `mallopt` calls the sizes from which memory is mapped by itself, and given back."""
+_PIECE = 1 << 20
+
+
+@cache
+def return_freed_memory() -> None:
+    """From now on what this process frees goes back to the system, where its C library is glibc.
+
+    Arrow's own allocator keeps what is freed, and so does glibc with pieces of up to 32 MB, into
+    which nothing else fits: with a million facts a third of what condensation holds.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())
+    if platform.libc_ver()[0] == "glibc":
+        library = ctypes.CDLL(None)
+        library.mallopt(_MMAP_THRESHOLD, _PIECE)
+        library.mallopt(_TRIM_THRESHOLD, _PIECE)
+
+
+_LARGE = 16 << 20
+"""Bytes from which a table that is read does not stay in memory."""
+
+
+def map_table(table: pa.Table, scratch: Path) -> pa.Table:
+    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    if table.nbytes < _LARGE:
+        return table
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        with pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table.combine_chunks())
+        file.flush()
+        pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    del table
+    pa.default_memory_pool().release_unused()
+    return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
+
+
+_LARGE_VECTORS = 1 << 26
+"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
+
+
+def allocate_matrix(rows: int, size: int, scratch: Path | None) -> npt.NDArray[np.float32]:
+    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
+
+    Raises:
+        OSError: the disk is full.
+    """
+    if scratch is None or rows * size * 4 < _LARGE_VECTORS:
+        return np.empty((rows, size), dtype=np.float32)
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        file.truncate(rows * size * 4)
+        if sys.platform == "linux":  # else a full disk kills the process that writes
+            os.posix_fallocate(file.fileno(), 0, rows * size * 4)
+        return np.memmap(file, dtype=np.float32, mode="r+", shape=(rows, size)).view(np.ndarray)
