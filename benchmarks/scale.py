@@ -31,7 +31,8 @@ from options import explain_faults, print_figures, read_options, refuse, report
 
 FORM = "all sets, with texts in *.json and *.jsonl"
 STAGES = "ingest chunk extract resolve embed induce complete condense publish".split()
-DOCUMENTS = 10_000
+DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
+DOCUMENTS = 1_000
 SHARE = 10
 GOAL = 100_000
 WORDS = 80
@@ -82,11 +83,12 @@ def cut(text: str) -> Iterator[str]:
         yield " ".join(piece)
 
 
-def make_documents(data: Path, count: int, seed: int) -> list[dict[str, str]]:
-    """That many documents, in a drawn order."""
+def make_documents(data: Path, count: int | None, seed: int) -> list[dict[str, str]]:
+    """That many documents, in a drawn order; `DOCUMENTS` of them if there are so many."""
     made = {piece: title for title, text in list_texts(data) for piece in cut(text) if piece}
-    if len(made) < count:
-        refuse(f"{data} gives {len(made)} documents; say --limit {len(made)} or fewer")
+    count = count or min(DOCUMENTS, len(made))
+    if not SHARE <= count <= len(made):
+        refuse(f"{data} gives {len(made)} documents: give more, or a --limit of at most so many")
     drawn = random.Random(seed).sample(sorted(made), count)  # noqa: S311 - draws, guards nothing
     return [{"id": f"{at:06d}", "title": made[text], "text": text} for at, text in enumerate(drawn)]
 
@@ -126,10 +128,10 @@ def _sample(process: "subprocess.Popen[bytes]", most: dict[str, int]) -> None:
         time.sleep(0.05)
 
 
-def measure(data: Path, count: int, seed: int, folder: Path) -> dict[str, Any]:
+def measure(data: Path, count: int | None, seed: int, folder: Path) -> dict[str, Any]:
     """All figures, with documents, warehouse and figures so far in a folder."""
     documents = make_documents(data, count, seed)
-    sizes = [count // SHARE, count]
+    sizes = [len(documents) // SHARE, len(documents)]
     found: dict[str, dict[str, dict[str, float]]] = {}
     for size in sizes:
         corpus, log = folder / f"documents-{size}.jsonl", folder / f"figures-{size}.json"
@@ -173,17 +175,16 @@ def main() -> None:
     bench = os.environ.get("KPYRAMID_BENCH")
     options = read_options(
         __doc__,
-        data=Path(bench) if bench else None,
-        limit=f"the number of documents, {DOCUMENTS} by default",
+        data=Path(bench) if bench else DEMO,
+        limit=f"the number of documents; by default {DOCUMENTS}, or all if there are fewer",
         least=SHARE * 10,
         seed="draws the documents",
         values={"--keep": "keeps documents, warehouse and figures in this folder"},
     )
-    count = options.limit or DOCUMENTS
     with explain_faults(options.data, FORM), tempfile.TemporaryDirectory() as name:
         folder = Path(options.keep or name)
         folder.mkdir(parents=True, exist_ok=True)
-        print_figures(measure(options.data, count, options.seed, folder), options.json)
+        print_figures(measure(options.data, options.limit, options.seed, folder), options.json)
 
 
 if __name__ == "__main__":

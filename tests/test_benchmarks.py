@@ -61,6 +61,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
+    "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
     "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong_confident answered best fitted_half other_half"),

@@ -1,5 +1,6 @@
 """Contracts hold what they promise, on rows in memory and on files."""
 
+import io
 import os
 import random
 import subprocess
@@ -9,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -299,6 +301,7 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
         encode_table(contract("chunks").build([make_chunk(n) for n in range(5000)]))
     )
     code = """
+import io
 import os
 from pathlib import Path
 from kpyramid.storage.contracts import load_contracts
@@ -376,6 +379,23 @@ def test_parts_in_files_are_merged_to_the_bytes_of_one_table(
     assert whole.read_bytes() == encode_table(contract("chunks").build(rows))
     with pytest.raises(IntegrityError, match="stands in more than one row"):
         list(contract("chunks").merge([whole, whole]))
+
+
+def test_row_group_of_vectors_has_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {
+        "owner_table": ["chunks"] * 10,
+        "owner_id": [f"chunk-{number}" for number in range(10)],
+        "text": ["Ada"] * 10,
+        "model": ["m"] * 10,
+        "vector": pa.FixedSizeListArray.from_arrays(pa.array(range(20), pa.float32()), 2),
+    }
+    table = contract("vectors").finish(pa.table(columns))
+    monkeypatch.setattr("kpyramid.storage.contracts._VECTORS", 4)
+    file = io.BytesIO()
+    assert write_table((table.slice(at, 3) for at in range(0, 10, 3)), file) == 10
+    sizes = pq.ParquetFile(file).metadata
+    assert [sizes.row_group(at).num_rows for at in range(sizes.num_row_groups)] == [4, 4, 2]
+    assert file.getvalue() == encode_table(table)
 
 
 def test_rows_in_order_of_their_key_are_not_sorted_again() -> None:
