@@ -56,6 +56,9 @@ _PATIENCE = timedelta(hours=20)
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
 
+_MOST_LOOKS_LOST = 100
+"""More than workers are lost in those days; the timeout ends the waiting."""
+
 log = logging.getLogger(__name__)
 
 _RETRY_POLICY = ExceptionRetryPolicy(
@@ -90,7 +93,10 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     """
     if not WAREHOUSE.startswith("/") and "://" not in WAREHOUSE:
         raise SettingsError(f"KPYRAMID_WAREHOUSE is {WAREHOUSE!r}: give an absolute path")
-    corpora = list_corpora(Path(os.environ.get("KPYRAMID_CORPORA", folder)))
+    place = Path(os.environ.get("KPYRAMID_CORPORA", folder))
+    corpora = list_corpora(place)
+    # In the log of a task that a worker does not find.
+    log.info("%s declares %s", place, ", ".join(corpus.name for corpus in corpora) or "no corpus")
     dags = [dag for corpus in corpora for dag in _make_all(corpus)]
     refs = sorted({corpus.ref for corpus in corpora if not corpus.problem})
     return {dag.dag_id: dag for dag in [*dags, maintain_warehouse(refs)]}
@@ -128,19 +134,39 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
     declared = corpus.declared.deadline
     if declared is None:
         return None
-    import_string(declared.notify)
+    AsyncCallback.verify_callable(import_string(declared.notify))
+    told = {"notify": declared.notify, "arguments": {**declared.arguments}}
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(minutes=declared.minutes),
-        callback=AsyncCallback(declared.notify, kwargs={**declared.arguments}),
+        callback=AsyncCallback(tell_late, kwargs=told),
         name="late",
     )
+
+
+async def tell_late(notify: str, arguments: Mapping[str, str], context: Mapping[str, Any]) -> None:
+    """Has a notifier tell of a run that is late, unless a backfill waits for the days before it.
+
+    Airflow queues all days of a backfill at once, so that the last would always be late.
+    """
+    if context["dag_run"]["run_type"] != "backfill":
+        await import_string(notify)(**arguments, context=context)
 
 
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
     uri = _name_uri(f"{WAREHOUSE}/refs/{corpus.ref}")
     return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid")
+
+
+def _locate_source(corpus: Corpus) -> Asset:
+    """The asset that a night reads: the source, as far as it is the same for all days.
+
+    Its name is its URI, so that another source is another asset: Airflow keeps a name to the URI
+    that it first had, until no DAG has that any more, and fails tasks meanwhile.
+    """
+    place = _name_uri(corpus.place(corpus.declared.source.partition("{{")[0] or "."))
+    return Asset(name=Asset(uri=place).uri, uri=place, group="corpora")
 
 
 def _name_uri(place: str) -> str:
@@ -170,11 +196,8 @@ def build_pyramid(corpus: Corpus) -> DAG:
     declared = corpus.declared
     pool = _name_pool(corpus)
     asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
-    place = _name_uri(corpus.place(declared.source.partition("{{")[0] or "."))
-    # Corpora may share a folder, assets no URI.
-    source = Asset(name=f"corpora/{corpus.name}", uri=f"{place}?corpus={corpus.name}")
 
-    @task(inlets=[source], show_return_value_in_logs=False)
+    @task(inlets=[_locate_source(corpus)], show_return_value_in_logs=False)
     def plan() -> list[str]:
         if corpus.problem:
             raise SettingsError(corpus.problem)
@@ -188,6 +211,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
         found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
+        _measure(corpus, found.counts)
         ti = context["ti"]
         for key in ("run", "ref"):
             ti.xcom_push(key=key, value=getattr(found, key))
@@ -214,15 +238,14 @@ def build_pyramid(corpus: Corpus) -> DAG:
         from kpyramid.pipeline.airflow import night
 
         found: dict[str, Any] = night.run_stages(corpus, stages, run, WAREHOUSE)
-        for stage, counts in found.items():
-            _measure(corpus, stage, counts["rows"])
+        _measure(corpus, found)
         return found
 
     def publish_night(run: str, ref: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         found: dict[str, Any] = night.publish(corpus, run, ref, WAREHOUSE)
-        _measure(corpus, "publish", found["rows"])
+        _measure(corpus, {"publish": found})
         if found["moved"] and ref == corpus.ref:
             tell(found)
         if declared.approve and not found["waits"]:
@@ -269,6 +292,9 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 mode="reschedule",
                 poke_interval=60 * declared.batch,
                 timeout=_MOST_WAITING.total_seconds(),
+                # A killed look costs a try, and nothing else: what is known lies in the warehouse.
+                # Within three days more than two workers may go away under it.
+                retries=_MOST_LOOKS_LOST,
             )
             def batches(run: str) -> bool:
                 from kpyramid.pipeline.airflow import night
@@ -313,10 +339,14 @@ def _ask_approval(corpus: Corpus) -> Any:
     )
 
 
-def _measure(corpus: Corpus, stage: str, rows: Mapping[str, int]) -> None:
-    """Sends the counts of a stage to where Airflow's own metrics go, if anywhere."""
-    for table, count in rows.items():
-        stats.gauge(f"kpyramid.rows.{corpus.name}.{stage}.{table}", count)
+def _measure(corpus: Corpus, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Sends the counts of stages to where Airflow's own metrics go, if anywhere."""
+    for stage, counts in found.items():
+        name = f"{corpus.name}.{stage}"
+        stats.gauge(f"kpyramid.seconds.{name}", counts["seconds"])
+        for kind in ("rows", "rejects"):
+            for key, count in counts[kind].items():
+                stats.gauge(f"kpyramid.{kind}.{name}.{key}", count)
 
 
 _GO_ON = TriggerRule.NONE_FAILED
