@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +130,13 @@ from airflow.providers.standard.operators.python import PythonOperator
 started = time.process_time()  # not of other programs
 runpy.run_path(sys.argv[1])
 print(time.process_time() - started, *(set(sys.argv[2:]) & sys.modules.keys()))
+"""
+
+TELL = """
+import asyncio, sys
+from kpyramid.pipeline.airflow.factory import tell_late
+run = {"dag_id": "build_pyramid_days", "run_type": sys.argv[2]}
+asyncio.run(tell_late("told_late.Teller", {"path": sys.argv[1]}, {"dag_run": run}))
 """
 
 SHOW = """
@@ -317,7 +324,15 @@ def test_every_dag_of_every_corpus_is_listed_here(home: Path, read: list[str]) -
         "publish": [[], ["kpyramid/days/built"]],
     }
     assert dags["build_pyramid_asked"]["assets"]["promote"] == [[], ["kpyramid/asked/built"]]
-    assert dags["export_pyramid_days"]["assets"] == {"export": [["kpyramid/days"], []]}
+    assert dags["export_pyramid_days"]["assets"] == {
+        "export": [["kpyramid/days"], ["kpyramid/days/exported"]]
+    }
+    assert dags["evaluate_pyramid_days"]["assets"] == {
+        "evaluate": [["kpyramid/days"], ["kpyramid/days/evaluated"]]
+    }
+    assert dags["learn_pyramid_notes"]["assets"] == {
+        "learn": [[home.joinpath("feedback.jsonl").as_uri()], ["kpyramid/notes/learnt"]]
+    }
     assert all(dag["doc"] and dag["once"] == [False, 1] for dag in dags.values())
     kinds = ["ConflictError", "EndpointError", "PyramidError"]
     assert all(dag["retried"] == kinds for dag in dags.values()), "what may pass by itself"
@@ -357,6 +372,17 @@ def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> No
     dags = ("build_pyramid_days", "build_pyramid_notes")
     output = run_python(environment, "-c", SHOW, *dags)
     assert json.loads(output.splitlines()[-1]) == [404, 403]
+
+
+@pytest.mark.slow
+def test_who_is_told_of_late_nights_is_not_told_of_backfills(
+    home: Path, environment: Mapping[str, str]
+) -> None:
+    """All days of a backfill are queued at once, so that the last would always be late."""
+    for kind in ("backfill", "scheduled"):
+        told = home / f"told-{kind}"
+        run_python(environment, "-c", TELL, str(told), kind)
+        assert told.exists() is (kind == "scheduled")
 
 
 @pytest.mark.slow
@@ -413,7 +439,10 @@ class Scheduler:
     def log_in(self) -> bool:
         """Whether an address, a login and the pools of corpora are told, and the login is right."""
         said = (self.home / "said").read_text("utf-8")
-        found = re.search(r"at (\S+)\nlogin +(\S+), password (\S+)[^$]*\npools +model\n", said)
+        found = re.search(
+            r"at (\S+)\nlogin +(\S+), password (\S+)[^$]* --corpus asked [^$]*\npools +model\n",
+            said,
+        )
         if found is None:
             return False
         assert found[1].endswith(self.environment["AIRFLOW__API__PORT"])
@@ -468,10 +497,11 @@ class Scheduler:
         except urllib.error.HTTPError as e:
             return e.code
 
-    def count_events(self) -> int:
-        """How often an asset changed; Airflow fails to say so while a follower's run is queued."""
-        events = lambda: self.call("GET", "/api/v2/assets/events")  # noqa: E731
-        return int(self.wait("the events", events)["total_entries"])
+    def list_events(self, asset: str) -> list[dict[str, Any]]:
+        """Its events, the last first; Airflow fails to say so while a follower's run is queued."""
+        place = "/api/v2/assets/events?order_by=-timestamp&limit=100"
+        events = self.wait("the events", lambda: self.call("GET", place))["asset_events"]
+        return [event for event in events if event["name"] == asset]
 
     def read_heads(self) -> dict[str, str]:
         """The snapshot that each ref is at."""
@@ -591,7 +621,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert re.search(said, "\n".join(scheduler.read_log(build, second, "resolve", 1)))
 
     # The third night, started twice at once: nothing changed, and one waits for the other.
-    events = scheduler.count_events()
+    events = len(scheduler.list_events("kpyramid/days"))
     nights = [scheduler.trigger(build, source=source) for _ in range(2)]
     done = [scheduler.finish(build, night) for night in nights]
     assert [night["state"] for night in done] == ["success", "success"]
@@ -604,17 +634,33 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         **dict.fromkeys(["read", "embed", *STAGES], "skipped"),
         **{"plan": "success", "publish": "success"},
     }
-    assert scheduler.count_events() == events, "who follows the ref is not woken for nothing"
+    still = len(scheduler.list_events("kpyramid/days"))
+    assert still == events, "who follows the ref is not woken for nothing"
     check_lineage(scheduler, build, moved=second, unchanged=nights[0])
 
     # Three days again; meanwhile an old event, and an old run that is cleared.
     days = [TODAY - back * DAY for back in (3, 2, 1)]
-    words = ["--corpus", "days", "--from", str(days[0]), "--to", str(days[-1]), "--json"]
-    told = run_python(scheduler.environment, "-m", "kpyramid", "backfill", *words)
-    told_days = json.loads(told)["days"]
-    assert [(day["ref"], day["there"]) for day in told_days] == [
-        (f"days-{day}", True) for day in days
+
+    def backfill(last: date, *words: str) -> Any:
+        place = "--corpus", "days", "--from", str(days[0]), "--to", str(last)
+        command = [sys.executable, "-m", "kpyramid", "backfill", "--json", *place, *words]
+        done = subprocess.run(
+            command, env=dict(scheduler.environment), capture_output=True, check=False
+        )
+        return json.loads(done.stdout)
+
+    planned = backfill(TODAY, "--dry-run")
+    assert [(day["ref"], day["source"], day["there"], day["again"]) for day in planned["days"]] == [
+        (f"days-{day}", str(scheduler.home / "days" / str(day)), True, day == TODAY)
+        for day in [*days, TODAY]
     ]
+    assert len(scheduler.list_runs(build)) == 4, "nothing was started"
+    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": True})
+    assert backfill(days[-1])["days"] == planned["days"][:-1]
+    waiting = backfill(days[-1], "--dry-run")
+    assert waiting["exit_code"] == 7
+    assert f"a run under way of {', '.join(map(str, days))}, and" in waiting["error"]
+    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": False})
     (asset,) = [
         asset["id"]
         for asset in scheduler.call("GET", "/api/v2/assets")["assets"]
@@ -656,12 +702,51 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
     assert "polyrag" in page.read_text("utf-8")
     assert "Peter Ash" in (scheduler.home / "notes" / "experience.jsonl").read_text("utf-8")
+    served = scheduler.list_events(scheduler.home.joinpath("served").as_uri())
+    assert [event["extra"]["snapshot"] for event in served] == [two["snapshot"], one["snapshot"]]
+    told = scheduler.read_lineage(export, served[0]["source_run_id"])
+    place = f"file://{scheduler.home}"
+    assert ("export", "COMPLETE", f"{place}/warehouse/refs/days", f"> {place}/served") in told
+    (asked,) = scheduler.list_events(scheduler.home.joinpath("pages").as_uri())
+    assert asked["extra"]["page"] == str(page)
+    (learnt,) = scheduler.list_events(scheduler.home.joinpath("notes").as_uri())
+    assert learnt["source_dag_id"] == "learn_pyramid_notes"
 
     conf = {"logical_date": None, "conf": {"allow_shrnk": True}}
     misspelt = scheduler.call("POST", f"/api/v2/dags/{build}/dagRuns", conf)["dag_run_id"]
     assert scheduler.finish(build, misspelt)["state"] == "failed"
     said = scheduler.read_log(build, misspelt, "plan", 1)[-1]
     assert "unknown params allow_shrnk: there are allow_shrink, ref, source" in said
+
+
+@pytest.mark.slow
+def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read_at_once(
+    scheduler: Scheduler,
+) -> None:
+    dag = "build_pyramid_dropped"
+    texts = [{"id": name, "text": text} for name, text in CHANGED.items() if "letter" not in name]
+    (scheduler.home / "records.jsonl").write_text("\n".join(map(json.dumps, texts)), "utf-8")
+    file = scheduler.home / "corpora" / "dropped.toml"
+    file.write_text('source = "../records.jsonl"\nschedule = "0 0 1 1 *"\n', "utf-8")
+
+    def read_source() -> str:
+        params = scheduler.call("GET", f"/api/v2/dags/{dag}/details")["params"]
+        return str(params["source"]["value"])
+
+    scheduler.wait("the DAG", lambda: read_source().endswith("/records.jsonl"))
+    scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+    first = scheduler.wait("a run", lambda: scheduler.list_runs(dag))[0]["dag_run_id"]
+    assert scheduler.finish(dag, first)["state"] == "success"
+    published = scheduler.read_result(dag, first, "publish")
+    assert published["headline"].endswith(": the first snapshot of its ref")
+    said = scheduler.read_log(dag, first, "plan", 1)
+    assert any(re.search(r"/corpora declares asked, .*dropped, ", line) for line in said)
+
+    file.write_text('source = "../notes"\nschedule = "0 0 1 1 *"\n', "utf-8")
+    scheduler.wait("the other source", lambda: read_source().endswith("/notes"))
+    second = scheduler.trigger(dag, allow_shrink=True)
+    assert scheduler.finish(dag, second)["state"] == "success"
+    assert scheduler.list_tasks(dag, second)["plan"]["try_number"] == 1
 
 
 @pytest.mark.slow
@@ -701,8 +786,8 @@ def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
     scheduler.call("PATCH", place, {"chosen_options": ["Approve"], "params_input": {}})
     assert scheduler.finish(dag, run)["state"] == "success"
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
-    events = scheduler.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
-    assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
+    (event,) = scheduler.list_events("kpyramid/asked")
+    assert event["source_task_id"] == "promote"
 
 
 @contextmanager

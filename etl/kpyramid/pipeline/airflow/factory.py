@@ -55,9 +55,9 @@ _PATIENCE = timedelta(hours=20)
 """For a person's approval: the next night waits that long, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
-
 _MOST_LOOKS_LOST = 100
-"""More than workers are lost in those days; the timeout ends the waiting."""
+"""Tries of that waiting. A killed look costs one and nothing else, as what is known lies in the
+warehouse; with two, a third worker that goes away in three days would end the night."""
 
 log = logging.getLogger(__name__)
 
@@ -160,13 +160,23 @@ def locate_asset(corpus: Corpus) -> Asset:
 
 
 def _locate_source(corpus: Corpus) -> Asset:
-    """The asset that a night reads: the source, as far as it is the same for all days.
+    """The asset that a night reads: the source, as far as it is the same for all days."""
+    return _locate(corpus, corpus.declared.source.partition("{{")[0] or ".")
 
-    Its name is its URI, so that another source is another asset: Airflow keeps a name to the URI
+
+def _locate(corpus: Corpus, path: str) -> Asset:
+    """A declared path as an asset.
+
+    Its name is its URI, so that another path is another asset: Airflow keeps a name to the URI
     that it first had, until no DAG has that any more, and fails tasks meanwhile.
     """
-    place = _name_uri(corpus.place(corpus.declared.source.partition("{{")[0] or "."))
+    place = _name_uri(corpus.place(path))
     return Asset(name=Asset(uri=place).uri, uri=place, group="corpora")
+
+
+def _emit(alias: AssetAlias, asset: Asset, **extra: Any) -> None:
+    """Emits the event of an asset that a task wrote: without it, none is emitted."""
+    get_current_context()["outlet_events"][alias].add(asset, extra=extra)
 
 
 def _name_uri(place: str) -> str:
@@ -255,7 +265,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     def tell(found: Mapping[str, Any]) -> None:
         extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
-        get_current_context()["outlet_events"][alias].add(asset, extra=extra)
+        _emit(alias, asset, **extra)
 
     @task(outlets=[alias])
     def promote(found: dict[str, Any]) -> dict[str, Any]:
@@ -292,8 +302,6 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 mode="reschedule",
                 poke_interval=60 * declared.batch,
                 timeout=_MOST_WAITING.total_seconds(),
-                # A killed look costs a try, and nothing else: what is known lies in the warehouse.
-                # Within three days more than two workers may go away under it.
                 retries=_MOST_LOOKS_LOST,
             )
             def batches(run: str) -> bool:
@@ -377,13 +385,18 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
     a ref that was moved by hand, which is no event, the task looks once a day whether there is a
     page. One that is there is written again when this DAG is started by hand, or its task cleared.
     """
+    wanted, alias = corpus.declared.evaluate, AssetAlias(f"kpyramid/{corpus.name}/evaluated")
+    assert wanted is not None
 
-    @task(inlets=[locate_asset(corpus)], **_name_pool(corpus))
+    @task(inlets=[locate_asset(corpus)], outlets=[alias], **_name_pool(corpus))
     def evaluate() -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         _require_published(corpus.ref)
-        return night.evaluate(corpus, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = night.evaluate(corpus, WAREHOUSE, looks=_is_look())
+        if found["asked"]:
+            _emit(alias, _locate(corpus, wanted.to), page=found["page"])
+        return found
 
     with _follow("evaluate", corpus, evaluate_pyramid, "0 5 * * *") as dag:
         evaluate()
@@ -401,18 +414,22 @@ def export_pyramid(corpus: Corpus) -> DAG:
     An export that trying again cannot mend fails once: looks skip it and say why, as does
     `kpyramid doctor`. Mend what the message names, then clear the task or start the DAG.
     """
+    alias = AssetAlias(f"kpyramid/{corpus.name}/exported")
 
-    @task(inlets=[locate_asset(corpus)])
+    @task(inlets=[locate_asset(corpus)], outlets=[alias])
     def export(number: int) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         _require_published(corpus.ref)
-        found = night.export(corpus, number, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = night.export(corpus, number, WAREHOUSE, looks=_is_look())
         if "fault" in found:
             raise AirflowSkipException(
                 f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
                 "DAG, or clear the task that failed"
             )
+        if found["copied"]:
+            to = corpus.declared.exports[number].to
+            _emit(alias, _locate(corpus, to), snapshot=found["snapshot"], path=found["path"])
         return found
 
     with _follow("export", corpus, export_pyramid, "*/15 * * * *") as dag:
@@ -445,13 +462,16 @@ def learn_pyramid(corpus: Corpus) -> DAG:
     declared = corpus.declared
     assert declared.learn is not None
     feedback, schedule = corpus.place(declared.learn.feedback), declared.learn.schedule
+    alias = AssetAlias(f"kpyramid/{corpus.name}/learnt")
 
-    @task
+    @task(inlets=[_locate(corpus, declared.learn.feedback)], outlets=[alias])
     def learn() -> dict[str, Any]:
         from kpyramid.pipeline.airflow.night import run_command
 
         corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
         found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
+        if found["written"]:
+            _emit(alias, _locate_source(corpus), rows=found["rows"])
         return {key: found[key] for key in ("rows", "written", "counts")}
 
     timetable = CronTriggerTimetable(schedule, timezone=declared.timezone)
