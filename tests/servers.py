@@ -1,8 +1,10 @@
 """Servers that tests start: free ports, PostgreSQL, and whatever else listens."""
 
 import contextlib
+import importlib.util
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -14,6 +16,7 @@ from typing import Any, NoReturn
 import pytest
 
 MOST_START_SECONDS = 60
+MOST_STOP_SECONDS = 20
 
 
 def find_ports(count: int) -> list[int]:
@@ -34,6 +37,13 @@ def miss(what: str) -> NoReturn:
     pytest.skip(missing)
 
 
+def check_installed(*names: str) -> None:
+    """Skips where a library is not installed; in CI that is a failure."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            miss(name)
+
+
 def find_server(name: str) -> str:
     """A program of the system's packages."""
     places = [*sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))), os.environ["PATH"]]
@@ -45,7 +55,10 @@ def find_server(name: str) -> str:
 def run_server(
     command: list[str], port: int, log: Path, **options: Any
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A server that listens, until the end."""
+    """A server that listens, until the end.
+
+    It is asked to stop by SIGINT first: a killed PostgreSQL leaves its shared memory behind.
+    """
     with log.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, **options)
     try:
@@ -58,6 +71,9 @@ def run_server(
             time.sleep(0.1)
         yield process
     finally:
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(MOST_STOP_SECONDS)
         process.kill()
         process.wait()
 

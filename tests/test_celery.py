@@ -5,7 +5,6 @@ passes through the bucket. One is killed in the middle of its shard, and the buc
 it for a while: the snapshot is the one that the command line makes of the same texts.
 """
 
-import importlib.util
 import json
 import os
 import re
@@ -20,7 +19,7 @@ import pytest
 import yaml
 
 from tests.s3 import BUCKET, S3Server, serve_s3
-from tests.servers import find_ports, find_server, miss, run_server, serve_postgres
+from tests.servers import check_installed, find_ports, find_server, run_server, serve_postgres
 from tests.test_dag import (
     CHECKOUT,
     DAGS,
@@ -30,6 +29,7 @@ from tests.test_dag import (
     add_entry,
 )
 
+NEEDED = ("airflow", "celery", "psycopg2", "asyncpg")
 AWAY_SECONDS = 30
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
 DAG = "build_pyramid_letters"
@@ -41,12 +41,6 @@ def log_in(airflow: Scheduler) -> bool:
     """Where everybody may do all."""
     airflow.token = airflow.call("GET", "/auth/token")["access_token"]
     return True
-
-
-def check_installed() -> None:
-    for name in ("airflow", "celery", "psycopg2", "asyncpg"):
-        if importlib.util.find_spec(name) is None:
-            miss(name)
 
 
 class Machine:
@@ -222,7 +216,7 @@ def name_processes(texts: Sequence[str]) -> Iterator[bytes]:
 
 
 def test_a_task_of_celery_can_start_processes() -> None:
-    check_installed()
+    check_installed(*NEEDED)
     command = [sys.executable, "-c", BELOW]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
@@ -231,7 +225,7 @@ def test_a_task_of_celery_can_start_processes() -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A folder with the declaration of a corpus in a bucket, and its texts."""
-    check_installed()
+    check_installed(*NEEDED)
     add_entry(tmp_path)
     (tmp_path / "corpora").mkdir()
     declared = f'source = "s3://{BUCKET}/letters/{{{{ date }}}}"\nshards = 2\n'

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import sys
 from collections import Counter
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -260,8 +262,10 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     found = night.plan(corpus, start(), {}, warehouse)
     stored = ("extract", "resolve", "embed", "induce", "complete", "condense")
     assert (found.stored, found.shards, found.ref) == (stored, (), "trial")
+    assert [*found.counts] == ["ingest", "chunk", *stored]
+    assert found.counts["ingest"]["rows"] == {"documents": len(TEXTS)}
     again = night.plan(corpus, start(), {}, warehouse)
-    assert again == found, "a cleared task goes on with the same run"
+    assert (again.run, again.stored) == (found.run, stored), "a cleared task goes on with the run"
     (tmp_path / "here.toml").write_text("[chunk]\nmax_tokens = 100\n")
     here = declare(tmp_path, 'source = "docs"\nsettings = "here.toml"\n', "elsewhere")
     done = night.run_stages(here, ["condense"], found.run, warehouse)
@@ -271,7 +275,7 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     for number in range(60):
         (tmp_path / "docs" / f"{number}.txt").write_text(f"Ada wrote letter {number} to Charles.")
     more = night.plan(corpus, start(run_id="next"), {}, warehouse)
-    assert (more.stored, more.shards) == ((), ("0/2", "1/2"))
+    assert (more.stored, more.shards, [*more.counts]) == ((), ("0/2", "1/2"), ["ingest", "chunk"])
 
 
 def test_a_worker_that_differs_from_the_others_says_how(
@@ -527,16 +531,17 @@ def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
 
 @pytest.mark.slow
 def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    texts = ["Ada knew Bob.", "Bob liked Cleo.", "Cleo met Dora."]
+    names = "Ada Bob Cleo Dora Emil Fay Gus Hal Ida Jack Kim".split()
+    texts = [f"{one} knew {other}." for one, other in pairwise(names)]
     days = [AT + timedelta(days=number) for number in range(len(texts))]
     for number, day in enumerate(days):  # a document more each day
         folder = tmp_path / "docs" / str(day.date())
         folder.mkdir(parents=True)
         for at, text in enumerate(texts[: number + 1]):
             (folder / f"{at}.txt").write_text(text, "utf-8")
-    warehouse, names = str(tmp_path / "warehouse"), ["Ada", "Bob", "Cleo", "Dora"]
+    warehouse = str(tmp_path / "warehouse")
 
     def paraphrase(body: dict[str, Any]) -> dict[str, Any]:
         said = [text for text in texts if text in body["messages"][1]["content"]]
@@ -546,6 +551,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
         file = tmp_path / "asked.toml"
         file.write_text(
             f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
+            "[llm.prices.small]\ninput = 1.0\noutput = 2.0\n"
             '[cascade]\nmode = "paper"\nparaphrase = "llm"\nentities = "llm"\n'
         )
         corpus = declare(tmp_path, 'source = "docs/{{ date }}"\nsettings = "asked.toml"\n')
@@ -566,9 +572,13 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
 
         use_quick_models(monkeypatch)
         pass_gates(monkeypatch)
+        caplog.set_level("INFO", "kpyramid")
         asked, recomputed, first = backfill()
         assert recomputed["resolve"] > 0
-        assert asked == {"paraphrase": 3, "entities": 3}, "a document that stays: once"
+        assert asked == {"paraphrase": 10, "entities": 10}, "a document that stays: once"
+        told = [one.getMessage() for one in caplog.records if one.levelname == "INFO"]
+        costs = [text for text in told if re.match(r"extract: .* \$\d\.\d{4} in \d+ calls$", text)]
+        assert len(costs) == len(days), "a line with the cost of each day"
         assert backfill() == ({}, {}, first)
         write_static.cache_clear()
         monkeypatch.setitem(PROMPTS, "paraphrase", f"{PROMPTS['paraphrase']} Be brief.")
@@ -576,7 +586,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
             asked, recomputed, then = backfill()
         finally:
             write_static.cache_clear()
-    assert asked == {"paraphrase": 3}, "the answers are the same: the next step has its own"
+    assert asked == {"paraphrase": 10}, "the answers are the same: the next step has its own"
     assert recomputed == {}, "what the same answers come to is stored"
     tables = [
         {name: one["sha256"] for name, one in files.items() if name.startswith("tables/")}
@@ -643,3 +653,72 @@ def test_backfill_that_cannot_be_is_refused(
     done = CliRunner().invoke(app, ["backfill", *words, "--corpora", str(tmp_path), "--json"])
     assert done.exit_code == code
     assert said in json.loads(done.stdout)["error"]
+
+
+AIRFLOW = """
+import json, sys
+folder = {folder!r}
+with open(folder + "/said", "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+if "list-runs" in sys.argv:
+    print(open(folder + "/runs").read())
+elif "--dry-run" in sys.argv:
+    print(open(folder + "/planned").read())
+"""
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_backfill_names_what_days_read_and_move_and_which_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry: bool
+) -> None:
+    """With a program in Airflow's place, which says what Airflow 3.3 does."""
+    declare(tmp_path, 'source = "docs/{{ date }}"\ntimezone = "Europe/Berlin"\n')
+    (tmp_path / "docs/2026-03-28").mkdir(parents=True)
+    program = tmp_path / "bin" / "airflow"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{AIRFLOW.format(folder=str(tmp_path))}")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    moments = [
+        "2026-03-28T01:00:00+00:00",
+        "2026-03-29T00:30:00+00:00",
+        "2026-03-30T00:00:00+00:00",
+    ]
+    planned = [f"| {moment.replace('T', ' ')} |  |\n" for moment in moments]
+    (tmp_path / "planned").write_text("".join(planned[:2]), "utf-8")
+    states = ["success", "running"]
+    runs = [
+        {"logical_date": moment, "state": state}
+        for moment, state in zip(moments[1:], states, strict=True)
+    ]
+    (tmp_path / "runs").write_text(f"a warning\n{json.dumps(runs)}\n", "utf-8")
+
+    words = ["backfill", "--corpus", "news", "--from", "2026-03-28", "--to", "2026-03-30"]
+    words += ["--corpora", str(tmp_path), *(["--dry-run"] if dry else [])]
+    found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert "started" in found, found
+    assert found["started"] is not dry
+    assert [[day["ref"], day["there"], day["again"]] for day in found["days"]] == [
+        ["news-2026-03-28", True, False],
+        ["news-2026-03-29", False, True],
+    ]
+    assert found["left_out"] == ["2026-03-30"]
+    asked = [json.loads(line) for line in (tmp_path / "said").read_text("utf-8").splitlines()]
+    assert [call[:2] for call in asked if call[-1] != "--dry-run"] == [
+        ["dags", "list-runs"],
+        *([] if dry else [["backfill", "create"]]),
+    ]
+    said = CliRunner().invoke(app, words).stdout
+    assert f"  2026-03-28  {tmp_path}/docs/2026-03-28 -> news-2026-03-28\n" in said
+    assert "docs/2026-03-29  (missing) -> news-2026-03-29, again\n" in said
+    assert "  2026-03-30  left out: its run is under way\n" in said
+    assert "Again: 1 day with a run" in said
+
+    (tmp_path / "planned").write_text("", "utf-8")
+    refused = CliRunner().invoke(app, [*words, "--json"])
+    assert refused.exit_code == 7
+    assert "run under way of 2026-03-30" in json.loads(refused.stdout)["error"]
+    (tmp_path / "runs").write_text("[]", "utf-8")
+    refused = CliRunner().invoke(app, [*words, "--json"])
+    assert refused.exit_code == 3
+    assert "has no run from 2026-03-28" in json.loads(refused.stdout)["error"]

@@ -5,7 +5,6 @@ all tests that need one, and they follow each other as nights do.
 """
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import re
@@ -20,15 +19,16 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kpyramid.pipeline.stage import PIPELINE
 from tests import test_machines as machines
 from tests.loopback import serve
-from tests.servers import find_ports, serve_postgres
+from tests.servers import check_installed, find_ports, serve_postgres
 
 CHECKOUT = Path(__file__).parent.parent
 DAGS = CHECKOUT / "dags"
@@ -132,6 +132,13 @@ runpy.run_path(sys.argv[1])
 print(time.process_time() - started, *(set(sys.argv[2:]) & sys.modules.keys()))
 """
 
+TELL = """
+import asyncio, sys
+from kpyramid.pipeline.airflow.factory import tell_late
+run = {"dag_id": "build_pyramid_days", "run_type": sys.argv[2]}
+asyncio.run(tell_late("told_late.Teller", {"path": sys.argv[1]}, {"dag_run": run}))
+"""
+
 SHOW = """
 import json, sys
 from airflow.api_fastapi.core_api import security
@@ -170,18 +177,10 @@ GOOD = [
 ]
 
 
-def check_airflow() -> None:
-    """Skips where Airflow is not installed; in CI that is a failure."""
-    if importlib.util.find_spec("airflow") is None:
-        if os.environ.get("CI"):
-            pytest.fail("Airflow is not installed, but CI needs it: make install-ci")
-        pytest.skip("Airflow is not installed: make install-ci")
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with declarations, dated folders of texts, and an Airflow to come."""
-    check_airflow()
+    check_installed("airflow")
     home = tmp_path_factory.mktemp("airflow")
     declarations = {
         "days": 'source = "../days/{{ date }}"\nshards = 2\nowner = "night desk"\n'
@@ -223,15 +222,15 @@ def write_texts(home: Path, back: int, texts: Mapping[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def environment(home: Path) -> Iterator[Mapping[str, str]]:
-    """An Airflow's environment, apart from any other's on this machine, with its database."""
+def environment(home: Path) -> Mapping[str, str]:
+    """An Airflow's environment, apart from any other's on this machine; its database is SQLite."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "KPYRAMID_"))}
     (home / "told_late.py").write_text(TELLER, "utf-8")
-    port, logs, triggers, metrics, postgres = find_ports(5)
+    port, logs, triggers, metrics = find_ports(4)
     code = os.pathsep.join(
         [str(CHECKOUT / "etl"), str(add_entry(home)), str(home), kept.get("PYTHONPATH", "")]
     )
-    variables = {
+    return {
         **kept,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]]),
         "PYTHONPATH": code.strip(os.pathsep),
@@ -251,11 +250,6 @@ def environment(home: Path) -> Iterator[Mapping[str, str]]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(logs),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(triggers),
     }
-    # Airflow's server logs an action on its event loop. SQLite has one lock for all: the loop may
-    # wait for it while the request that holds it waits for the loop, until one gives up.
-    with serve_postgres(postgres) as database:
-        connection = f"postgresql+psycopg2://{database}"
-        yield {**variables, "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": connection}
 
 
 def add_entry(home: Path) -> Path:
@@ -294,7 +288,7 @@ def read(environment: Mapping[str, str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_dag_of_every_corpus_is_listed_here(read: list[str]) -> None:
+def test_every_dag_of_every_corpus_is_listed_here(home: Path, read: list[str]) -> None:
     bag = json.loads(read[0])
     assert bag["errors"] == {}
     dags = bag["dags"]
@@ -326,11 +320,19 @@ def test_every_dag_of_every_corpus_is_listed_here(read: list[str]) -> None:
     assert (days["owner"], list(days["access"])) == ("night desk", ["Viewer"])
     assert "source: `../days/{{ date }}`" in days["doc"]
     assert days["assets"] == {
-        "plan": [["corpora/days"], []],
+        "plan": [[home.joinpath("days").as_uri()], []],
         "publish": [[], ["kpyramid/days/built"]],
     }
     assert dags["build_pyramid_asked"]["assets"]["promote"] == [[], ["kpyramid/asked/built"]]
-    assert dags["export_pyramid_days"]["assets"] == {"export": [["kpyramid/days"], []]}
+    assert dags["export_pyramid_days"]["assets"] == {
+        "export": [["kpyramid/days"], ["kpyramid/days/exported"]]
+    }
+    assert dags["evaluate_pyramid_days"]["assets"] == {
+        "evaluate": [["kpyramid/days"], ["kpyramid/days/evaluated"]]
+    }
+    assert dags["learn_pyramid_notes"]["assets"] == {
+        "learn": [[home.joinpath("feedback.jsonl").as_uri()], ["kpyramid/notes/learnt"]]
+    }
     assert all(dag["doc"] and dag["once"] == [False, 1] for dag in dags.values())
     kinds = ["ConflictError", "EndpointError", "PyramidError"]
     assert all(dag["retried"] == kinds for dag in dags.values()), "what may pass by itself"
@@ -373,6 +375,17 @@ def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> No
 
 
 @pytest.mark.slow
+def test_who_is_told_of_late_nights_is_not_told_of_backfills(
+    home: Path, environment: Mapping[str, str]
+) -> None:
+    """All days of a backfill are queued at once, so that the last would always be late."""
+    for kind in ("backfill", "scheduled"):
+        told = home / f"told-{kind}"
+        run_python(environment, "-c", TELL, str(told), kind)
+        assert told.exists() is (kind == "scheduled")
+
+
+@pytest.mark.slow
 def test_parameters_that_reach_outside_are_refused(read: list[str]) -> None:
     assert json.loads(read[1]) == BAD
 
@@ -388,7 +401,7 @@ class Scheduler:
         self.environment = environment
         self.url = f"http://127.0.0.1:{environment['AIRFLOW__API__PORT']}"
         self.token = ""
-        self.gauges: dict[str, int] = {}
+        self.gauges: dict[str, float] = {}
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         request = urllib.request.Request(
@@ -420,13 +433,16 @@ class Scheduler:
                 lines = listener.recv(65_536).decode().splitlines()
             except OSError:
                 return
-            found = [re.fullmatch(r"([^:]+):(\d+)\|g", line) for line in lines]
-            self.gauges |= {one[1]: int(one[2]) for one in found if one}
+            found = [re.fullmatch(r"([^:]+):([\d.e-]+)\|g", line) for line in lines]
+            self.gauges |= {one[1]: float(one[2]) for one in found if one}
 
     def log_in(self) -> bool:
         """Whether an address, a login and the pools of corpora are told, and the login is right."""
         said = (self.home / "said").read_text("utf-8")
-        found = re.search(r"at (\S+)\nlogin +(\S+), password (\S+)[^$]*\npools +model\n", said)
+        found = re.search(
+            r"at (\S+)\nlogin +(\S+), password (\S+)[^$]* --corpus asked [^$]*\npools +model\n",
+            said,
+        )
         if found is None:
             return False
         assert found[1].endswith(self.environment["AIRFLOW__API__PORT"])
@@ -481,10 +497,11 @@ class Scheduler:
         except urllib.error.HTTPError as e:
             return e.code
 
-    def count_events(self) -> int:
-        """How often an asset changed; Airflow fails to say so while a follower's run is queued."""
-        events = lambda: self.call("GET", "/api/v2/assets/events")  # noqa: E731
-        return int(self.wait("the events", events)["total_entries"])
+    def list_events(self, asset: str) -> list[dict[str, Any]]:
+        """Its events, the last first; Airflow fails to say so while a follower's run is queued."""
+        place = "/api/v2/assets/events?order_by=-timestamp&limit=100"
+        events = self.wait("the events", lambda: self.call("GET", place))["asset_events"]
+        return [event for event in events if event["name"] == asset]
 
     def read_heads(self) -> dict[str, str]:
         """The snapshot that each ref is at."""
@@ -513,7 +530,22 @@ class Scheduler:
 
 @pytest.fixture(scope="module")
 def scheduler(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]:
-    """What `make airflow` starts, with all DAGs off."""
+    """What `make airflow` starts, with all DAGs off, on PostgreSQL.
+
+    Airflow's server logs an action on its event loop. SQLite has one lock for all: the loop may
+    wait for it while the request that holds it waits for the loop, until one gives up.
+    """
+    check_installed("psycopg2", "asyncpg")
+    with serve_postgres(*find_ports(1)) as database:
+        connection = f"postgresql+psycopg2://{database}"
+        named = {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": connection}
+        with run_airflow(home, {**environment, **named}) as airflow:
+            yield airflow
+
+
+@contextmanager
+def run_airflow(home: Path, environment: Mapping[str, str]) -> Iterator[Scheduler]:
+    """Airflow as `make airflow` starts it."""
     airflow = Scheduler(home, environment)
     command = [sys.executable, str(CHECKOUT / "examples/demo/demo_airflow.py")]
     command += ["--home", str(home), "--port", environment["AIRFLOW__API__PORT"]]
@@ -558,7 +590,11 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     one = scheduler.read_result(build, first, "publish")
     assert one["headline"] == f"days is now at {one['snapshot']}: the first snapshot of its ref"
     counts = scheduler.read_result(build, first, "resolve")["extract"]
-    assert scheduler.gauges["airflow.kpyramid.rows.days.extract.raw_triples"] > 0, scheduler.gauges
+    assert scheduler.gauges["airflow.kpyramid.rows.days.ingest.documents"] == len(TEXTS)
+    assert scheduler.gauges["airflow.kpyramid.rows.days.extract.raw_triples"] > 0
+    for stage in PIPELINE:
+        assert scheduler.gauges[f"airflow.kpyramid.seconds.days.{stage.name}"] >= 0
+    assert [name for name in scheduler.gauges if name.startswith("airflow.kpyramid.rejects.days.")]
     assert counts["recomputed"] == 0, "the shards had read all of it"
     scheduler.wait("the export", lambda: scheduler.read_export() == one["snapshot"])
     place = f"/api/v2/dags/{build}/dagRuns/{first}/taskInstances/publish/links"
@@ -585,7 +621,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert re.search(said, "\n".join(scheduler.read_log(build, second, "resolve", 1)))
 
     # The third night, started twice at once: nothing changed, and one waits for the other.
-    events = scheduler.count_events()
+    events = len(scheduler.list_events("kpyramid/days"))
     nights = [scheduler.trigger(build, source=source) for _ in range(2)]
     done = [scheduler.finish(build, night) for night in nights]
     assert [night["state"] for night in done] == ["success", "success"]
@@ -598,17 +634,33 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         **dict.fromkeys(["read", "embed", *STAGES], "skipped"),
         **{"plan": "success", "publish": "success"},
     }
-    assert scheduler.count_events() == events, "who follows the ref is not woken for nothing"
+    still = len(scheduler.list_events("kpyramid/days"))
+    assert still == events, "who follows the ref is not woken for nothing"
     check_lineage(scheduler, build, moved=second, unchanged=nights[0])
 
     # Three days again; meanwhile an old event, and an old run that is cleared.
     days = [TODAY - back * DAY for back in (3, 2, 1)]
-    words = ["--corpus", "days", "--from", str(days[0]), "--to", str(days[-1]), "--json"]
-    told = run_python(scheduler.environment, "-m", "kpyramid", "backfill", *words)
-    told_days = json.loads(told)["days"]
-    assert [(day["ref"], day["there"]) for day in told_days] == [
-        (f"days-{day}", True) for day in days
+
+    def backfill(last: date, *words: str) -> Any:
+        place = "--corpus", "days", "--from", str(days[0]), "--to", str(last)
+        command = [sys.executable, "-m", "kpyramid", "backfill", "--json", *place, *words]
+        done = subprocess.run(
+            command, env=dict(scheduler.environment), capture_output=True, check=False
+        )
+        return json.loads(done.stdout)
+
+    planned = backfill(TODAY, "--dry-run")
+    assert [(day["ref"], day["source"], day["there"], day["again"]) for day in planned["days"]] == [
+        (f"days-{day}", str(scheduler.home / "days" / str(day)), True, day == TODAY)
+        for day in [*days, TODAY]
     ]
+    assert len(scheduler.list_runs(build)) == 4, "nothing was started"
+    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": True})
+    assert backfill(days[-1])["days"] == planned["days"][:-1]
+    waiting = backfill(days[-1], "--dry-run")
+    assert waiting["exit_code"] == 7
+    assert f"a run under way of {', '.join(map(str, days))}, and" in waiting["error"]
+    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": False})
     (asset,) = [
         asset["id"]
         for asset in scheduler.call("GET", "/api/v2/assets")["assets"]
@@ -650,12 +702,51 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
     assert "polyrag" in page.read_text("utf-8")
     assert "Peter Ash" in (scheduler.home / "notes" / "experience.jsonl").read_text("utf-8")
+    served = scheduler.list_events(scheduler.home.joinpath("served").as_uri())
+    assert [event["extra"]["snapshot"] for event in served] == [two["snapshot"], one["snapshot"]]
+    told = scheduler.read_lineage(export, served[0]["source_run_id"])
+    place = f"file://{scheduler.home}"
+    assert ("export", "COMPLETE", f"{place}/warehouse/refs/days", f"> {place}/served") in told
+    (asked,) = scheduler.list_events(scheduler.home.joinpath("pages").as_uri())
+    assert asked["extra"]["page"] == str(page)
+    (learnt,) = scheduler.list_events(scheduler.home.joinpath("notes").as_uri())
+    assert learnt["source_dag_id"] == "learn_pyramid_notes"
 
     conf = {"logical_date": None, "conf": {"allow_shrnk": True}}
     misspelt = scheduler.call("POST", f"/api/v2/dags/{build}/dagRuns", conf)["dag_run_id"]
     assert scheduler.finish(build, misspelt)["state"] == "failed"
     said = scheduler.read_log(build, misspelt, "plan", 1)[-1]
     assert "unknown params allow_shrnk: there are allow_shrink, ref, source" in said
+
+
+@pytest.mark.slow
+def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read_at_once(
+    scheduler: Scheduler,
+) -> None:
+    dag = "build_pyramid_dropped"
+    texts = [{"id": name, "text": text} for name, text in CHANGED.items() if "letter" not in name]
+    (scheduler.home / "records.jsonl").write_text("\n".join(map(json.dumps, texts)), "utf-8")
+    file = scheduler.home / "corpora" / "dropped.toml"
+    file.write_text('source = "../records.jsonl"\nschedule = "0 0 1 1 *"\n', "utf-8")
+
+    def read_source() -> str:
+        params = scheduler.call("GET", f"/api/v2/dags/{dag}/details")["params"]
+        return str(params["source"]["value"])
+
+    scheduler.wait("the DAG", lambda: read_source().endswith("/records.jsonl"))
+    scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
+    first = scheduler.wait("a run", lambda: scheduler.list_runs(dag))[0]["dag_run_id"]
+    assert scheduler.finish(dag, first)["state"] == "success"
+    published = scheduler.read_result(dag, first, "publish")
+    assert published["headline"].endswith(": the first snapshot of its ref")
+    said = scheduler.read_log(dag, first, "plan", 1)
+    assert any(re.search(r"/corpora declares asked, .*dropped, ", line) for line in said)
+
+    file.write_text('source = "../notes"\nschedule = "0 0 1 1 *"\n', "utf-8")
+    scheduler.wait("the other source", lambda: read_source().endswith("/notes"))
+    second = scheduler.trigger(dag, allow_shrink=True)
+    assert scheduler.finish(dag, second)["state"] == "success"
+    assert scheduler.list_tasks(dag, second)["plan"]["try_number"] == 1
 
 
 @pytest.mark.slow
@@ -695,8 +786,8 @@ def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
     scheduler.call("PATCH", place, {"chosen_options": ["Approve"], "params_input": {}})
     assert scheduler.finish(dag, run)["state"] == "success"
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
-    events = scheduler.call("GET", "/api/v2/assets/events?order_by=-timestamp")["asset_events"]
-    assert (events[0]["name"], events[0]["source_task_id"]) == ("kpyramid/asked", "promote")
+    (event,) = scheduler.list_events("kpyramid/asked")
+    assert event["source_task_id"] == "promote"
 
 
 @contextmanager

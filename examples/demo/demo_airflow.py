@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from kpyramid.pipeline.airflow.corpora import list_corpora
+from kpyramid.pipeline.airflow.corpora import Corpus, list_corpora
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180
@@ -60,15 +60,17 @@ def main() -> None:
     try:
         wait_for(airflow, url, log)
         name, password = next(iter(json.loads((home / PASSWORDS).read_text()).items()))
-        pools = make_pools(url, name, password, Path(said["KPYRAMID_CORPORA"]))
+        corpora = [c for c in list_corpora(Path(said["KPYRAMID_CORPORA"])) if not c.problem]
+        pools = make_pools(url, name, password, corpora)
         variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in said.items())
         kpyramid = Path(sys.executable).with_name("kpyramid")
+        one = corpora[0].name if corpora else "NAME"
         print(
             f"""
 Airflow is at {url}
 login         {name}, password {password}
-DAGs          are off; switch build_pyramid_demo on, and it builds the demo corpus at once
-three days    {variables} {kpyramid} backfill --corpus demo --from 2026-11-01 --to 2026-11-03
+DAGs          are off; switch build_pyramid_{one} on, and it builds that corpus at once
+three days    {variables} {kpyramid} backfill --corpus {one} --from 2026-11-01 --to 2026-11-03
 pools         {", ".join(pools) or "none is named"}
 a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
 Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",
@@ -97,9 +99,9 @@ def wait_for(airflow: subprocess.Popen[bytes], url: str, log: Path) -> None:
     sys.exit(f"Airflow did not start; {log} says why. Is port {url.rpartition(':')[2]} taken?")
 
 
-def make_pools(url: str, name: str, password: str, corpora: Path) -> list[str]:
+def make_pools(url: str, name: str, password: str, corpora: list[Corpus]) -> list[str]:
     """The pools that corpora name, made with one slot where they are not there."""
-    pools = sorted({c.declared.pool for c in list_corpora(corpora) if c.declared.pool})
+    pools = sorted({c.declared.pool for c in corpora if c.declared.pool})
     login = {"username": name, "password": password}
     token = post(f"{url}/auth/token", login)["access_token"] if pools else ""
     for pool in pools:

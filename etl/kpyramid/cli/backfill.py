@@ -1,5 +1,6 @@
 """`kpyramid backfill`: a corpus's days again, each from the corpus of that day."""
 
+import json
 import re
 import shlex
 import shutil
@@ -13,12 +14,13 @@ from zoneinfo import ZoneInfo
 import typer
 
 from kpyramid.cli.options import count_things, print_found
-from kpyramid.errors import InputError, PyramidError, SettingsError
+from kpyramid.errors import ConflictError, InputError, PyramidError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.airflow.corpora import Corpus
 
 _ABSENT = "Airflow is not installed here: pip install 'kpyramid[airflow]', or type this where it is"
+_UNDER_WAY = ("queued", "running")
 _PLANNED = re.compile(r"\| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d) ")
 
 
@@ -39,7 +41,8 @@ def backfill(
     Each day moves a ref of its own, such as main-2026-11-01; the corpus's own ref stays where it
     is. Days are built one after the other, so that each finds what those before it computed: after
     a change of settings only what it touches is computed anew. A day that has a run already is
-    done again by the same run. To take a day over: kpyramid promote main main-2026-11-01
+    done again by the same run; one whose run is under way is left out. To take a day over:
+    kpyramid promote main main-2026-11-01
 
     Example: kpyramid backfill --corpus demo --from 2026-11-01 --to 2026-11-03 --dry-run
     """
@@ -53,40 +56,67 @@ def backfill(
     # Airflow takes a date alone as its first moment: the last day would be left out.
     start = datetime.combine(first, datetime.min.time(), zone).isoformat()
     end = datetime.combine(last, datetime.max.time().replace(microsecond=0), zone).isoformat()
-    arguments = ["backfill", "create", "--dag-id", f"build_pyramid_{corpus}"]
-    arguments += ["--from-date", start, "--to-date", end]
-    arguments += ["--max-active-runs", "1", "--reprocess-behavior", "completed"]
-    command = shlex.join(["airflow", *arguments])
+    dag = f"build_pyramid_{corpus}"
+    create = ["backfill", "create", "--dag-id", dag, "--from-date", start, "--to-date", end]
+    create += ["--max-active-runs", "1", "--reprocess-behavior", "completed"]
+    command = shlex.join(["airflow", *create])
     airflow = Path(sys.executable).with_name("airflow")
     place = str(airflow) if airflow.is_file() else shutil.which("airflow")
     if place is None:
         raise SettingsError(f"{_ABSENT}:\n{command}")
-    moments = [datetime.fromisoformat(m) for m in _PLANNED.findall(_ask(place, arguments, True))]
-    days = [m.astimezone(zone).date() for m in moments]
+    moments = [*map(datetime.fromisoformat, _PLANNED.findall(_ask(place, *create, "--dry-run")))]
+    days = [moment.astimezone(zone).date() for moment in moments]
+    # Airflow's dry run leaves out days whose run has not ended, without a word.
+    states = _list_states(place, dag, start, end)
+    under_way = {m.astimezone(zone).date() for m, state in states.items() if state in _UNDER_WAY}
+    left_out = [str(day) for day in sorted(under_way - {*days})]
+    if not days and left_out:
+        raise ConflictError(
+            f"{dag} has a run under way of {', '.join(left_out)}, and no other is due from {first} "
+            f"to {last}: wait for it to end, or end it in Airflow"
+        )
     if not days:
         raise InputError(
             f"schedule {found.declared.schedule!r} of {corpus} has no run from {first} to {last}"
         )
-    rows = [_describe(found, day) for day in days]
+    rows = [
+        {**_describe(found, day), "again": moment in states}
+        for day, moment in zip(days, moments, strict=True)
+    ]
     if not dry_run:
-        _ask(place, arguments, False)
+        _ask(place, *create)
     own = found.ref
     lines = [
-        f"{'Would build' if dry_run else 'Started'}, one after another, by build_pyramid_{corpus}:",
+        f"{'Would build' if dry_run else 'Started'}, one after another, by {dag}:",
         *(
             f"  {r['day']}  {r['source']}{'' if r['there'] else '  (missing)'} -> {r['ref']}"
+            f"{', again' if r['again'] else ''}"
             for r in rows
         ),
+        *(f"  {day}  left out: its run is under way" for day in left_out),
         f"Ref {own} stays. To take a day over: kpyramid promote {own} {rows[-1]['ref']}",
-        f"They wait while build_pyramid_{corpus} is switched off in Airflow.",
+        f"They wait while {dag} is switched off in Airflow.",
         f"$ {command}",
     ]
     missing = sum(not row["there"] for row in rows)
     if missing:
         lines.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
-    if last > days[-1]:
-        lines.append(f"No run is due after {days[-1]}: later days are left out.")
-    print_found({"started": not dry_run, "days": rows, "command": command}, lines)
+    again = sum(bool(row["again"]) for row in rows)
+    if again:
+        lines.append(f"Again: {count_things(again, 'day')} with a run that Airflow has already.")
+    latest = max([*days, *map(date.fromisoformat, left_out)])
+    if last > latest:
+        lines.append(f"No run is due after {latest}: later days are left out.")
+    found_all = {"started": not dry_run, "days": rows, "left_out": left_out, "command": command}
+    print_found(found_all, lines)
+
+
+def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:
+    """The state of the run of each moment that has one."""
+    place = ["--start-date", start, "--end-date", end, "--output", "json"]
+    said = _ask(airflow, "dags", "list-runs", dag, *place)
+    runs = json.loads(said.strip().splitlines()[-1])
+    return {datetime.fromisoformat(run["logical_date"]): run["state"] for run in runs}
 
 
 def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
@@ -108,20 +138,19 @@ def _read_day(option: str, text: str) -> date:
         raise SettingsError(f"{option} {text!r}: say a day, such as 2026-11-01") from e
 
 
-def _ask(airflow: str, arguments: list[str], is_dry: bool) -> str:
+def _ask(airflow: str, *arguments: str) -> str:
     """What Airflow's own command prints.
 
     Raises:
         PyramidError: it refused; its last words are the message.
     """
     done = subprocess.run(  # noqa: S603 - Airflow itself, and checked words
-        [airflow, *arguments, *(["--dry-run"] if is_dry else [])],
-        capture_output=True,
-        text=True,
-        check=False,
+        [airflow, *arguments], capture_output=True, text=True, check=False
     )
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         said = [line for line in lines if not line.startswith(("(Background on", "[SQL:"))]
-        raise PyramidError(f"airflow backfill: {said[-1] if said else 'failed without a word'}")
+        raise PyramidError(
+            f"airflow {arguments[0]}: {said[-1] if said else 'failed without a word'}"
+        )
     return done.stdout

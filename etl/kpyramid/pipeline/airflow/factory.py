@@ -55,6 +55,9 @@ _PATIENCE = timedelta(hours=20)
 """For a person's approval: the next night waits that long, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
+_MOST_LOOKS_LOST = 100
+"""Tries of that waiting. A killed look costs one and nothing else, as what is known lies in the
+warehouse; with two, a third worker that goes away in three days would end the night."""
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +93,10 @@ def make_dags(folder: Path) -> dict[str, DAG]:
     """
     if not WAREHOUSE.startswith("/") and "://" not in WAREHOUSE:
         raise SettingsError(f"KPYRAMID_WAREHOUSE is {WAREHOUSE!r}: give an absolute path")
-    corpora = list_corpora(Path(os.environ.get("KPYRAMID_CORPORA", folder)))
+    place = Path(os.environ.get("KPYRAMID_CORPORA", folder))
+    corpora = list_corpora(place)
+    # In the log of a task that a worker does not find.
+    log.info("%s declares %s", place, ", ".join(corpus.name for corpus in corpora) or "no corpus")
     dags = [dag for corpus in corpora for dag in _make_all(corpus)]
     refs = sorted({corpus.ref for corpus in corpora if not corpus.problem})
     return {dag.dag_id: dag for dag in [*dags, maintain_warehouse(refs)]}
@@ -128,19 +134,49 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
     declared = corpus.declared.deadline
     if declared is None:
         return None
-    import_string(declared.notify)
+    AsyncCallback.verify_callable(import_string(declared.notify))
+    told = {"notify": declared.notify, "arguments": {**declared.arguments}}
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(minutes=declared.minutes),
-        callback=AsyncCallback(declared.notify, kwargs={**declared.arguments}),
+        callback=AsyncCallback(tell_late, kwargs=told),
         name="late",
     )
+
+
+async def tell_late(notify: str, arguments: Mapping[str, str], context: Mapping[str, Any]) -> None:
+    """Has a notifier tell of a run that is late, unless a backfill waits for the days before it.
+
+    Airflow queues all days of a backfill at once, so that the last would always be late.
+    """
+    if context["dag_run"]["run_type"] != "backfill":
+        await import_string(notify)(**arguments, context=context)
 
 
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
     uri = _name_uri(f"{WAREHOUSE}/refs/{corpus.ref}")
     return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid")
+
+
+def _locate_source(corpus: Corpus) -> Asset:
+    """The asset that a night reads: the source, as far as it is the same for all days."""
+    return _locate(corpus, corpus.declared.source.partition("{{")[0] or ".")
+
+
+def _locate(corpus: Corpus, path: str) -> Asset:
+    """A declared path as an asset.
+
+    Its name is its URI, so that another path is another asset: Airflow keeps a name to the URI
+    that it first had, until no DAG has that any more, and fails tasks meanwhile.
+    """
+    place = _name_uri(corpus.place(path))
+    return Asset(name=Asset(uri=place).uri, uri=place, group="corpora")
+
+
+def _emit(alias: AssetAlias, asset: Asset, **extra: Any) -> None:
+    """Emits the event of an asset that a task wrote: without it, none is emitted."""
+    get_current_context()["outlet_events"][alias].add(asset, extra=extra)
 
 
 def _name_uri(place: str) -> str:
@@ -170,11 +206,8 @@ def build_pyramid(corpus: Corpus) -> DAG:
     declared = corpus.declared
     pool = _name_pool(corpus)
     asset, alias = locate_asset(corpus), AssetAlias(f"kpyramid/{corpus.name}/built")
-    place = _name_uri(corpus.place(declared.source.partition("{{")[0] or "."))
-    # Corpora may share a folder, assets no URI.
-    source = Asset(name=f"corpora/{corpus.name}", uri=f"{place}?corpus={corpus.name}")
 
-    @task(inlets=[source], show_return_value_in_logs=False)
+    @task(inlets=[_locate_source(corpus)], show_return_value_in_logs=False)
     def plan() -> list[str]:
         if corpus.problem:
             raise SettingsError(corpus.problem)
@@ -188,6 +221,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
         found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
+        _measure(corpus, found.counts)
         ti = context["ti"]
         for key in ("run", "ref"):
             ti.xcom_push(key=key, value=getattr(found, key))
@@ -214,15 +248,14 @@ def build_pyramid(corpus: Corpus) -> DAG:
         from kpyramid.pipeline.airflow import night
 
         found: dict[str, Any] = night.run_stages(corpus, stages, run, WAREHOUSE)
-        for stage, counts in found.items():
-            _measure(corpus, stage, counts["rows"])
+        _measure(corpus, found)
         return found
 
     def publish_night(run: str, ref: str) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         found: dict[str, Any] = night.publish(corpus, run, ref, WAREHOUSE)
-        _measure(corpus, "publish", found["rows"])
+        _measure(corpus, {"publish": found})
         if found["moved"] and ref == corpus.ref:
             tell(found)
         if declared.approve and not found["waits"]:
@@ -232,7 +265,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     def tell(found: Mapping[str, Any]) -> None:
         extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
-        get_current_context()["outlet_events"][alias].add(asset, extra=extra)
+        _emit(alias, asset, **extra)
 
     @task(outlets=[alias])
     def promote(found: dict[str, Any]) -> dict[str, Any]:
@@ -269,6 +302,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 mode="reschedule",
                 poke_interval=60 * declared.batch,
                 timeout=_MOST_WAITING.total_seconds(),
+                retries=_MOST_LOOKS_LOST,
             )
             def batches(run: str) -> bool:
                 from kpyramid.pipeline.airflow import night
@@ -313,10 +347,14 @@ def _ask_approval(corpus: Corpus) -> Any:
     )
 
 
-def _measure(corpus: Corpus, stage: str, rows: Mapping[str, int]) -> None:
-    """Sends the counts of a stage to where Airflow's own metrics go, if anywhere."""
-    for table, count in rows.items():
-        stats.gauge(f"kpyramid.rows.{corpus.name}.{stage}.{table}", count)
+def _measure(corpus: Corpus, found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Sends the counts of stages to where Airflow's own metrics go, if anywhere."""
+    for stage, counts in found.items():
+        name = f"{corpus.name}.{stage}"
+        stats.gauge(f"kpyramid.seconds.{name}", counts["seconds"])
+        for kind in ("rows", "rejects"):
+            for key, count in counts[kind].items():
+                stats.gauge(f"kpyramid.{kind}.{name}.{key}", count)
 
 
 _GO_ON = TriggerRule.NONE_FAILED
@@ -347,13 +385,18 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
     a ref that was moved by hand, which is no event, the task looks once a day whether there is a
     page. One that is there is written again when this DAG is started by hand, or its task cleared.
     """
+    wanted, alias = corpus.declared.evaluate, AssetAlias(f"kpyramid/{corpus.name}/evaluated")
+    assert wanted is not None
 
-    @task(inlets=[locate_asset(corpus)], **_name_pool(corpus))
+    @task(inlets=[locate_asset(corpus)], outlets=[alias], **_name_pool(corpus))
     def evaluate() -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         _require_published(corpus.ref)
-        return night.evaluate(corpus, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = night.evaluate(corpus, WAREHOUSE, looks=_is_look())
+        if found["asked"]:
+            _emit(alias, _locate(corpus, wanted.to), page=found["page"])
+        return found
 
     with _follow("evaluate", corpus, evaluate_pyramid, "0 5 * * *") as dag:
         evaluate()
@@ -371,18 +414,22 @@ def export_pyramid(corpus: Corpus) -> DAG:
     An export that trying again cannot mend fails once: looks skip it and say why, as does
     `kpyramid doctor`. Mend what the message names, then clear the task or start the DAG.
     """
+    alias = AssetAlias(f"kpyramid/{corpus.name}/exported")
 
-    @task(inlets=[locate_asset(corpus)])
+    @task(inlets=[locate_asset(corpus)], outlets=[alias])
     def export(number: int) -> dict[str, Any]:
         from kpyramid.pipeline.airflow import night
 
         _require_published(corpus.ref)
-        found = night.export(corpus, number, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = night.export(corpus, number, WAREHOUSE, looks=_is_look())
         if "fault" in found:
             raise AirflowSkipException(
                 f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
                 "DAG, or clear the task that failed"
             )
+        if found["copied"]:
+            to = corpus.declared.exports[number].to
+            _emit(alias, _locate(corpus, to), snapshot=found["snapshot"], path=found["path"])
         return found
 
     with _follow("export", corpus, export_pyramid, "*/15 * * * *") as dag:
@@ -415,13 +462,16 @@ def learn_pyramid(corpus: Corpus) -> DAG:
     declared = corpus.declared
     assert declared.learn is not None
     feedback, schedule = corpus.place(declared.learn.feedback), declared.learn.schedule
+    alias = AssetAlias(f"kpyramid/{corpus.name}/learnt")
 
-    @task
+    @task(inlets=[_locate(corpus, declared.learn.feedback)], outlets=[alias])
     def learn() -> dict[str, Any]:
         from kpyramid.pipeline.airflow.night import run_command
 
         corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
         found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
+        if found["written"]:
+            _emit(alias, _locate_source(corpus), rows=found["rows"])
         return {key: found[key] for key in ("rows", "written", "counts")}
 
     timetable = CronTriggerTimetable(schedule, timezone=declared.timezone)

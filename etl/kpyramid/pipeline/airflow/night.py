@@ -63,12 +63,16 @@ NEWEST = "newest.json"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A night's run, the stages whose results are stored already, and the shards of the rest."""
+    """A night's run, the stages whose results are stored already, and the shards of the rest.
+
+    `counts`: of each stage that is done.
+    """
 
     run: str
     ref: str
     stored: tuple[str, ...]
     shards: tuple[str, ...]
+    counts: Mapping[str, Mapping[str, JsonValue]]
 
 
 def plan(
@@ -98,7 +102,7 @@ def plan(
         if night.ref == corpus.candidate != corpus.ref:
             _start_candidate(corpus, open_warehouse(warehouse))
         require_source(corpus, night.source, night.day)
-        call_stage(
+        read = call_stage(
             "ingest",
             run=night.run,
             warehouse=warehouse,
@@ -111,18 +115,19 @@ def plan(
         )
         run = open_run(open_warehouse(warehouse), night.run)
         _name_unread(run, warehouse)
-        call_stage("chunk", run=night.run, warehouse=warehouse)
+        marks = [read, call_stage("chunk", run=night.run, warehouse=warehouse)]
         stored = []
         for stage in PIPELINE[2:-1]:
             if not is_stored(run, stage.name):
                 break
-            call_stage(stage.name, run=night.run, warehouse=warehouse)
+            marks.append(call_stage(stage.name, run=night.run, warehouse=warehouse))
             stored.append(stage.name)
         most = _count_new(run, {"resolve", "embed"} - {*stored}) // _FEW
     count = min(corpus.declared.shards, most, MOST_SHARDS)
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
     log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
-    return Plan(night.run, night.ref, tuple(stored), shards)
+    counts = {mark.stage: _describe(mark) for mark in marks}
+    return Plan(night.run, night.ref, tuple(stored), shards, counts)
 
 
 def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
@@ -226,7 +231,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "run": run,
         "moved": moved,
         "waits": is_candidate and (own is None or own.snapshot != snapshot),
-        "rows": dict(mark.rows),
+        **_describe(mark),
     }
 
 
@@ -264,6 +269,7 @@ def _call(
 
 
 def _describe(mark: StageMark) -> dict[str, JsonValue]:
+    """Its counts, which the task returns and sends as metrics."""
     return {
         "rows": dict(mark.rows),
         "rejects": dict(mark.rejects),
