@@ -111,7 +111,7 @@ def test_a_build_keeps_vectors_by_text_and_instruction(
 def test_many_vectors_lie_in_a_file_that_goes_with_them(
     embedder: InstructorEmbedder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kpyramid.storage.memory._LARGE_VECTORS", 1)
+    monkeypatch.setattr("kpyramid.storage.memory._LARGE", 1)
     monkeypatch.setattr("kpyramid.pipeline.cache._BLOCK", 2)
     settings = Settings(embed=EmbedSettings("instructor", str(folder), INSTRUCTION))
     cached = CachedEmbedder(Warehouse(tmp_path), settings, 2, Silence(), _connect_nowhere)

@@ -33,7 +33,8 @@ def return_freed_memory() -> None:
 
 
 _LARGE = 16 << 20
-"""Bytes from which a table that is read does not stay in memory."""
+"""Bytes from which tables that are read, and vectors, lie in files: memory then holds the part that
+is in use."""
 
 
 def map_table(table: pa.Table, scratch: Path) -> pa.Table:
@@ -55,17 +56,13 @@ def map_table(table: pa.Table, scratch: Path) -> pa.Table:
     return pa.ipc.open_file(pa.BufferReader(pa.py_buffer(pages))).read_all()
 
 
-_LARGE_VECTORS = 1 << 26
-"""Bytes from which vectors lie in a file: memory then holds the part that is in use."""
-
-
 def allocate_matrix(rows: int, size: int, scratch: Path | None) -> npt.NDArray[np.float32]:
     """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
 
     Raises:
         OSError: the disk is full.
     """
-    if scratch is None or rows * size * 4 < _LARGE_VECTORS:
+    if scratch is None or rows * size * 4 < _LARGE:
         return np.empty((rows, size), dtype=np.float32)
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=scratch) as file:
