@@ -41,8 +41,9 @@ def backfill(
     Each day moves a ref of its own, such as main-2026-11-01; the corpus's own ref stays where it
     is. Days are built one after the other, so that each finds what those before it computed: after
     a change of settings only what it touches is computed anew. A day that has a run already is
-    done again by the same run; one whose run is under way is left out. To take a day over:
-    kpyramid promote main main-2026-11-01
+    done again by the same run; one whose run is under way is left out. A dry run names the command
+    that says what a day would compute and cost. To take a day over: kpyramid promote main
+    main-2026-11-01
 
     Example: kpyramid backfill --corpus demo --from 2026-11-01 --to 2026-11-03 --dry-run
     """
@@ -98,7 +99,11 @@ def backfill(
         f"They wait while {dag} is switched off in Airflow.",
         f"$ {command}",
     ]
-    missing = sum(not row["there"] for row in rows)
+    there = [row for row in rows if row["there"]]
+    plan = _write_plan(found, str(there[-1]["source"])) if there else None
+    if plan and dry_run:
+        lines.append(f"What {there[-1]['day']} would compute, and its model cost: {plan}")
+    missing = len(rows) - len(there)
     if missing:
         lines.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
     again = sum(bool(row["again"]) for row in rows)
@@ -107,8 +112,14 @@ def backfill(
     latest = max([*days, *map(date.fromisoformat, left_out)])
     if last > latest:
         lines.append(f"No run is due after {latest}: later days are left out.")
-    found_all = {"started": not dry_run, "days": rows, "left_out": left_out, "command": command}
-    print_found(found_all, lines)
+    said = {"days": rows, "left_out": left_out, "command": command, "plan": plan}
+    print_found({"started": not dry_run, **said}, lines)
+
+
+def _write_plan(corpus: "Corpus", source: str) -> str:
+    """The command that says what a build of a day computes, and what it costs."""
+    settings = ["--settings", corpus.settings] if corpus.settings else []
+    return shlex.join(["kpyramid", "plan", source, *settings])
 
 
 def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:
