@@ -4,16 +4,19 @@ No published system is reproduced. The documents are made of all texts below the
 is that of all sets: fields `text` of JSON, with their `title`, contexts of questions, and sentences
 by threes, cut at sentences to some 80 words, each text once, in an order that `--seed` draws.
 Each stage runs by itself (`kpyramid stage`, default settings, no model, two processes) on the first
-tenth of the documents and then on all of them, which finds the tenth in its caches: `seconds` are
-processor seconds of all its processes, those of the tenth added, `peak_mb` the largest resident
-size of one process, and `own_mb` that without pages of files, which the system takes back.
+tenth of the documents and then on all of them, which finds rows of the tenth in its caches.
+`seconds` are processor seconds of all its processes, with those of the tenth where its rows were
+found; `peak_mb` is the largest resident size of the stage's own process; `own_mb` is that of it and
+of all that it started, without pages of files, which the system takes back.
 
 `at_100000` are lines: hours of two busy processors by the seconds of a document, and each stage's
-`own_mb` by what it grows between both sizes. They are argued, not measured.
+`own_mb` by what it grows between both sizes. They are argued, not measured, and say nothing of a
+few hundred documents.
 
 `--keep FOLDER` keeps the documents and the warehouse there; stages that it holds are not run again.
 """
 
+import hashlib
 import json
 import os
 import random
@@ -30,6 +33,8 @@ from typing import Any
 from options import explain_faults, print_figures, read_options, refuse, report
 
 FORM = "all sets, with texts in *.json and *.jsonl"
+ROWWISE = {"chunk", "extract", "embed"}
+"""Stages that keep what they make of a row."""
 STAGES = "ingest chunk extract resolve embed induce complete condense publish".split()
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 DOCUMENTS = 1_000
@@ -60,7 +65,7 @@ def list_texts(data: Path) -> Iterator[tuple[str, str]]:
 
 
 def walk(found: Any) -> Iterator[dict[str, Any]]:
-    """The outermost objects of JSON that are rows: those with a text, and no others' parents."""
+    """The objects of JSON that have a text, and none within them."""
     if isinstance(found, dict):
         if {"text", "CONTEXTS", "sent"} & found.keys():
             yield found
@@ -116,16 +121,35 @@ def run_stage(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
 
 
 def _sample(process: "subprocess.Popen[bytes]", most: dict[str, int]) -> None:
-    """Notes a process's largest resident sizes in kB, twenty times a second."""
+    """Notes the largest resident sizes in kB, of the process and of all that it started."""
     while process.returncode is None:
-        try:
-            said = Path(f"/proc/{process.pid}/status").read_text()
-        except OSError:  # it has ended
-            return
-        for field, name in (("VmHWM:", "peak_mb"), ("RssAnon:", "own_mb")):
-            if field in said:  # not of one that is ending
-                most[name] = max(most.get(name, 0), int(said.split(field)[1].split()[0]))
+        pids = list_family(process.pid)
+        found = {
+            "peak_mb": read_size(process.pid, "VmHWM"),
+            "own_mb": sum(read_size(pid, "RssAnon") for pid in pids),
+        }
+        for name, size in found.items():
+            most[name] = max(most.get(name, 0), size)
         time.sleep(0.05)
+
+
+def list_family(pid: int) -> list[int]:
+    """A process and those that it started, and they."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        children = [int(one) for each in threads for one in (each / "children").read_text().split()]
+    except OSError:  # it has ended
+        return []
+    return [pid, *(one for child in children for one in list_family(child))]
+
+
+def read_size(pid: int, field: str) -> int:
+    """A size in kB that the system tells of a process; 0 of one that has ended."""
+    try:
+        said = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(said.split(f"{field}:")[1].split()[0]) if f"{field}:" in said else 0
 
 
 def measure(data: Path, count: int | None, seed: int, folder: Path) -> dict[str, Any]:
@@ -134,8 +158,10 @@ def measure(data: Path, count: int | None, seed: int, folder: Path) -> dict[str,
     sizes = [len(documents) // SHARE, len(documents)]
     found: dict[str, dict[str, dict[str, float]]] = {}
     for size in sizes:
-        corpus, log = folder / f"documents-{size}.jsonl", folder / f"figures-{size}.json"
-        corpus.write_text("".join(f"{json.dumps(row)}\n" for row in documents[:size]), "utf-8")
+        text = "".join(f"{json.dumps(row)}\n" for row in documents[:size])
+        name = f"{size}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        corpus, log = folder / f"documents-{name}.jsonl", folder / f"figures-{name}.json"
+        corpus.write_text(text, "utf-8")
         found[str(size)] = json.loads(log.read_text()) if log.exists() else {}
         for stage in STAGES:
             if stage not in found[str(size)]:
@@ -150,8 +176,8 @@ def summarise(
 ) -> dict[str, Any]:
     """The figures of both sizes, and the lines through them."""
     small, large = (found[str(size)] for size in sizes)
-    for stage, figures in large.items():  # what the tenth has done already
-        figures["seconds"] = round(figures["seconds"] + small[stage]["seconds"], 1)
+    for stage in ROWWISE:  # the tenth has done some already
+        large[stage]["seconds"] = round(large[stage]["seconds"] + small[stage]["seconds"], 1)
     seconds = sum(figures["seconds"] for figures in large.values())
     beyond = (GOAL - sizes[1]) / (sizes[1] - sizes[0])
     own = {

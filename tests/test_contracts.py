@@ -301,7 +301,6 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
         encode_table(contract("chunks").build([make_chunk(n) for n in range(5000)]))
     )
     code = """
-import io
 import os
 from pathlib import Path
 from kpyramid.storage.contracts import load_contracts

@@ -304,6 +304,7 @@ def test_export_asks_the_ref_and_is_whole_or_not_there(tmp_path: Path) -> None:
     (tmp_path / f"served/.{snapshot.id}.part").mkdir(parents=True)  # of a killed worker
     first, again = (night.export(corpus, 0, warehouse) for _ in range(2))
     assert (first["snapshot"], first["copied"], again["copied"]) == (snapshot.id, True, False)
+    assert (first["named"], again["named"]) == (True, False)
     assert json.loads((tmp_path / "served/newest.json").read_bytes())["snapshot"] == snapshot.id
     copied = tmp_path / "served" / snapshot.id
     assert {p.name for p in copied.iterdir()} == {p.name for p in snapshot.folder.iterdir()}
@@ -438,7 +439,8 @@ def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
         with pytest.raises(RefusedError):
             night.export(corpus, 0, place)
     assert list_noted()[three] == (True, "no right to write there"), "it was made, and is whole"
-    assert not night.export(corpus, 0, place)["copied"]
+    third = night.export(corpus, 0, place)
+    assert (third["copied"], third["named"]) == (False, True), "a reader is told all the same"
     assert list_noted() == {one: (True, ""), three: (True, "")}
     assert {path.name for path in (tmp_path / "served").iterdir()} == {"newest.json", one, three}
 
@@ -688,9 +690,11 @@ def test_backfill_names_what_days_read_and_move_and_which_are_left_out(
     (tmp_path / "planned").write_text("".join(planned[:2]), "utf-8")
     states = ["success", "running"]
     runs = [
-        {"logical_date": moment, "state": state}
+        {"run_id": f"scheduled__{moment}", "logical_date": moment, "state": state}
         for moment, state in zip(moments[1:], states, strict=True)
     ]
+    hand = "2026-03-28T11:12:13+00:00"
+    runs.append({"run_id": f"manual__{hand}", "logical_date": hand, "state": "running"})
     (tmp_path / "runs").write_text(f"a warning\n{json.dumps(runs)}\n", "utf-8")
 
     words = ["backfill", "--corpus", "news", "--from", "2026-03-28", "--to", "2026-03-30"]

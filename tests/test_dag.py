@@ -594,7 +594,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert scheduler.gauges["airflow.kpyramid.rows.days.extract.raw_triples"] > 0
     for stage in PIPELINE:
         assert scheduler.gauges[f"airflow.kpyramid.seconds.days.{stage.name}"] >= 0
-    assert [name for name in scheduler.gauges if name.startswith("airflow.kpyramid.rejects.days.")]
+    assert scheduler.gauges["airflow.kpyramid.rejects.days.publish"] >= 0
     assert counts["recomputed"] == 0, "the shards had read all of it"
     scheduler.wait("the export", lambda: scheduler.read_export() == one["snapshot"])
     place = f"/api/v2/dags/{build}/dagRuns/{first}/taskInstances/publish/links"

@@ -168,6 +168,12 @@ def demand_confidence(bench: Bench) -> dict[str, str]:
     return compute_keys(replace(bench.settings, publish=publish))
 
 
+def change_form(bench: Bench) -> dict[str, str]:
+    bench.monkeypatch.setattr(contracts, "_VECTOR_FORM", b"other\n")
+    forget()
+    return compute_keys(bench.settings)
+
+
 def users_of_library(name: str) -> set[str]:
     functions = {f.name for f in FUNCTIONS if name in f.libraries}
     stages = {s.name for s in PIPELINE if name in s.libraries or functions & {*s.ports}}
@@ -196,6 +202,8 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
     for name in sorted(contracts.load_contracts()):
         users = {s.name for s in PIPELINE if name in {*s.reads, *s.writes}}
         yield f"contract {name}", change_file(f"schemas/{name}.toml"), users
+    users = {s.name for s in PIPELINE if "vectors" in {*s.reads, *s.writes}}
+    yield "form of vectors", change_form, users
     yield "parser files", change_file("parser/model/config.cfg"), PARSER
     yield "model file", change_file("model/model.onnx"), EMBEDDING
     yield "tokenizer file", change_file("model/tokenizer.json"), EMBEDDING

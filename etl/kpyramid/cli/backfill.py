@@ -1,6 +1,7 @@
 """`kpyramid backfill`: a corpus's days again, each from the corpus of that day."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -65,12 +66,13 @@ def backfill(
     place = str(airflow) if airflow.is_file() else shutil.which("airflow")
     if place is None:
         raise SettingsError(f"{_ABSENT}:\n{command}")
+    # Airflow's dry run leaves out days whose run has not ended, without a word. They are asked for
+    # first, so that one that ends meanwhile is due.
+    states = _list_states(place, dag, start, end)
     moments = [*map(datetime.fromisoformat, _PLANNED.findall(_ask(place, *create, "--dry-run")))]
     days = [moment.astimezone(zone).date() for moment in moments]
-    # Airflow's dry run leaves out days whose run has not ended, without a word.
-    states = _list_states(place, dag, start, end)
-    under_way = {m.astimezone(zone).date() for m, state in states.items() if state in _UNDER_WAY}
-    left_out = [str(day) for day in sorted(under_way - {*days})]
+    under_way = {moment for moment, state in states.items() if state in _UNDER_WAY}
+    left_out = [str(m.astimezone(zone).date()) for m in sorted(under_way - {*moments})]
     if not days and left_out:
         raise ConflictError(
             f"{dag} has a run under way of {', '.join(left_out)}, and no other is due from {first} "
@@ -123,11 +125,22 @@ def _write_plan(corpus: "Corpus", source: str) -> str:
 
 
 def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:
-    """The state of the run of each moment that has one."""
+    """The state of the run of each moment that has one; runs by hand are of no moment.
+
+    Raises:
+        PyramidError: Airflow refused, or said something else.
+    """
     place = ["--start-date", start, "--end-date", end, "--output", "json"]
     said = _ask(airflow, "dags", "list-runs", dag, *place)
-    runs = json.loads(said.strip().splitlines()[-1])
-    return {datetime.fromisoformat(run["logical_date"]): run["state"] for run in runs}
+    try:
+        runs = json.loads(said.strip().splitlines()[-1])
+    except (IndexError, ValueError) as e:
+        raise PyramidError(f"airflow dags list-runs gave no JSON, but {said[:200]!r}") from e
+    return {
+        datetime.fromisoformat(run["logical_date"]): run["state"]
+        for run in runs
+        if run["logical_date"] and not run["run_id"].startswith("manual__")
+    }
 
 
 def _describe(corpus: "Corpus", day: date) -> dict[str, object]:
@@ -155,8 +168,9 @@ def _ask(airflow: str, *arguments: str) -> str:
     Raises:
         PyramidError: it refused; its last words are the message.
     """
+    plain = {**os.environ, "FORCE_COLOR": "", "TTY_COMPATIBLE": "0"}
     done = subprocess.run(  # noqa: S603 - Airflow itself, and checked words
-        [airflow, *arguments], capture_output=True, text=True, check=False
+        [airflow, *arguments], capture_output=True, text=True, check=False, env=plain
     )
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()

@@ -11,7 +11,7 @@ from kpyramid.completion.types import LITERAL, Completion, GraphLayer, OntologyL
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.medoids import find_clusters
 from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import Coded, encode, group_rows, join_columns
@@ -38,9 +38,9 @@ class Units:
     """
 
     texts: list[str]
-    support: Indices
-    missing: Indices
-    unit_of: Indices
+    support: Integers
+    missing: Integers
+    unit_of: Integers
     turned: Mask
     new: Mask
     inside: Mask
@@ -132,7 +132,7 @@ def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
     return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))
 
 
-def _choose_texts(wordings: Coded, unit_of: Indices, counted: Mask, count: int) -> list[str]:
+def _choose_texts(wordings: Coded, unit_of: Integers, counted: Mask, count: int) -> list[str]:
     """The most frequent wording of each unit, the first of equal ones; empty without a fact."""
     (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
     order = np.lexsort((wording, -facts, unit))
@@ -143,7 +143,7 @@ def _choose_texts(wordings: Coded, unit_of: Indices, counted: Mask, count: int) 
     return texts
 
 
-def profile_types(graph: GraphLayer, units: Units, chosen: Indices) -> Matrix:
+def profile_types(graph: GraphLayer, units: Units, chosen: Integers) -> Matrix:
     """How often the chosen units' heads and tails have which type, rows of length 1."""
     types = encode(join_columns(graph.head_types, graph.tail_types))
     size = len(types.words)
@@ -157,7 +157,7 @@ def profile_types(graph: GraphLayer, units: Units, chosen: Indices) -> Matrix:
     return scale_rows(counts[chosen])
 
 
-def profile_pairs(graph: GraphLayer, units: Units, chosen: Indices, seed: int) -> Matrix:
+def profile_pairs(graph: GraphLayer, units: Units, chosen: Integers, seed: int) -> Matrix:
     """Which pairs of ends the chosen units join, whichever way, on random axes.
 
     The cosine of two rows is about the number of pairs that both join over the root of the
@@ -197,7 +197,7 @@ _TYPES = 0.5
 def place_units(
     graph: GraphLayer,
     units: Units,
-    chosen: Indices,
+    chosen: Integers,
     *,
     settings: CompleteSettings,
     embedder: Embedder,
@@ -212,8 +212,8 @@ def place_units(
 
 
 def cluster_units(
-    points: Matrix, meanings: Sequence[str | None], weights: Indices, *, settings: CompleteSettings
-) -> list[Indices]:
+    points: Matrix, meanings: Sequence[str | None], weights: Integers, *, settings: CompleteSettings
+) -> list[Integers]:
     """The places of each cluster's points, its medoid first.
 
     A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
@@ -228,7 +228,7 @@ def cluster_units(
     clusters.sort(key=lambda cluster: -int(weights[cluster].sum()))
     medoids = np.array([cluster[0] for cluster in clusters], dtype=np.int64)
     near = points[medoids] @ points[medoids].T >= settings.alias_similarity
-    merged: dict[int, list[Indices]] = {}
+    merged: dict[int, list[Integers]] = {}
     for number, cluster in enumerate(clusters):
         said = meanings[cluster[0]]
         first = next(
@@ -244,8 +244,8 @@ def cluster_units(
 
 
 def _part_meanings(
-    cluster: Indices, meanings: Sequence[str | None], weights: Indices
-) -> Iterator[Indices]:
+    cluster: Integers, meanings: Sequence[str | None], weights: Integers
+) -> Iterator[Integers]:
     """A cluster's parts of one meaning each, the heaviest member first; of unknown ones the main.
 
     The main part is that of the medoid, or the heaviest where the medoid's meaning is unknown.
@@ -265,8 +265,8 @@ def _part_meanings(
 
 
 def _find_clusters(
-    points: Matrix, weights: Indices, settings: CompleteSettings
-) -> Iterator[Indices]:
+    points: Matrix, weights: Integers, settings: CompleteSettings
+) -> Iterator[Integers]:
     found = find_clusters(
         points,
         weights.astype(np.float64),

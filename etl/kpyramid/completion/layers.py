@@ -20,7 +20,7 @@ from kpyramid.completion.types import (
 )
 from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.gaussian import (
     Signed,
     Space,
@@ -62,10 +62,10 @@ class _Said:
     """
 
     texts: TextColumn
-    counts: Indices
-    phrase_of: Indices
+    counts: Integers
+    phrase_of: Integers
     ends: Sequence[_Ends]
-    ends_of: Indices
+    ends_of: Integers
     words: TextColumn
 
 
@@ -145,7 +145,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Sa
     return _say(first, graph.wordings, last, ends=([*known, _KIND], ends))
 
 
-def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | None], Indices]:
+def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | None], Integers]:
     """What the ends of facts are, and the place there of each head and each tail, shape (2, n)."""
     keys = encode(join_columns(graph.head_keys, graph.tail_keys))
     types = encode(join_columns(graph.head_types, graph.tail_types))
@@ -252,7 +252,7 @@ def _score_novelty(
     return Signed.of(novelty)
 
 
-def _group_ends(layer: _Said) -> dict[_Ends, Indices]:
+def _group_ends(layer: _Said) -> dict[_Ends, Integers]:
     """The places of the phrases that join the same, ascending."""
     order = np.argsort(layer.ends_of, kind="stable")
     parts = np.split(order, np.searchsorted(layer.ends_of[order], np.arange(1, len(layer.ends))))
@@ -303,7 +303,7 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
     )
 
 
-def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Indices] | None = None) -> _Said:
+def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers] | None = None) -> _Said:
     """The phrases that columns make side by side; `ends`: what ends are, and those of each row."""
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
@@ -350,7 +350,7 @@ def _place(vectors: Matrix, space: Space, layers: Sequence[Moments]) -> tuple[Ar
     return plane, logs[0], logs[1]
 
 
-def choose_region(priority: Signed, facts: Indices, share: float) -> Mask:
+def choose_region(priority: Signed, facts: Integers, share: float) -> Mask:
     """The phrases of highest priority that together say at least `share` of the facts."""
     region = np.zeros(len(priority), dtype=bool)
     order = priority.order()

@@ -42,7 +42,7 @@ from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds, Named, fit_class
@@ -71,7 +71,7 @@ def draft_property(
     graph: GraphLayer,
     classes: Mapping[str, str],
     turned: Mask,
-    places: Indices,
+    places: Integers,
     schema: Schema,
     least: int,
 ) -> Proposal | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
 from kpyramid.storage.columns import TextColumn
@@ -96,7 +96,7 @@ class Phrases:
     """
 
     texts: TextColumn
-    facts: Indices
+    facts: Integers
     points: Array
     log_graph: Array
     log_ontology: Array
@@ -116,8 +116,8 @@ class Completion:
     graph: Phrases
     ontology: Phrases
     explained: Array
-    phrase_of: Indices
-    sign: Indices
+    phrase_of: Integers
+    sign: Integers
     log_magnitude: Array
     region: Mask
     proposals: tuple[Proposal, ...]

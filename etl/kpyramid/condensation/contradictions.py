@@ -13,7 +13,7 @@ from kpyramid.condensation.graph import Graph, Qualifiers, Value, differ_in_time
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.condensation.standard import Standard
 from kpyramid.documents.words import normalise_relation
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
@@ -171,7 +171,7 @@ def _read_fact(
     return _Value(row, subject, value, graph.names[value], graph.names[value])
 
 
-def _agree(one: _Value, other: _Value, graph: Graph, joined: Indices) -> bool:
+def _agree(one: _Value, other: _Value, graph: Graph, joined: Integers) -> bool:
     """Whether both values can hold: they are one, or one is in the other."""
     if one.entity < 0 or other.entity < 0:
         return one.canonical == other.canonical
@@ -184,7 +184,7 @@ def _agree(one: _Value, other: _Value, graph: Graph, joined: Indices) -> bool:
     return at < len(joined) and int(joined[at]) == code
 
 
-def _list_joined(graph: Graph) -> Indices:
+def _list_joined(graph: Graph) -> Integers:
     """The pairs of entities that a fact joins, each as one number, in order."""
     between = graph.tails >= 0
     heads, tails = graph.heads[between], graph.tails[between]

@@ -9,7 +9,7 @@ from kpyramid.condensation.graph import LITERAL, Graph, Qualifiers, Value, read_
 from kpyramid.condensation.merging import Compare, Condensation, Fact, says_all
 from kpyramid.documents.words import normalise_name
 from kpyramid.graph.synonyms.comparison import Comparer
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 
 _MOST = 64
 """Facts of one subject and object that are compared with each other."""
@@ -107,7 +107,7 @@ def _read_fact(row: int, graph: Graph, values: Sequence[Value]) -> Fact:
 
 
 def list_lost(
-    said: Graph, standing: Graph, stands: Indices, trusted: Sequence[bool], compare: Compare
+    said: Graph, standing: Graph, stands: Integers, trusted: Sequence[bool], compare: Compare
 ) -> Iterator[tuple[int, str]]:
     """The facts that their condensed fact does not say, by row, and why.
 
@@ -138,7 +138,7 @@ def list_lost(
             yield row, f"{by.wording!r} does not say {fact.wording!r}: {verdict.reason}"
 
 
-def _unite_texts(said: Graph, standing: Graph) -> Indices:
+def _unite_texts(said: Graph, standing: Graph) -> Integers:
     """The literals of the first graph by their places in the second; -2 for those it lacks."""
     place = {text: at for at, text in enumerate(standing.texts)}
     places = np.array([*(place.get(text, -2) for text in said.texts), -1], dtype=np.int64)

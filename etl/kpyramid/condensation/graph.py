@@ -9,7 +9,7 @@ import numpy as np
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
 from kpyramid.graph.synonyms.meaning import Frame, read_frame
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 
@@ -134,10 +134,10 @@ class Graph:
     facts that have any, by row; `times`: those among them.
     """
 
-    heads: Indices
-    relations: Indices
-    tails: Indices
-    literals: Indices
+    heads: Integers
+    relations: Integers
+    tails: Integers
+    literals: Integers
     texts: Sequence[str]
     names: Sequence[str]
     types: Sequence[str]
@@ -246,7 +246,7 @@ def read_values(graph: Graph) -> tuple[Value, ...]:
     return tuple(map(read_value, graph.texts))
 
 
-def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Indices]:
+def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Integers]:
     """The rows of facts that have both ends in common, where there are several.
 
     Ends are a pair of entities, whichever is the head, or a head and literals that can be one

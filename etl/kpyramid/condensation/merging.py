@@ -20,7 +20,7 @@ from kpyramid.condensation.graph import (
 )
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -190,7 +190,7 @@ _BLOCK = 2**25
 
 def find_nearest(
     queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Indices, Cosines]]:
+) -> Iterator[tuple[Integers, Cosines]]:
     """Per query the at most k points of cosine `least` and more: best first, ties by place.
 
     `queries` (q, d) and `points` (n, d), at least one, have rows of unit length.
@@ -307,7 +307,7 @@ class Linked:
 
     phrases: Sequence[Said]
     near: Sequence[tuple[Anchor, ...]]
-    phrase_of: Indices
+    phrase_of: Integers
 
     def of(self, row: int) -> tuple[Anchor, ...]:
         """The anchors of a fact."""
@@ -322,7 +322,7 @@ class Condensation:
     several are near one anchor.
     """
 
-    stands: Indices
+    stands: Integers
     how: npt.NDArray[np.object_]
     apart: list[list[Merger]]
     contraries: list[Contrary]

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-Indices = npt.NDArray[np.int64]
-"""Places of rows or of words, codes, or counts."""
+Integers = npt.NDArray[np.int64]
+"""Places of rows or of words, codes, counts."""
 Mask = npt.NDArray[np.bool_]
 """Which rows are meant."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.numerics.moments import Array, Moments, Points, read_blocks, round_digits
 
 
@@ -159,7 +159,7 @@ class Signed:
         with np.errstate(divide="ignore"):
             return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
 
-    def order(self) -> Indices:
+    def order(self) -> Integers:
         """Indexes from the highest number to the lowest; equal ones in the order they came."""
         return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
 

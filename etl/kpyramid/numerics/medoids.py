@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.numerics.moments import Array, Points, read_blocks
 
 APART = 0.15
@@ -33,8 +33,8 @@ class Clusters:
     second nearest medoid; 0 for the medoids themselves and for one cluster.
     """
 
-    medoids: Indices
-    labels: Indices
+    medoids: Integers
+    labels: Integers
     loss: float
     sample_loss: float
     silhouette: float
@@ -74,7 +74,7 @@ def find_clusters(
     return _assign(vectors, mass, medoids, chosen)
 
 
-def _draw_sample(weights: Array, sample: int, seed: int) -> Indices:
+def _draw_sample(weights: Array, sample: int, seed: int) -> Integers:
     """Indexes of at most `sample` points, rising."""
     if len(weights) <= sample:
         return np.arange(len(weights))
@@ -99,9 +99,9 @@ def _subtract_cosines(points: Array, others: Points) -> Array:
     return np.clip(1.0 - cosines, 0.0, 2.0)
 
 
-def _choose_medoids(distances: Array, most: int, seed: int) -> Indices:
+def _choose_medoids(distances: Array, most: int, seed: int) -> Integers:
     """The most medoids whose clusters stand apart, else those of the highest mean silhouette."""
-    above: Indices | None = None
+    above: Integers | None = None
     best, highest = np.zeros(0, dtype=np.int64), -1.0
     for medoids in _descend(distances, most, seed):
         stray, mean = _judge(distances, medoids)
@@ -120,7 +120,7 @@ def _load_kmedoids() -> Any:
     return kmedoids
 
 
-def _descend(distances: Array, most: int, seed: int) -> Iterator[Indices]:
+def _descend(distances: Array, most: int, seed: int) -> Iterator[Integers]:
     """Medoids at k from `most` down to 2, each found from the last: about 16·ln(most) times."""
     found = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
     medoids = np.asarray(found.medoids, dtype=np.int64)
@@ -131,7 +131,7 @@ def _descend(distances: Array, most: int, seed: int) -> Iterator[Indices]:
         yield medoids
 
 
-def _refine(distances: Array, above: Indices, below: Indices) -> Indices:
+def _refine(distances: Array, above: Integers, below: Integers) -> Integers:
     """The most medoids that stand apart between too many and those that do."""
     while len(above) > len(below) + 1:
         above = _drop(distances, above, len(above) - 1)
@@ -140,7 +140,7 @@ def _refine(distances: Array, above: Indices, below: Indices) -> Indices:
     return below
 
 
-def _drop(distances: Array, medoids: Indices, count: int) -> Indices:
+def _drop(distances: Array, medoids: Integers, count: int) -> Integers:
     """The `count` medoids that would be missed most, and what FasterPAM makes of them."""
     nearest, first, second = _find_nearest(distances[:, medoids])
     missed = np.bincount(nearest, weights=second - first, minlength=len(medoids))
@@ -149,7 +149,7 @@ def _drop(distances: Array, medoids: Indices, count: int) -> Indices:
     return np.asarray(found.medoids, dtype=np.int64)
 
 
-def _judge(distances: Array, medoids: Indices) -> tuple[float, float]:
+def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
     """Share of points in clusters that do not stand apart, and the mean silhouette of all."""
     nearest, first, second = _find_nearest(distances[:, medoids])
     apart = _tell_apart(first, second)
@@ -159,7 +159,7 @@ def _judge(distances: Array, medoids: Indices) -> tuple[float, float]:
     return float(size[mean < APART].sum() / len(apart)), float(apart.mean())
 
 
-def _find_nearest(distances: Array) -> tuple[Indices, Array, Array]:
+def _find_nearest(distances: Array) -> tuple[Integers, Array, Array]:
     """Of distances (n, k): the nearest of the k, and the least and second least distance (n,)."""
     rows = np.arange(len(distances))
     nearest = np.argmin(distances, axis=1)
@@ -173,7 +173,7 @@ def _tell_apart(first: Array, second: Array) -> Array:
     return np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
 
 
-def _weigh_medoids(distances: Array, medoids: Indices, weights: Array) -> Indices:
+def _weigh_medoids(distances: Array, medoids: Integers, weights: Array) -> Integers:
     """In each cluster the member from which the others, by weight, are nearest."""
     nearest = np.argmin(distances[:, medoids], axis=1)
     found = []
@@ -184,7 +184,7 @@ def _weigh_medoids(distances: Array, medoids: Indices, weights: Array) -> Indice
     return np.array(found, dtype=np.int64)
 
 
-def _assign(vectors: Points, weights: Array, medoids: Indices, chosen: Indices) -> Clusters:
+def _assign(vectors: Points, weights: Array, medoids: Integers, chosen: Integers) -> Clusters:
     count = len(vectors)
     labels = np.zeros(count, dtype=np.int64)
     loss, apart = np.zeros(count), np.zeros(count)

@@ -25,7 +25,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import hash_contract, load_contracts
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.memory import map_table, return_freed_memory
@@ -273,7 +273,7 @@ def _merge_parts(run: Run, table: str) -> TableFile:
     parts = _list_parts(run, None, table)
     if len(parts) == 1:
         return parts[0]
-    key = hash_value([table, [part.sha256 for part in parts]])
+    key = hash_value([table, hash_contract(table), [part.sha256 for part in parts]])
     merged = find_result(run.warehouse, "merge", key)
     if merged is None:
         united = load_contracts()[table].merge([part.path for part in parts])

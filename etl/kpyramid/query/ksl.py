@@ -20,7 +20,7 @@ import numpy as np
 
 from kpyramid.errors import InputError
 from kpyramid.llm.types import Asker, Failure
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import find_anchors, link_names
 from kpyramid.query.chains import rate_paths
@@ -42,7 +42,7 @@ class Subgraph:
     graph: Adjacency
     starts: tuple[int, ...]
     options: Mapping[int, str]
-    nodes: Indices
+    nodes: Integers
 
 
 @dataclass(slots=True)

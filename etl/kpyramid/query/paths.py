@@ -14,7 +14,7 @@ import numpy as np
 
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import list_plain_words
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.query.facts import NearFact, state_facts
 from kpyramid.query.types import Item
 from kpyramid.snapshot.adjacency import Adjacency
@@ -98,9 +98,9 @@ def find_paths(
 class _Walks:
     """Walks of one length from one entity: a row each of entities (one more), facts, arrows."""
 
-    entities: Indices
-    facts: Indices
-    forward: Indices
+    entities: Integers
+    facts: Integers
+    forward: Integers
 
 
 def _walk(graph: Adjacency, start: int, steps: int) -> list[_Walks]:

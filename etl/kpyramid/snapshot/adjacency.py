@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.snapshot import Snapshot
 
 
@@ -22,9 +22,9 @@ class Edges:
     `target`: row of the entity at the other end. `forward`: from the fact's head to its tail.
     """
 
-    source: Indices
-    fact: Indices
-    target: Indices
+    source: Integers
+    fact: Integers
+    target: Integers
     forward: Mask
 
     def __len__(self) -> int:
@@ -65,13 +65,13 @@ class Adjacency:
         """The phrase of the relation of a fact."""
         return self._view.wording_of(int(self._relations[row]))
 
-    def count_facts(self, rows: Indices) -> Indices:
+    def count_facts(self, rows: Integers) -> Integers:
         """How many facts that are seen there are about each of some entities, literals too."""
         if self._seen is None:
             return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
         return np.bincount(self._list_facts(rows)[0], minlength=len(rows))
 
-    def leave(self, rows: Indices, most: int) -> Edges:
+    def leave(self, rows: Integers, most: int) -> Edges:
         """The edges of some nodes; of a node with more than `most`, the surest `most`.
 
         In the order of the nodes, then of the facts' keys.
@@ -91,7 +91,7 @@ class Adjacency:
             chosen[own[order[most:]]] = False
         return edges.take(chosen)
 
-    def _list_facts(self, rows: Indices) -> tuple[Indices, Indices]:
+    def _list_facts(self, rows: Integers) -> tuple[Integers, Integers]:
         """The facts that are seen about some entities; first the place of the entity of each."""
         starts = self._starts[rows].astype(np.int64)
         sizes = self._starts[rows + 1] - starts

@@ -22,7 +22,7 @@ from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
@@ -119,13 +119,13 @@ K1, B = 1.5, 0.75
 
 def weigh_words(
     texts: Iterable[str],
-) -> tuple[list[str], Indices, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+) -> tuple[list[str], Integers, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """The postings of texts: stems in order, where each one's rows begin, rows, parts of scores.
 
     BM25 as Lucene counts it (Kamphuis et al. 2020), k1 = 1.5, b = .75.
     """
     numbers: dict[str, int] = {}
-    stems: list[Indices] = []
+    stems: list[Integers] = []
     lengths: list[int] = []
     for text in texts:
         found = list_stems(text)
@@ -157,7 +157,7 @@ Tables = Mapping[str, pa.Table]
 class Links:
     """Pairs of a row and a row of another table, in the order of the first, then as they came."""
 
-    def __init__(self, owners: Indices, targets: Indices) -> None:
+    def __init__(self, owners: Integers, targets: Integers) -> None:
         self.owners = owners
         self.targets = targets
 
@@ -180,7 +180,7 @@ class Links:
         first = np.repeat(starts[self.targets] - (np.cumsum(sizes) - sizes), sizes)
         return Links(owners, others.targets[first + np.arange(len(owners))])
 
-    def take(self, of_target: Indices) -> "Links":
+    def take(self, of_target: Integers) -> "Links":
         """The same with each target replaced by its value in a column."""
         return Links(self.owners, of_target[self.targets])
 
@@ -201,7 +201,7 @@ class Links:
         order = np.lexsort((self.owners, self.targets))
         return Links(self.targets[order], self.owners[order])
 
-    def count(self, rows: int) -> Indices:
+    def count(self, rows: int) -> Integers:
         """How many targets each row has."""
         return np.bincount(self.owners, minlength=rows)
 
@@ -210,7 +210,7 @@ class Links:
         return list_numbers(self.targets, self.count(rows), pa.int32())
 
 
-def list_numbers(values: npt.NDArray[np.generic], sizes: Indices, kind: pa.DataType) -> pa.Array:
+def list_numbers(values: npt.NDArray[np.generic], sizes: Integers, kind: pa.DataType) -> pa.Array:
     """A column of lists of so many numbers each."""
     starts = np.concatenate([[0], np.cumsum(sizes)])
     flat = pa.array(values, kind)
@@ -219,7 +219,7 @@ def list_numbers(values: npt.NDArray[np.generic], sizes: Indices, kind: pa.DataT
     return pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), flat)
 
 
-def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
+def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
     """The values of a column, those of lists one by one, and the row that each stands in."""
     column = combine_column(values)
     if not pa.types.is_list(column.type):
@@ -228,7 +228,7 @@ def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Indices]:
     return pc.list_flatten(column), owners.astype(np.int64)
 
 
-def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Indices:
+def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Integers:
     """For each value the row that has it as its key; -1 for null.
 
     Raises:
@@ -241,7 +241,7 @@ def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Indices:
     return places
 
 
-def find_documents(tables: Tables, chunk_ids: pa.ChunkedArray) -> Indices:
+def find_documents(tables: Tables, chunk_ids: pa.ChunkedArray) -> Integers:
     """For each id of a chunk the row of its document."""
     chunks = tables["chunks"]
     documents = find_places(chunks["document_id"], tables["documents"]["document_id"])
@@ -348,7 +348,7 @@ def _cite(tables: Tables) -> Links:
     return Links.from_column(tables["statements"]["condensed_ids"], keys)
 
 
-def _find_statements(tables: Tables) -> Indices:
+def _find_statements(tables: Tables) -> Integers:
     """For each condensed fact the row of the statement that cites it; -1 where none does."""
     found = np.full(tables["condensed"].num_rows, -1)
     cited = _cite(tables)
@@ -386,7 +386,7 @@ def list_instances(tables: Tables) -> dict[str, Any]:
 
 
 def _list_places(
-    count: int, to_claims: Links, claims: pa.Table, chunk_of_claim: Indices
+    count: int, to_claims: Links, claims: pa.Table, chunk_of_claim: Integers
 ) -> dict[str, Any]:
     """Chunk, start and end of each place, sorted, each once."""
     flat = combine_column(claims["spans"])
@@ -473,7 +473,7 @@ def list_qualifiers(tables: Tables) -> dict[str, Any]:
     return _list_forms(links.owners, forms.take(pa.array(links.targets)), place[links.targets])
 
 
-def _list_forms(owners: Indices, forms: pa.Array, documents: Indices) -> dict[str, Any]:
+def _list_forms(owners: Integers, forms: pa.Array, documents: Integers) -> dict[str, Any]:
     """Each pair of owner and form once; a negative owner is none, as a literal's is."""
     words = pc.unique(forms)
     words = words.take(pc.sort_indices(words))
@@ -541,7 +541,7 @@ _LEAST_ROWS = 32
 """Rows that a part has on average at least."""
 
 
-def group_rows(tables: Tables) -> dict[str, Indices]:
+def group_rows(tables: Tables) -> dict[str, Integers]:
     """For each row of a table that is embedded the least hash of the documents it rests on."""
     of_document = np.array(
         [crc32(key.encode()) for key in tables["documents"]["document_id"].to_pylist()], np.int64
@@ -568,7 +568,7 @@ def group_rows(tables: Tables) -> dict[str, Indices]:
     }
 
 
-def _find_least(links: Links, values: Indices, rows: int) -> Indices:
+def _find_least(links: Links, values: Integers, rows: int) -> Integers:
     """For each row the least value of those it leads to; 0 where there is none."""
     found = np.full(rows, 2**32)
     np.minimum.at(found, links.owners, values[links.targets])
@@ -606,7 +606,7 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
 
 
 def _write_matrices(
-    folder: Path, matrices: Mapping[str, Matrix], orders: Mapping[str, Indices], sizes: Indices
+    folder: Path, matrices: Mapping[str, Matrix], orders: Mapping[str, Integers], sizes: Integers
 ) -> None:
     """Writes the vectors of searched tables in parts; `sizes` are rows by table and part."""
     ends = np.cumsum(sizes, axis=1)
@@ -641,7 +641,7 @@ def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
 
 
 _BATCH = 8192
-"""Matrix that are read at a time."""
+"""Vectors that are read at a time."""
 
 
 def read_vectors(
@@ -679,7 +679,7 @@ def _spread_vectors(
     owners: pa.Array,
     texts: pa.Array,
     matrix: Matrix,
-    rows: Indices,
+    rows: Integers,
     scratch: Path,
 ) -> tuple[pa.Array, Matrix]:
     """Texts and vectors of all entities: one that no fact is about has neither, and zeros."""

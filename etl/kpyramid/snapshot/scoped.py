@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
 from kpyramid.errors import InputError
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.schema import (
     OntologyClass,
     OntologyProperty,
@@ -312,7 +312,7 @@ class ScopedView(View):
             found.append(members)
         return found
 
-    def _locate(self, keys: pa.Array) -> Indices:
+    def _locate(self, keys: pa.Array) -> Integers:
         """The rows of the entities that some keys name; nulls are left out."""
         held = self.rows("entities").column("entity_id")
         rows = pc.index_in(keys.drop_null(), value_set=held)

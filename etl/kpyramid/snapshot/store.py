@@ -18,7 +18,7 @@ import pyarrow as pa
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
-from kpyramid.numerics.arrays import Indices, Mask
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.search import PlacedVectors, Vectors, load_faiss, rank_exactly, rank_words
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
@@ -412,7 +412,7 @@ class Store:
         return parts
 
     @cached_property
-    def _sizes(self) -> Indices:
+    def _sizes(self) -> Integers:
         """How many rows of each searched table each part has, shape (tables, parts)."""
         try:
             return np.array([self.meta["parts"][name] for name in SEARCHED], np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 
 BLOCK = 65_536
 """Words that are strings at a time while a column is walked."""
@@ -21,12 +21,12 @@ class TextColumn(Sequence[str]):
     fit into memory. Words are best in one chunk: Arrow joins the chunks whenever some are taken.
     """
 
-    def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Indices | None = None) -> None:
+    def __init__(self, words: pa.Array | pa.ChunkedArray, codes: Integers | None = None) -> None:
         self.words = words
         self._codes = codes
 
     @property
-    def codes(self) -> Indices:
+    def codes(self) -> Integers:
         """The place of each row's word, shape (n,)."""
         return np.arange(len(self.words)) if self._codes is None else self._codes
 
@@ -56,7 +56,7 @@ class TextColumn(Sequence[str]):
         """The rows in Arrow."""
         return self.words if self._codes is None else self.take(self._codes)
 
-    def take(self, codes: Indices) -> pa.Array | pa.ChunkedArray:
+    def take(self, codes: Integers) -> pa.Array | pa.ChunkedArray:
         """The words that have some codes, in their order."""
         return self.words.take(pa.array(codes))
 
@@ -66,7 +66,7 @@ class Coded:
     """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
 
     words: TextColumn
-    codes: Indices
+    codes: Integers
 
 
 def encode(column: Sequence[str] | pa.Array) -> Coded:
@@ -82,7 +82,7 @@ def encode(column: Sequence[str] | pa.Array) -> Coded:
     return Coded(TextColumn(distinct), codes)
 
 
-def pick_rows(column: Sequence[str], rows: Indices) -> Sequence[str]:
+def pick_rows(column: Sequence[str], rows: Integers) -> Sequence[str]:
     """Some rows of a column."""
     if isinstance(column, TextColumn):
         return TextColumn(column.words, column.codes[rows])
@@ -96,7 +96,7 @@ def join_columns(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     return [*one, *other]
 
 
-def group_rows(*columns: Indices) -> tuple[list[Indices], Indices, Indices]:
+def group_rows(*columns: Integers) -> tuple[list[Integers], Integers, Integers]:
     """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
 
     The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).

@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.storage.declarations import locate_declarations
 
 # Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
@@ -46,9 +46,9 @@ _TYPES = {
     "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"
-_FORM = {"vectors": b"3\n"}
+_FORM, _VECTOR_FORM = b"2\n", b"3\n"
 """Raised when the same rows are written as other bytes: 2 descriptions of the columns, 3 smaller
-row groups of vectors. Tables that are not named are of 2."""
+row groups where there are vectors."""
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -301,7 +301,7 @@ def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.list_flatten(values) if pa.types.is_list(values.type) else values
 
 
-def find_rows(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Indices:
+def find_rows(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Integers:
     """The row of each value among the keys, -1 for null and for one that is none of them."""
     held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
     found = pc.fill_null(pc.index_in(values, value_set=held), -1)
@@ -341,7 +341,9 @@ def load_contracts() -> Mapping[str, Contract]:
 @cache
 def hash_contract(table: str) -> str:
     """The hash of a contract's file: an ingredient of every key that depends on the table."""
-    return hash_bytes(_FORM.get(table, b"2\n") + locate_declarations("schemas")[table].read_bytes())
+    has_vectors = any(column.type == _VECTOR for column in load_contracts()[table].columns)
+    form = _VECTOR_FORM if has_vectors else _FORM
+    return hash_bytes(form + locate_declarations("schemas")[table].read_bytes())
 
 
 # Tables as Parquet files whose bytes are a function of their rows.

@@ -1,4 +1,4 @@
-"""What large tables and vectors take of memory: they lie in files, and what is freed goes back."""
+"""How large tables and vectors spare memory: they lie in files, and what is freed goes back."""
 
 import ctypes
 import mmap

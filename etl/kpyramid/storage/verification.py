@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.contracts import Contract, find_rows, load_contracts, read_blocks
 from kpyramid.storage.layout import Warehouse
@@ -203,7 +203,7 @@ def _check_spans(folder: Path) -> list[str]:
     places = _Places(documents, _read_columns(folder, "chunks", ["chunk_id", "document_id"]))
     problems: list[str] = []
 
-    def add(table: str, block: pa.Table, odd: Indices, problem: str) -> None:
+    def add(table: str, block: pa.Table, odd: Integers, problem: str) -> None:
         keys = block.column(0)
         problems.extend(f"{table}: {problem.format(keys[row])}" for row in np.unique(odd).tolist())
 
@@ -247,7 +247,7 @@ class _Places:
         words: pa.ChunkedArray | None = None,
         *,
         is_exact: bool = False,
-    ) -> Indices:
+    ) -> Integers:
         """The rows whose span is not in the text, or has other words there; null is no span.
 
         `spans` has columns, or fields, `start` and `end`. Words are compared but for white space,
@@ -263,7 +263,7 @@ class _Places:
             )
         at = self._documents[find_rows(chunk_ids, self._chunks)][rows]
         inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
-        odd: Indices = rows[~inside]
+        odd: Integers = rows[~inside]
         if words is None:
             return odd
         kept = (values[inside].tolist() for values in (rows, at, starts, ends))
@@ -278,7 +278,7 @@ class _Places:
 
     def find_odd_lists(
         self, lists: pa.ChunkedArray, chunk_ids: pa.ChunkedArray | None = None
-    ) -> Indices:
+    ) -> Integers:
         """The rows without a span, and those with one outside; each names its chunk, or the row."""
         held = lists.combine_chunks()
         owners = _list_numbers(pc.list_parent_indices(held))
@@ -291,7 +291,7 @@ class _Places:
         return np.concatenate([empty, owners[self.find_odd(chunk_ids, spans)]])
 
 
-def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Indices:
+def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Integers:
     """Whole numbers, -1 for null."""
     return np.asarray(pc.fill_null(values.cast(pa.int64()), -1).to_numpy())
 

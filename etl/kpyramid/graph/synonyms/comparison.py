@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_statement, keep_noun, read_frame
@@ -128,7 +126,7 @@ _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrow
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
 _HELD = 1 << 16
-"""Wordings, and verdicts on two of them, that a comparer keeps."""
+"""Wordings, and verdicts on two of them, that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +179,7 @@ class _Claim:
 
 
 class Comparer:
-    """Compares wordings; pure, keeps what it has read of late.
+    """Compares wordings; pure, keeps the last verdicts, and vectors that it asked for.
 
     Three sources, in this order: the lexicon of meanings (`lexicon/`), the wordings' structure (the
     same words in the same frame), and WordNet for wordings that differ in one word, if their
@@ -191,13 +189,12 @@ class Comparer:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._vectors: dict[str, Matrix] = {}
-        self._list_claims = lru_cache(_HELD)(_list_claims)
-        self._find_verdict = lru_cache(_HELD)(self._judge)
+        self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
 
     def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
         frame = read_frame(wording)
-        listed = self._list_claims(wording)
+        listed = _list_claims(wording)
         # `works in` a college is no field of work.
         claims = tuple(c for c in listed if c.asks_for(ends)) or listed
         fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
@@ -209,17 +206,22 @@ class Comparer:
 
     def compare(self, one: str, other: str, ends: Ends = _OPEN) -> Verdict:
         """How the first wording relates to the second; `ends` are the types of the first's ends."""
-        return self._find_verdict(one, other, ends)
+        key = (one, other, ends)
+        if key not in self._verdicts:
+            if len(self._verdicts) >= _HELD:
+                self._verdicts.clear()
+            self._verdicts[key] = self._judge(one, other, ends)
+        return self._verdicts[key]
 
     def prepare(self, wordings: Collection[str]) -> None:
         """Embeds in one call those of the wordings that the lexicon does not know.
 
         Only their comparisons may ask for vectors; without this each is embedded when it is.
         """
-        self._embed(sorted({w for w in wordings if not self._list_claims(w)}))
+        self._embed(sorted({w for w in wordings if not _list_claims(w)}))
 
     def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
-        claims, others = self._list_claims(one), self._list_claims(other)
+        claims, others = _list_claims(one), _list_claims(other)
         if any(ends):
             claims, others = _choose(claims, ends), _choose(others, ends, ends[::-1])
         first, second = read_frame(one), read_frame(other)
@@ -264,10 +266,10 @@ class Comparer:
     def _embed(self, wordings: Sequence[str]) -> None:
         new = [wording for wording in wordings if wording not in self._vectors]
         if new:
-            rows = np.asarray(self._embedder.embed(new))  # rows of a mapped file are large objects
-            self._vectors.update(zip(new, rows, strict=True))
+            self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
 
 
+@lru_cache(_HELD)
 def _list_claims(wording: str) -> tuple[_Claim, ...]:
     """All senses of a wording."""
     frame = read_frame(wording)

@@ -29,7 +29,11 @@ from airflow.sdk import (
 from airflow.sdk.configuration import conf
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
-from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import (
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    DownstreamTasksSkipped,
+)
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.observability import stats
 from croniter import croniter
@@ -56,7 +60,7 @@ _PATIENCE = timedelta(hours=20)
 _MOST_WAITING = timedelta(days=3)
 """For answers in batches: several rounds, each promised within a day."""
 _MOST_LOOKS_LOST = 100
-"""Tries of that waiting. A killed look costs one and nothing else, as what is known lies in the
+"""Tries of that waiting. A killed look costs one try and no request, as what is known lies in the
 warehouse; with two, a third worker that goes away in three days would end the night."""
 
 log = logging.getLogger(__name__)
@@ -171,7 +175,12 @@ def _locate(corpus: Corpus, path: str) -> Asset:
     that it first had, until no DAG has that any more, and fails tasks meanwhile.
     """
     place = _name_uri(corpus.place(path))
-    return Asset(name=Asset(uri=place).uri, uri=place, group="corpora")
+    return Asset(name=Asset(uri=place).uri, uri=place, group="places")
+
+
+def _is_again() -> bool:
+    """Whether a try before this one may have written, and ended before it could say so."""
+    return int(get_current_context()["ti"].try_number) > 1
 
 
 def _emit(alias: AssetAlias, asset: Asset, **extra: Any) -> None:
@@ -307,6 +316,10 @@ def build_pyramid(corpus: Corpus) -> DAG:
             def batches(run: str) -> bool:
                 from kpyramid.pipeline.airflow import night
 
+                started = get_current_context()["dag_run"].start_date
+                # Airflow's own clock starts anew with each try.
+                if started and datetime.now(UTC) - started > _MOST_WAITING:
+                    raise AirflowSensorTimeout(f"no answers in {_MOST_WAITING.days} days")
                 return night.ask_in_batches(corpus, run, WAREHOUSE)
 
             batches(run) >> previous
@@ -352,9 +365,10 @@ def _measure(corpus: Corpus, found: Mapping[str, Mapping[str, Any]]) -> None:
     for stage, counts in found.items():
         name = f"{corpus.name}.{stage}"
         stats.gauge(f"kpyramid.seconds.{name}", counts["seconds"])
-        for kind in ("rows", "rejects"):
-            for key, count in counts[kind].items():
-                stats.gauge(f"kpyramid.{kind}.{name}.{key}", count)
+        # Not by reason: the gauge of one that no row has any more would stay as it was.
+        stats.gauge(f"kpyramid.rejects.{name}", sum(counts["rejects"].values()))
+        for table, count in counts["rows"].items():
+            stats.gauge(f"kpyramid.rows.{name}.{table}", count)
 
 
 _GO_ON = TriggerRule.NONE_FAILED
@@ -427,7 +441,7 @@ def export_pyramid(corpus: Corpus) -> DAG:
                 f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
                 "DAG, or clear the task that failed"
             )
-        if found["copied"]:
+        if found["copied"] or found["named"] or _is_again():
             to = corpus.declared.exports[number].to
             _emit(alias, _locate(corpus, to), snapshot=found["snapshot"], path=found["path"])
         return found
@@ -470,7 +484,7 @@ def learn_pyramid(corpus: Corpus) -> DAG:
 
         corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
         found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
-        if found["written"]:
+        if found["written"] or _is_again():
             _emit(alias, _locate_source(corpus), rows=found["rows"])
         return {key: found[key] for key in ("rows", "written", "counts")}
 

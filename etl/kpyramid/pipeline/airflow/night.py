@@ -340,14 +340,21 @@ def export(
                 whose = home, corpus.name, corpus.ref
                 exporting.export(snapshot, wanted.form, target, hush, *whose)
         newest = json.dumps({"ref": corpus.ref, "path": name, **asdict(entry)}, indent=1).encode()
-        if open_warehouse(to).store.read(NEWEST) != newest:
+        named = open_warehouse(to).store.read(NEWEST) != newest
+        if named:
             with write_at(f"{to}/{NEWEST}") as path:
                 write_durably(path, newest)
         if noted.fault:
             keep_note(home, replace(mine, is_whole=True))
         removed = _clear_exports(corpus, home, to, wanted.keep)
     log.info("%s %s %s", corpus.ref, "was already in" if known else "is now in", target)
-    return {"snapshot": entry.snapshot, "path": target, "copied": not known, "removed": removed}
+    return {
+        "snapshot": entry.snapshot,
+        "path": target,
+        "copied": not known,
+        "named": named,
+        "removed": removed,
+    }
 
 
 def _find_noted(home: Warehouse, exported: Exported) -> Exported:

@@ -12,7 +12,7 @@ from kpyramid.completion.clusters import says_something
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import normalise_relation
 from kpyramid.keys import JsonValue
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.pipeline.report.tables import (
     Evidence,
     Row,
@@ -226,8 +226,8 @@ class _Graph:
     """
 
     condensed: pa.Table
-    owners: Indices
-    relations: Indices
+    owners: Integers
+    relations: Integers
     names: pa.Array
 
 

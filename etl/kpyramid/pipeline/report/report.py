@@ -16,7 +16,7 @@ from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.ledger import Sum, Totals, read_totals
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
 from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template, to_numpy
@@ -125,7 +125,7 @@ def _sample(phrases: pa.Table, facts: pa.ChunkedArray | Points) -> Cloud:
     return Cloud(points[:MOST_POINTS], len(said))
 
 
-def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Indices:
+def _rank_phrases(tables: SnapshotTables, graph: pa.Table) -> Integers:
     """The quarter of the facts that each phrase falls in by its priority, 1 for the highest.
 
     Phrases outside the priority region have 5.

@@ -16,7 +16,7 @@ from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Sentences
 from kpyramid.ontology.schema import Schema
@@ -209,7 +209,7 @@ def shorten(text: str) -> str:
     return text[:_LONGEST].rpartition(" ")[0] + " …"
 
 
-def to_numpy(values: pa.Array) -> Indices:
+def to_numpy(values: pa.Array) -> Integers:
     """Whole numbers without nulls."""
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
 

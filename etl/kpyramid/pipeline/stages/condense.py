@@ -36,7 +36,7 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.keys import content_id
 from kpyramid.llm.caller import Loss
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.instances import index_phrases
@@ -217,7 +217,7 @@ _SAID = ("head_id", "relation_id", "tail_id", "literal")
 class _Named:
     """The rows of `triples` that stand for themselves and others, ascending, and their keys."""
 
-    rows: Indices
+    rows: Integers
     keys: pa.ChunkedArray
 
     def find(self, wanted: Iterable[int]) -> pa.ChunkedArray:
@@ -331,7 +331,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
     )
 
 
-def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Indices, list[str]]:
+def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Integers, list[str]]:
     """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()

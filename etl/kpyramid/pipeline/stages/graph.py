@@ -14,7 +14,7 @@ from kpyramid.completion.types import (
 )
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
-from kpyramid.numerics.arrays import Indices
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.population.checking import Kinds, Mention
 from kpyramid.pipeline.stages.instances import NamedTriple, Places, list_facts
 from kpyramid.storage.columns import TextColumn
@@ -87,7 +87,7 @@ class Graph:
         """The normal form of each relation."""
         return [normalise_relation(wording).key for wording in self.wordings]
 
-    def find_stated(self, forms: Collection[str]) -> Indices:
+    def find_stated(self, forms: Collection[str]) -> Integers:
         """The places of the facts whose relation has one of these normal forms."""
         chosen = np.array([form in forms for form in self.forms], dtype=bool)
         return np.flatnonzero(chosen[self._said])
@@ -97,12 +97,12 @@ class Graph:
         """The wording of each relation."""
         return list(self._relations["name"].to_pylist())
 
-    def find_worded(self, wordings: Collection[str]) -> Indices:
+    def find_worded(self, wordings: Collection[str]) -> Integers:
         """The places of the facts that have one of these wordings."""
         chosen = np.array([wording in wordings for wording in self.wordings], dtype=bool)
         return np.flatnonzero(chosen[self._said])
 
-    def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Indices:
+    def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Integers:
         """The places of the facts `X is a …` whose noun names one of these classes."""
         places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
         names = self._entities["name"].to_pylist()
@@ -119,7 +119,7 @@ class Graph:
                 kept.append(place)
         return np.array(kept, dtype=np.int64)
 
-    def walk_facts(self, places: Indices) -> Iterator[list[NamedTriple]]:
+    def walk_facts(self, places: Integers) -> Iterator[list[NamedTriple]]:
         """Some facts in words, with all places where they are stated, block by block."""
         for start in range(0, len(places), _BLOCK):
             block = places[start : start + _BLOCK]
@@ -175,7 +175,7 @@ class Graph:
         )
 
     @cached_property
-    def _claimed(self) -> Indices:
+    def _claimed(self) -> Integers:
         """The row of each raw triple's claim."""
         return find_rows(self._raw_triples["claim_id"], self._claims["claim_id"])
 
@@ -222,13 +222,13 @@ class MentionTable:
         """Those of the entity in that row."""
         return self._read(self._own[self._ends[row] : self._ends[row + 1]])
 
-    def _rows_of(self, document_id: str) -> Indices:
+    def _rows_of(self, document_id: str) -> Integers:
         number = self._number.get(document_id)
         if number is None:
             return self._order[:0]
         return self._order[self._firsts[number] : self._firsts[number + 1]]
 
-    def _read(self, rows: Indices) -> list[Mention]:
+    def _read(self, rows: Integers) -> list[Mention]:
         found = []
         for row in rows.tolist():
             key, text, kind = (self._columns[name][row].as_py() for name in self._columns)
@@ -245,7 +245,7 @@ def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
     return combine_column(pa.chunked_array([*one.chunks, *other.chunks], one.type))
 
 
-def _drop_missing(rows: npt.ArrayLike) -> Indices:
+def _drop_missing(rows: npt.ArrayLike) -> Integers:
     """Different rows in the order of their table, without those that are none."""
     found = np.unique(np.asarray(rows, dtype=np.int64))
     return found[found >= 0]
