@@ -717,7 +717,7 @@ def test_backfill_names_what_days_read_and_move_and_which_are_left_out(
     assert "docs/2026-03-29  (missing) -> news-2026-03-29, again\n" in said
     assert "  2026-03-30  left out: its run is under way\n" in said
     assert "Again: 1 day with a run" in said
-    assert (f"cost: kpyramid plan {tmp_path}/docs/2026-03-28\n" in said) is dry
+    assert (f"cost: kpyramid plan {tmp_path}/docs/2026-03-28 --warehouse " in said) is dry
 
     (tmp_path / "planned").write_text("", "utf-8")
     refused = CliRunner().invoke(app, [*words, "--json"])

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ def main() -> None:
         "AIRFLOW__API__PORT": str(asked.port),
         "AIRFLOW__API__WORKERS": "1",
     }
+    require_free(asked.port)
     home.mkdir(parents=True, exist_ok=True)
     log = home / "standalone.log"
     print(f"Starting Airflow, half a minute; its log is {log}", flush=True)
@@ -64,12 +66,13 @@ def main() -> None:
         pools = make_pools(url, name, password, corpora)
         variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in said.items())
         kpyramid = Path(sys.executable).with_name("kpyramid")
-        one = corpora[0].name if corpora else "NAME"
+        names = [corpus.name for corpus in corpora]
+        one = "demo" if "demo" in names else next(iter(names), "NAME")
         print(
             f"""
 Airflow is at {url}
 login         {name}, password {password}
-DAGs          are off; switch build_pyramid_{one} on, and it builds that corpus at once
+DAGs          that are new are off; switch build_pyramid_{one} on: it builds that corpus at once
 three days    {variables} {kpyramid} backfill --corpus {one} --from 2026-11-01 --to 2026-11-03
 pools         {", ".join(pools) or "none is named"}
 a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
@@ -82,6 +85,19 @@ Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",
         print("\nStopping.")
     finally:
         stop(airflow)
+
+
+def require_free(port: int) -> None:
+    """Ends here where a server has the port: its answers would be taken for the new one's."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            sys.exit(
+                f"Port {port} is taken. Is Airflow running already? Ctrl-C ends it there; or take "
+                "another port with --port"
+            )
 
 
 def wait_for(airflow: subprocess.Popen[bytes], url: str, log: Path) -> None:
@@ -125,14 +141,15 @@ def post(place: str, body: dict[str, object], token: str = "") -> dict[str, str]
 def stop(airflow: subprocess.Popen[bytes]) -> None:
     """Ends Airflow's processes, all of one session."""
     for number, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+        end = time.monotonic() + patience
         try:
             os.killpg(airflow.pid, number)
-            airflow.wait(patience)
-            return
+            while time.monotonic() < end:
+                airflow.poll()
+                os.killpg(airflow.pid, 0)  # those that it started end after it
+                time.sleep(0.1)
         except ProcessLookupError:
             return
-        except subprocess.TimeoutExpired:
-            continue
 
 
 if __name__ == "__main__":

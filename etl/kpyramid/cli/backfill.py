@@ -48,7 +48,7 @@ def backfill(
 
     Example: kpyramid backfill --corpus demo --from 2026-11-01 --to 2026-11-03 --dry-run
     """
-    from kpyramid.pipeline.airflow.corpora import find_corpus
+    from kpyramid.pipeline.airflow.corpora import WAREHOUSE, find_corpus
 
     found = find_corpus(corpora, corpus)
     first, last = _read_day("--from", since), _read_day("--to", until)
@@ -97,8 +97,9 @@ def backfill(
             for r in rows
         ),
         *(f"  {day}  left out: its run is under way" for day in left_out),
-        f"Ref {own} stays. To take a day over: kpyramid promote {own} {rows[-1]['ref']}",
-        f"They wait while {dag} is switched off in Airflow.",
+        f"Ref {own} stays. To take a day over: kpyramid promote {own} {rows[-1]['ref']} "
+        f"--warehouse {shlex.quote(WAREHOUSE)}",
+        f"If {dag} is switched off in Airflow, they wait until it is on.",
         f"$ {command}",
     ]
     there = [row for row in rows if row["there"]]
@@ -120,8 +121,10 @@ def backfill(
 
 def _write_plan(corpus: "Corpus", source: str) -> str:
     """The command that says what a build of a day computes, and what it costs."""
+    from kpyramid.pipeline.airflow.corpora import WAREHOUSE
+
     settings = ["--settings", corpus.settings] if corpus.settings else []
-    return shlex.join(["kpyramid", "plan", source, *settings])
+    return shlex.join(["kpyramid", "plan", source, *settings, "--warehouse", WAREHOUSE])
 
 
 def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:

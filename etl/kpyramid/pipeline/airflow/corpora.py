@@ -268,8 +268,9 @@ def require_source(corpus: Corpus, source: str, day: date) -> None:
 
         find_corpus(source)
     elif not Path(source).exists():
+        of_day = f" of {day}" if "{{" in corpus.declared.source else ""
         raise InputError(
-            f"corpus {corpus.name}: {source} of {day} does not exist; put it there, or "
+            f"corpus {corpus.name}: {source}{of_day} does not exist; put it there, or "
             f"correct `source` in {corpus.file}"
         )
 
