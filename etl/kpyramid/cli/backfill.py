@@ -103,7 +103,11 @@ def backfill(
         f"$ {command}",
     ]
     there = [row for row in rows if row["there"]]
-    plan = _write_plan(found, str(there[-1]["source"])) if there else None
+    plan = None
+    if there:
+        settings = ["--settings", found.settings] if found.settings else []
+        words = [str(there[-1]["source"]), *settings, "--warehouse", WAREHOUSE]
+        plan = shlex.join(["kpyramid", "plan", *words])
     if plan and dry_run:
         lines.append(f"What {there[-1]['day']} would compute, and its model cost: {plan}")
     missing = len(rows) - len(there)
@@ -117,14 +121,6 @@ def backfill(
         lines.append(f"No run is due after {latest}: later days are left out.")
     said = {"days": rows, "left_out": left_out, "command": command, "plan": plan}
     print_found({"started": not dry_run, **said}, lines)
-
-
-def _write_plan(corpus: "Corpus", source: str) -> str:
-    """The command that says what a build of a day computes, and what it costs."""
-    from kpyramid.pipeline.airflow.corpora import WAREHOUSE
-
-    settings = ["--settings", corpus.settings] if corpus.settings else []
-    return shlex.join(["kpyramid", "plan", source, *settings, "--warehouse", WAREHOUSE])
 
 
 def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:
