@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from options import make_parser, name_count, print_figures, refuse, report
+from options import make_parser, name_count, print_figures, read_size, refuse, report
 
 STAGES = {
     "resolve": 15 * 60.0,
@@ -108,8 +108,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
 def _sample_own(found: list[float]) -> None:
     """Notes this process's resident MB without pages of files, ten times a second."""
     while True:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        found.append(int(next(x for x in lines if x.startswith("RssAnon")).split()[1]) / 1024)
+        found.append(read_size("self", "RssAnon") / 1024)
         time.sleep(0.1)
 
 

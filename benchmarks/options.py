@@ -113,6 +113,15 @@ def report(phase: str) -> None:
     print(f"{phase} ...", file=sys.stderr, flush=True)
 
 
+def read_size(pid: int | str, field: str) -> int:
+    """A size in kB that the system tells of a process, or of `self`; 0 where it tells none."""
+    try:
+        said = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return int(said.split(f"{field}:")[1].split()[0]) if f"{field}:" in said else 0
+
+
 def print_figures(figures: Mapping[str, Any], as_json: bool) -> None:
     """One JSON object, or a line per figure and a table per group of figures."""
     if as_json:

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from options import make_parser, name_count, print_figures, refuse, report
+from options import make_parser, name_count, print_figures, read_size, refuse, report
 
 ASKED = 400
 WARMING = 40
@@ -348,11 +348,8 @@ def peak_mb() -> float:
 
 def _own_mb() -> float | None:
     """Resident memory that is no file's, where the system says so."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return None
-    lines = dict(line.split(":", 1) for line in status.read_text("utf-8").splitlines())
-    return round(int(lines["RssAnon"].split()[0]) / 1024, 1)
+    size = read_size("self", "RssAnon")
+    return round(size / 1024, 1) if size else None
 
 
 def _call(*arguments: str) -> tuple[float, dict[str, Any]]:

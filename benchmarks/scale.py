@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from options import explain_faults, print_figures, read_options, refuse, report
+from options import explain_faults, print_figures, read_options, read_size, refuse, report
 
 FORM = "all sets, with texts in *.json and *.jsonl"
 ROWWISE = {"chunk", "extract", "embed"}
@@ -141,15 +141,6 @@ def list_family(pid: int) -> list[int]:
     except OSError:  # it has ended
         return []
     return [pid, *(one for child in children for one in list_family(child))]
-
-
-def read_size(pid: int, field: str) -> int:
-    """A size in kB that the system tells of a process; 0 of one that has ended."""
-    try:
-        said = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return int(said.split(f"{field}:")[1].split()[0]) if f"{field}:" in said else 0
 
 
 def measure(data: Path, count: int | None, seed: int, folder: Path) -> dict[str, Any]:
