@@ -351,10 +351,6 @@ def describe_spending(found: Answer) -> str:
     return f"Model: {calls}, {found.tokens:,} tokens{cost}"
 
 
-WALKS = frozenset({"wts", "rok", "hykge", "ksl"})
-"""Strategies with numbers of their own, which `query.options` changes."""
-
-
 def _answer(
     question: str,
     snapshot: Snapshot,
@@ -363,8 +359,8 @@ def _answer(
     backends: Backends,
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
-    named = ("mode", "triples", "chunks") if asked.strategy not in WALKS else ()
-    options = {n: getattr(asked, n) for n in named if n in known} | asked.options
+    named = (name for name in ("mode", "triples", "chunks") if name in known)
+    options = {name: getattr(asked, name) for name in named} | asked.options
     return answer(
         question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from click import Choice
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -17,15 +18,10 @@ from kpyramid.cli.options import (
     say,
 )
 from kpyramid.errors import InputError
+from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
-
-
-StrategyName = Literal[
-    "polyrag", "kaping", "exact", "naive", "direct", "wts", "rok", "hykge", "ksl"
-]
-"""The strategies of `kpyramid.query`, named here so that --help need not load them."""
 
 
 def ask(
@@ -35,8 +31,11 @@ def ask(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
     strategy: Annotated[
-        StrategyName | None,
-        typer.Option(help="Where the answer is looked for, see above.  [default: polyrag]"),
+        str | None,
+        typer.Option(
+            click_type=Choice([*STRATEGIES]),
+            help="Where the answer is looked for, see above.  [default: polyrag]",
+        ),
     ] = None,
     choice: Annotated[
         list[str] | None,

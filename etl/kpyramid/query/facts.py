@@ -50,6 +50,8 @@ class NearFact:
 
     `confidence` says how surely it was read, `qualifiers` when, where and how it holds. `through`
     is the fact that leads to it: the answer to "the X of the Y of Z" lies beyond one about Z.
+    `standard` is its standard relation, `turned` where that is read from tail to head. A statement
+    of the ontology is a fact whose relation is a property's label.
     """
 
     condensed_id: str
@@ -64,6 +66,9 @@ class NearFact:
     confidence: float = 1.0
     qualifiers: tuple[str, ...] = ()
     through: "NearFact | None" = None
+    standard: str = ""
+    turned: bool = False
+    is_instance: bool = False
 
     @property
     def statement(self) -> str:
@@ -135,9 +140,14 @@ def find_about(
 
 def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]:
     """Facts in words, in the order given."""
-    state, qualify = snapshot.state_condensed, snapshot.qualify_condensed
+    found = []
     known = zip(cosines.items(), snapshot.weigh_condensed(list(cosines)), strict=True)
-    return [NearFact(key, *state(key), near, at[0], qualify(key)) for (key, near), at in known]
+    for (key, cosine), (confidence, *_) in known:
+        stated, held = snapshot.state_condensed(key), snapshot.qualify_condensed(key)
+        standard, turned = snapshot.read_standard(key)
+        how = {"standard": standard, "turned": turned}
+        found.append(NearFact(key, *stated, cosine, confidence, held, **how))
+    return found
 
 
 def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
@@ -161,6 +171,15 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
         items.append(replace(item, statement="" if statement in told else statement))
         told.add(statement)
     return tuple(items)
+
+
+def restate_items(asked: QuestionAnalysis, items: Sequence[Item]) -> list[NearFact]:
+    """The facts that items of context state, with their cosines."""
+    keys = [item.key for item in items if item.key.startswith("condensed-")]
+    if not keys:
+        return []
+    cosines = (asked.snapshot.vectors_of(keys, "condensed") @ asked.vector).tolist()
+    return state_facts(dict(zip(keys, cosines, strict=True)), asked.snapshot)
 
 
 def tell_facts(facts: Iterable[NearFact], snapshot: Snapshot) -> list[str]:
@@ -336,10 +355,10 @@ def measure(
     Its own words or its standard relation say what is asked, whichever says more of it.
     """
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
-    standard = list_lemmas(asked.snapshot.name_standard(fact.condensed_id))
+    standard = list_lemmas(fact.standard)
     worded = max(
         (list_lemmas(fact.relation), standard),
-        key=lambda said: _count_shared(said, asked.lemmas) / max(len(said), 1),
+        key=lambda said: count_shared(said, asked.lemmas) / max(len(said), 1),
     )
     held = tuple(text for text in fact.qualifiers if not text.startswith("document: "))
     statement = frozenset(list_plain_words(replace(fact, qualifiers=held).statement))
@@ -352,8 +371,8 @@ def measure(
         "named": 0.0 if is_exact else _cover(list_plain_words(anchor), asked.plain_words),
         "missing": float(bool(names)),
         "cosine": max(fact.cosine, 0.0),
-        "said": _count_shared(worded, asked.lemmas) / max(len(worded), 1),
-        "left": (len(asked.lemmas) - _count_shared(asked.lemmas, lemmas))
+        "said": count_shared(worded, asked.lemmas) / max(len(worded), 1),
+        "left": (len(asked.lemmas) - count_shared(asked.lemmas, lemmas))
         / max(len(asked.lemmas), 1),
         "bare": float(not worded),
         "echo": _cover(content, asked.plain_words) if content else 1.0,
@@ -364,7 +383,7 @@ def measure(
     wanted = asked.lemmas - asked.kind or asked.lemmas
     is_worded = measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
     is_stated = is_worded and bool(measures["anchored"]) and len(value.split()) <= _SHORT
-    is_stated = is_stated and 0 < len(wanted) == _count_shared(wanted, said)
+    is_stated = is_stated and 0 < len(wanted) == count_shared(wanted, said)
     if is_stated and "unfit" in measures:  # names are typed by guess; who does what is said fits
         ends = find_end(fact.relation, asked.text, asked.linked.names)
         is_stated = bool(measures["proper"]) and kind != LITERAL and ends is not None
@@ -503,7 +522,7 @@ def _cover(words: Sequence[str] | frozenset[str], others: frozenset[str]) -> flo
     return sum(word in others for word in words) / len(words) if words else 0.0
 
 
-def _count_shared(words: frozenset[str], others: frozenset[str]) -> int:
+def count_shared(words: frozenset[str], others: frozenset[str]) -> int:
     """The words that others have too, or a word of their stem: `director` and `direct`."""
     return sum(word in others or any(share_stem(word, other) for other in others) for word in words)
 
