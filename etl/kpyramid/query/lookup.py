@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,7 @@ from kpyramid.query.facts import (
     answers_form,
     apply_weights,
     count_shared,
+    find_end,
     list_lemmas,
     match_candidates,
     measure,
@@ -97,10 +99,12 @@ def look_up(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Candidat
         measures |= {"said": said, "near": cosine, "confidence": fact.confidence}
         measures["left"] = question.rate_left(fact, value)
         measures["stored"] = float(fact.is_instance)
-        measures["qualifier"] = float(role in ("time", "place"))
+        measures["qualifier"] = float(role not in ("head", "tail"))
+        measures["prep"] = question.rate_preposition(fact, role)
+        measures["literal"] = float(kind == LITERAL and not asked.types)
         fit = question.rate_kind(fact, value, entity, kind, role)
-        measures |= {"fits": float(fit > 0), "sure": float(fit == 1), "unfit": float(fit < 0)}
-        is_form = answers_form(fact, value, measures, asked) or role in ("time", "place")
+        measures["kind"] = fit
+        is_form = question.has_form(fact, value, kind, role, measures)
         choices = _match_options(value, entity, asked)
         unfounded = fit < 0 or measures["missing"] or not is_form
         measures["unfounded"] = float(unfounded or (bool(asked.candidates) and not choices))
@@ -175,15 +179,32 @@ def _list_sides(
         role = "head" if anchor == fact.tail and value == fact.head else "tail"
         entity = fact.head_id if role == "head" else fact.tail_id
         yield fact, value, entity, kind, anchor, role
-    named = {fact.head_id, fact.tail_id} & {*asked.linked.entities}
-    if not named:
-        return
-    for role, types in (("time", KIND_TYPES["when"]), ("place", KIND_TYPES["where"])):
-        if asked.types and asked.types <= types | {"TIME"}:
-            for text in fact.qualifiers:
-                if text.startswith(f"{role}: "):
-                    side = fact.head if fact.head_id in named else fact.tail
-                    yield fact, text.partition(": ")[2], None, min(types), side, role
+    side = next((s for s, key in _list_ends(fact) if key in asked.linked.entities), "")
+    for text in fact.qualifiers if side else ():
+        role, _, held = text.partition(": ")
+        if role == find_preposition(asked.text) or asked.types and asked.types <= _OF_ROLE.get(
+            role, frozenset()
+        ):
+            yield fact, held, None, None, side, role
+
+
+_OF_ROLE = {
+    "time": KIND_TYPES["when"],
+    "place": KIND_TYPES["where"],
+    "by": KIND_TYPES["who"],
+}
+"""The kinds of what qualifies a fact."""
+
+
+def _list_ends(fact: NearFact) -> tuple[tuple[str, str | None], ...]:
+    return (fact.head, fact.head_id), (fact.tail, fact.tail_id)
+
+
+def find_preposition(text: str) -> str:
+    """The preposition that goes with what is asked for: "of" of "what did he die of"."""
+    words = list_plain_words(text)
+    before = next((a for a, b in pairwise(words) if b in ("which", "what", "whom")), "")
+    return next((word for word in (before, *words[-1:]) if word in PREPOSITIONS), "")
 
 
 def _match_options(value: str, entity: str | None, asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -205,6 +226,9 @@ class _Question:
         self.nouns = read_kind_nouns(asked.text)
         lemmas = asked.lemmas
         self.wanted = lemmas - {*self.nouns} or lemmas
+        self.preposition = find_preposition(asked.text)
+        if self.wanted <= {*self.nouns} and (self._list_noun_types() or asked.types) <= _PLACES:
+            self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     @cached_property
     def _properties(self) -> Mapping[str, OntologyProperty]:
@@ -232,9 +256,43 @@ class _Question:
         ]
         return max(shares, default=0.0)
 
+    def rate_preposition(self, fact: NearFact, role: str) -> float:
+        """Whether the relation goes on as the question does: 1, -1 if otherwise, 0 if unclear."""
+        if role == "head":
+            return 0.0
+        phrases = self.list_phrases(fact) if role == "tail" else [role]
+        own = {phrase.split()[-1] for phrase in phrases} & PREPOSITIONS
+        if self.preposition:
+            return 0.0 if not own else 1.0 if self.preposition in own else -1.0
+        last = fact.relation.split()[-1]
+        return -1.0 if role == "tail" and not self.asked.types and last in _ADVERBIAL else 0.0
+
+    def has_form(
+        self,
+        fact: NearFact,
+        value: str,
+        kind: str | None,
+        role: str,
+        measures: Mapping[str, float],
+    ) -> bool:
+        """Whether a value has the form of an answer, and stands at the end that is asked for.
+
+        Which end that is does not matter where only the value is of the kind asked for.
+        """
+        if answers_form(fact, value, measures, self.asked):
+            return True
+        other = fact.head_type if role == "tail" else fact.tail_type
+        apart = kind in self.asked.types and other not in self.asked.types
+        turned = apart and measures["echo"] < 1 and find_end(
+            fact.relation, self.asked.text, self.asked.linked.names
+        ) is not None
+        return not self.asked.is_yes_no and (turned or role not in ("head", "tail"))
+
     def rate_left(self, fact: NearFact, value: str) -> float:
         """The share of the words of the question that neither relation nor value says."""
-        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        stated = self.find_property(fact)
+        phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
+        said = frozenset().union(*map(list_lemmas, phrases))
         said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
@@ -282,6 +340,8 @@ class _Question:
             return 0.0
         if kind == LITERAL:
             return -1.0
+        if not entity:
+            return 0.5
         expected = self._find_range(fact, role)
         if kind in types or expected & types:
             return 1.0 if kind in types else 0.5
@@ -335,7 +395,7 @@ class _Question:
             if noun in self.nouns:
                 return 1.0 if name in regions[region] else -1.0
         types = self._list_noun_types()
-        if kinds & _SPECIFIC - {"place", "location", "region", "area"} and types:
+        if kinds & _PLACED and types == NOUNS["city"]:
             return -1.0
         if name in regions["countries"] | regions["states"] and types == NOUNS["city"]:
             return -1.0
@@ -359,7 +419,11 @@ _LOOSE = frozenset(
     "language nationality".split()
 )
 """Nouns of which the entity type says enough: an organisation may be a label, and no river."""
-_SPECIFIC = frozenset(NOUNS)
+_PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
+_PLACES = KIND_TYPES["where"]
+_LOCATED = frozenset({"locate"})
+_ADVERBIAL = PREPOSITIONS - {"by", "of"}
+"""Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
 _NO_KIND = frozenset("kind type sort name".split())
 
 
