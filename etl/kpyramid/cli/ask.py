@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from click import Choice
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -24,6 +23,13 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 
+def check_strategy(name: str | None) -> str | None:
+    """The strategy, which has to be one that there is."""
+    if name is not None and name not in STRATEGIES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
+    return name
+
+
 def ask(
     question: Annotated[
         str, typer.Argument(help="A question in plain words; - reads standard input.")
@@ -33,7 +39,8 @@ def ask(
     strategy: Annotated[
         str | None,
         typer.Option(
-            click_type=Choice([*STRATEGIES]),
+            callback=check_strategy,
+            metavar=f"[{'|'.join(STRATEGIES)}]",
             help="Where the answer is looked for, see above.  [default: polyrag]",
         ),
     ] = None,

@@ -234,7 +234,9 @@ def _share_words(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> dict[Piece
         ]
         for piece in pieces
     }
-    rare = [math.log((len(found) + 1) / (sum(says) + 0.5)) for says in zip(*found.values())]
+    rare = [
+        math.log((len(found) + 1) / (sum(says) + 0.5)) for says in zip(*found.values(), strict=True)
+    ]
     total = sum(rare)
     return {
         piece: sum(r * own for r, own in zip(rare, says, strict=True)) / total if total else 0.0

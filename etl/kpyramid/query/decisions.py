@@ -1,18 +1,15 @@
 """Who takes a question's decisions: the look-up, or a model; each is loaded when first asked."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import NearFact, restate_items, tell_facts
-from kpyramid.query.types import Answer, Backends, Item, Outcome, Reading, Step
+from kpyramid.query.facts import Judgement, NearFact, restate_items, tell_facts
+from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
 
 if TYPE_CHECKING:
     from kpyramid.query.model.reading import Prompt
-
-Fact = tuple[str, str, str]
-"""Subject, property, object: IRIs, the object also a literal's text."""
 
 SUFFICIENT = 0.65
 """Probability from which the graph answers; what is below goes down to the text with its facts: a
@@ -21,39 +18,6 @@ FLOOR = 0.5
 """Probability below which nothing is given as the answer of an open question: what is more often
 wrong than right helps nobody. What follows a paper to the letter withholds nothing."""
 NO_READER = "only a model reads an answer out of passages"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
-
-    outcome: Outcome
-    reason: str
-    values: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    sparql: str = ""
-    """The query that was run."""
-
-    @property
-    def step(self) -> Step:
-        """The layer's part in the trace."""
-        return Step("ontology", self.outcome, self.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether facts are enough, how probably their answer is right, and which facts support it.
-
-    `values` are what they give, of a question with candidates the candidates. `chances` says of
-    each fact how probably it answers, where the look-up judged.
-    """
-
-    enough: bool
-    probability: float
-    reason: str
-    supporting: tuple[NearFact, ...]
-    values: tuple[str, ...] = ()
-    chances: Mapping[NearFact, float] = field(default_factory=dict)
 
 
 class Decisions:

@@ -31,10 +31,10 @@ from kpyramid.documents.words import (
 )
 from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
-from kpyramid.query.decisions import Judgement
 from kpyramid.query.facts import (
     MOST_ENTITIES,
     UNFOUNDED,
+    Judgement,
     NearFact,
     answers_form,
     apply_weights,
@@ -54,6 +54,8 @@ MOST_STATEMENTS = 200
 """Statements of the ontology about what a question names that are weighed."""
 MOST_NEAR = 12
 """Relations that are compared by vectors, those that share most words with the question."""
+MEANT = 0.5
+"""Cosine from which a wording that says all of a question is the relation that it asks for."""
 MOST_KINDS = 40
 """Facts about a value in which its kinds are looked for."""
 MOST_VALUES = 5
@@ -89,7 +91,7 @@ def look_up(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Candidat
     """The values that facts give for a question with the chance of each, best first."""
     opened = [side for fact in facts for side in _list_sides(fact, asked)]
     question = _Question(asked)
-    shared = [question.compare(fact, role) for fact, *_, role in opened]
+    shared = [question.compare(fact) for fact, *_ in opened]
     near = question.rate_near([(f, role) for f, *_, role in opened], shared)
     found = []
     for (fact, value, entity, kind, anchor, role), said, cosine in zip(
@@ -182,8 +184,8 @@ def _list_sides(
     side = next((s for s, key in _list_ends(fact) if key in asked.linked.entities), "")
     for text in fact.qualifiers if side else ():
         role, _, held = text.partition(": ")
-        if role == find_preposition(asked.text) or asked.types and asked.types <= _OF_ROLE.get(
-            role, frozenset()
+        if role == find_preposition(asked.text) or (
+            asked.types and asked.types <= _OF_ROLE.get(role, frozenset())
         ):
             yield fact, held, None, None, side, role
 
@@ -247,7 +249,7 @@ class _Question:
             phrases += [stated.label, *stated.alt_labels]
         return [phrase for phrase in dict.fromkeys(phrases) if phrase]
 
-    def compare(self, fact: NearFact, role: str) -> float:
+    def compare(self, fact: NearFact) -> float:
         """The share of the words of the nearest wording that the question says."""
         shares = [
             count_shared(said, self.wanted) / len(said)
@@ -283,9 +285,11 @@ class _Question:
             return True
         other = fact.head_type if role == "tail" else fact.tail_type
         apart = kind in self.asked.types and other not in self.asked.types
-        turned = apart and measures["echo"] < 1 and find_end(
-            fact.relation, self.asked.text, self.asked.linked.names
-        ) is not None
+        turned = (
+            apart
+            and measures["echo"] < 1
+            and find_end(fact.relation, self.asked.text, self.asked.linked.names) is not None
+        )
         return not self.asked.is_yes_no and (turned or role not in ("head", "tail"))
 
     def rate_left(self, fact: NearFact, value: str) -> float:
@@ -311,7 +315,8 @@ class _Question:
         if not every:
             return [0.0] * len(opened)
         text = self.asked.text
-        for name in sorted(self.asked.linked.names, key=len, reverse=True):
+        names = {*self.asked.linked.names, *(name.text for name in self.asked.names)}
+        for name in sorted(names, key=lambda name: (-len(name), name)):
             text = text.replace(name, "it")
         vectors = self.snapshot.embed_all([text, *every])
         cosine = dict(zip(every, (vectors[1:] @ vectors[0]).tolist(), strict=True))
@@ -477,6 +482,27 @@ def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
     return [NearFact(key, *state_value(key, snapshot), 0.0, is_instance=True) for key in keys]
+
+
+def list_relations(
+    asked: QuestionAnalysis, name: str, value: str, wordings: Sequence[str]
+) -> list[str]:
+    """The wordings that, with a name and a value, say all of a question; the nearest ones first."""
+    question = _Question(asked)
+    facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
+    left = [question.rate_left(fact, value) for fact in facts]
+    opened = [(fact, "tail") for fact, share in zip(facts, left, strict=True) if not share]
+    shared = [question.compare(fact) for fact, _ in opened]
+    near = question.rate_near(opened, shared)
+    stated = read_value(value)
+    ending = "on" if isinstance(stated, Date) and stated.day else "in"
+    said = [fact.relation for fact, _ in opened]
+
+    def rank(at: int) -> tuple[object, ...]:
+        """The wording with the usual preposition comes before others that are about as near."""
+        return -round(near[at], 1), bool(asked.types) and not said[at].endswith(f" {ending}"), at
+
+    return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
 
 
 _PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, OntologyProperty]] = WeakKeyDictionary()

@@ -7,17 +7,16 @@ from typing import Any
 
 from kpyramid.documents.words import split_label
 from kpyramid.ontology import names as n
+from kpyramid.ontology.names import shorten
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import SUFFICIENT, Decisions, Found, read_values
+from kpyramid.query.decisions import SUFFICIENT, Decisions, read_values
 from kpyramid.query.facts import match_candidates, spell_out
-from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
+from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 RIGHT = 0.95
 """Share of a model's queries with values that ask what was meant; set by hand."""
-MOST_VALUES = 50
-"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 MOST_HINTS, LEAST = 3, 0.15
 """Statements that go down as hints where there is no answer, and the chance that they have."""
 
@@ -175,18 +174,3 @@ def _show(value: str, snapshot: Snapshot) -> str:
         return "yes"
     named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
     return named.label if named else snapshot.names.get(shorten(value), value)
-
-
-def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
-    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
-    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
-    if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
-    if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
-
-
-def shorten(iri: str) -> str:
-    """An entity's id, or the value itself."""
-    return iri.removeprefix(n.ENTITY)

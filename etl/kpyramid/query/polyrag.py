@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, Judgement, read_values
-from kpyramid.query.facts import NearFact, find_nearest, rank_facts, state_items
+from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, read_values
+from kpyramid.query.facts import Judgement, NearFact, find_nearest, rank_facts, state_items
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages

@@ -473,11 +473,10 @@ class Snapshot:
         return self._view.name_standard(self._view.locate("condensed", condensed_id))
 
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
-        """The standard relation of a fact, empty where hidden, and whether its tail is the subject."""
+        """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
         row = self._view.locate("condensed", condensed_id)
-        subject, _, standard, *_ = self._view.state_standard(row)
-        head = self._view.state_fact(row)[0]
-        return self._view.name_standard(row) and standard, subject != head
+        subject, *_ = self._view.state_standard(row)
+        return self._view.name_standard(row), subject != self._view.state_fact(row)[0]
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
