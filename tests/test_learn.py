@@ -150,8 +150,8 @@ def test_3_2_2_each_value_has_a_statement(stater: Stater) -> None:
     made = stater.state(make_row("Who are the parents of Leon Batt?", "Una Batt", "Ada Batt"))
 
     assert [s.text for s in made.statements] == [
-        "Una Batt is the parent of Leon Batt.",
-        "Ada Batt is the parent of Leon Batt.",
+        "The parent of Leon Batt is Una Batt.",
+        "The parent of Leon Batt is Ada Batt.",
     ]
 
 
@@ -468,7 +468,7 @@ def test_labels_that_no_document_has_open_no_view_of_their_own(
         Snapshot, "scoped", lambda self, scope: opened.append(scope) or scoped(self, scope)
     )
     rows = [ask(f"Who founded Orbel {n}?", "Mara Lund", access=f"team{n}") for n in range(9)]
-    seen = ask("Who discovered Lake Vell?", "Anna Holm", access="board")
+    seen = ask("Who founded Quuxville?", "Anna Holm", access="board")
     found = teach(corpus, base, reader, *rows, seen)
 
     assert found.count() == {"learnt": 10}

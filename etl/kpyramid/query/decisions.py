@@ -84,7 +84,9 @@ class Decisions:
         facts = restate_items(asked, items)
         if not facts:
             return Reading("", (), 0.0, (), reason=NO_READER)
-        judged = self.judge_facts(asked, facts)
+        from kpyramid.query.lookup import judge
+
+        judged = judge(asked, facts, SUFFICIENT)
         if not judged.values:
             return Reading("", (), judged.probability, (), reason=judged.reason)
         return read_values(judged, items)

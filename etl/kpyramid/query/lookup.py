@@ -497,10 +497,11 @@ def list_relations(
     stated = read_value(value)
     ending = "on" if isinstance(stated, Date) and stated.day else "in"
     said = [fact.relation for fact, _ in opened]
+    placed = bool(asked.types) and asked.types <= KIND_TYPES["when"] | KIND_TYPES["where"]
 
     def rank(at: int) -> tuple[object, ...]:
         """The wording with the usual preposition comes before others that are about as near."""
-        return -round(near[at], 1), bool(asked.types) and not said[at].endswith(f" {ending}"), at
+        return -round(near[at], 1), placed and not said[at].endswith(f" {ending}"), at
 
     return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
 
