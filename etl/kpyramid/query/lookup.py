@@ -145,8 +145,9 @@ def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[C
 
     Of a date the finest form is given.
     """
-    best = rated[0]
-    alike = [one for one in rated if one.chance >= AS_GOOD * best.chance]
+    alike = [one for one in rated if one.chance >= AS_GOOD * rated[0].chance]
+    whole = [one for one in alike if one.key == rated[0].key and one.role in ("head", "tail")]
+    best = whole[0] if whole else rated[0]
     value = read_value(best.value)
     if isinstance(value, Date):
         finer = [
@@ -229,7 +230,8 @@ class _Question:
         lemmas = asked.lemmas
         self.wanted = lemmas - {*self.nouns} or lemmas
         self.preposition = find_preposition(asked.text)
-        if self.wanted <= {*self.nouns} and (self._list_noun_types() or asked.types) <= _PLACES:
+        kinds = self._list_noun_types() or asked.types
+        if self.wanted <= {*self.nouns} and kinds and kinds <= _PLACES:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     @cached_property
@@ -267,7 +269,8 @@ class _Question:
         if self.preposition:
             return 0.0 if not own else 1.0 if self.preposition in own else -1.0
         last = fact.relation.split()[-1]
-        return -1.0 if role == "tail" and not self.asked.types and last in _ADVERBIAL else 0.0
+        plain = role == "tail" and not self.asked.types and bool(_OBJECT.match(self.asked.text))
+        return -1.0 if plain and last in _ADVERBIAL else 0.0
 
     def has_form(
         self,
@@ -348,8 +351,10 @@ class _Question:
         if not entity:
             return 0.5
         expected = self._find_range(fact, role)
-        if kind in types or expected & types:
-            return 1.0 if kind in types else 0.5
+        if kind in types:
+            return 1.0
+        if expected & types and (kind == "NOUN" or expected <= types):
+            return 0.5
         own = {t for iri in list_classes(entity, self.snapshot) for t in self._list_types(iri)}
         if own & types:
             return 0.5
@@ -427,6 +432,7 @@ _LOOSE = frozenset(
 _PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
 _PLACES = KIND_TYPES["where"]
 _LOCATED = frozenset({"locate"})
+_OBJECT = re.compile(r"\W*(?:what|which|whom?)\b", re.IGNORECASE)
 _ADVERBIAL = PREPOSITIONS - {"by", "of"}
 """Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
 _NO_KIND = frozenset("kind type sort name".split())
@@ -434,8 +440,8 @@ _NO_KIND = frozenset("kind type sort name".split())
 
 def read_kind_nouns(text: str) -> tuple[str, ...]:
     """The lemma of the noun after which or what: "river" of "which river", else nothing."""
-    match = re.search(r"\b(?:which|what)\s+(.*)", text, re.IGNORECASE)
-    words = match[1].split() if match else []
+    match = re.search(r"\b(which|what)\s+(.*)", text, re.IGNORECASE)
+    words = match[2].split() if match else []
     run = []
     stop = ""
     for word in words[:4]:
@@ -445,6 +451,10 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
             break
         run.append(plain)
     if not run or run[0] in _NO_KIND:
+        return ()
+    if match and match[1].casefold() == "what" and stop not in AUXILIARIES | MODALS:
+        run = run if stop and len(run) > 1 else []  # "what causes it": no noun
+    if not run:
         return ()
     if len(run) == 1 or stop in AUXILIARIES | MODALS:
         return (lemmatise(run[-1]),)
