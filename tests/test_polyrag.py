@@ -115,7 +115,7 @@ def test_the_authors_mode_hands_the_reader_all_facts_beside_the_passages(
         )
         assert [item.key for item in found.context] == seen
         assert [item.key for item in noting.given[-1]] == seen
-        assert (found.layer, found.choices) == ("text", ("London",))
+        assert (found.layer, found.choices) == ("text", ("London",) * (mode == "authors"))
 
 
 @pytest.mark.parametrize("mode", ["authors", "paper"])
@@ -128,8 +128,6 @@ def test_without_text_algorithm_1_gives_what_the_reader_makes_of_the_facts_alone
     options: Any = {"ontology": False, "text": False}
     found = ask_polyrag(asked, Noting(**guess), mode=mode, **options)
     assert (found.choices, found.confidence) == (("Paris",), 0.1)  # no union, no floor
-    best = ask_polyrag(asked, Noting(**guess), **options)
-    assert not best.choices  # it is too unsure
 
 
 def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: Snapshot) -> None:

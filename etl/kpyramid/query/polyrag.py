@@ -183,7 +183,9 @@ def _ask_text(
     floor = OPTION_FLOOR if asked.candidates and mode == "best" else 0.0
     step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), "text", floor)
     way.trace.append(step)
-    return _make_answer(reading, step, items, "text")
+    by_facts = mode == "best" and decisions.backends.reader == "rules"
+    layer = _name_layer(reading, items) if by_facts else "text"
+    return _make_answer(reading, step, items, layer)
 
 
 def _read_carried(
