@@ -10,10 +10,12 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 # As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
 WORKERS ?= auto
+# Further options of pytest for `test`: `.ci/run` leaves out what passed.
+TESTS ?=
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
-SYSTEM_PACKAGES := default-jre-headless postgresql redis-server wordnet-base
+SYSTEM_PACKAGES := default-jre-headless postgresql redis-server strace wordnet-base
 
 # A stamp tells which extras the environment has, so that targets share one environment and pip
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
@@ -42,8 +44,8 @@ demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a
 demo-llm: $(CORE)  ## Build it from recorded answers of a language model, also without a key
 	$(BIN)/python examples/demo/demo_llm.py
 
-test: $(DEV)  ## Run the fast tests
-	$(PYTEST) $(PARALLEL) -m "not slow"
+test: $(DEV)  ## Run the fast tests; a test that needs an extra is skipped without it
+	$(PYTEST) $(PARALLEL) $(TESTS) -m "not slow"
 
 test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
 	$(PYTEST) $(PARALLEL) -m slow
