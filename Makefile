@@ -26,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow check check-format lint types \
-	layers check-docs format docs versions golden bench constraints clean
+	layers check-docs format docs versions golden bench guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,12 +81,15 @@ golden: $(DEV)  ## Record what the extractor makes of the golden examples; read 
 	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH only those of the demo
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py options.py reading_invented.py synthetic.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py options.py reading_invented.py synthetic.py),$(wildcard benchmarks/*.py)); do \
 		if [ -z "$$KPYRAMID_BENCH" ] && grep -q folder=FOLDER "$$script"; then \
 			echo "== $$script: skipped, set KPYRAMID_BENCH to the folder with its data" >&2; continue; \
 		fi; \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
+
+guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH
+	$(BIN)/python benchmarks/guards.py
 
 constraints: pyproject.toml  ## Resolve all extras anew and pin them in constraints.txt
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."

@@ -84,17 +84,6 @@ def test_a_build_and_a_question_ask_no_host_and_write_nothing_at_home(tmp_path: 
     assert watch(tmp_path, *run, "export", "main", "out", "--to", "lance", *place) == ([], [])
 
 
-@pytest.mark.slow
-@pytest.mark.needs("ray")
-def test_ray_asks_no_host_and_writes_nothing_at_home(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus")
-    command = ("-m", "kpyramid", "build", corpus, "-q", "--engine", "ray")
-    assert watch(tmp_path, sys.executable, *command, "--warehouse", tmp_path / "warehouse") == (
-        [],
-        [],
-    )
-
-
 def test_telemetry_is_off_before_any_module_of_the_package_loads_its_library() -> None:
     code = (
         "import os, sys, kpyramid\n"
