@@ -452,17 +452,32 @@ def test_a_huge_file_is_refused_before_it_is_parsed(
     assert "74 bytes" in str(rejects[name]["detail"])
 
 
-def test_a_linked_folder_is_part_of_the_corpus(tmp_path: Path) -> None:
-    corpus, other = tmp_path / "corpus", tmp_path / "other"
-    (other / "deep").mkdir(parents=True)
-    (other / "deep" / "b.txt").write_text("linked")
-    corpus.mkdir()
-    (corpus / "link").symlink_to(other)
+def test_links_are_read_that_stay_in_the_corpus_and_no_others(tmp_path: Path) -> None:
+    ingest_files(tmp_path, {"corpus/d/b.txt": b"in", "corpus2/c.txt": b"out", "out/e.txt": b"out"})
+    for link, target in {
+        "root": "corpus",
+        "corpus/a.txt": "d/b.txt",
+        "corpus/chain.txt": "a.txt",
+        "corpus/around.txt": "../root/d/b.txt",
+        "corpus/in": "d",
+        "corpus/out": "../out",
+        "corpus/out.txt": "out/e.txt",
+        "corpus/like.txt": f"{tmp_path}/corpus2/c.txt",
+        "corpus/away.txt": "../back.txt",
+        "back.txt": "out/e.txt",
+        "corpus/nothing.txt": "../nothing.txt",
+    }.items():
+        (tmp_path / link).symlink_to(target)
 
-    documents, rejects = ingest_folder(corpus)
+    for root in ("corpus", "root"):
+        documents, rejects = ingest_folder(tmp_path / root)
 
-    assert list(documents) == ["link/deep/b.txt"]
-    assert not rejects
+        assert sorted(documents) == ["a.txt", "around.txt", "chain.txt", "d/b.txt"]
+        assert "a second way" in str(rejects.pop("in")["detail"])
+        assert {*rejects} == {"out", "out.txt", "like.txt", "away.txt", "nothing.txt"}
+        assert all("leads out of the corpus" in str(row["detail"]) for row in rejects.values())
+
+    assert len(list_corpus(tmp_path / "corpus" / "out.txt").files) == 1, "it is what is named"
 
 
 def test_a_loop_of_links_is_left_out_with_a_reject(tmp_path: Path) -> None:
@@ -508,14 +523,13 @@ def test_an_unreadable_folder_is_a_reject_that_names_it(
 
 
 def test_the_listing_is_in_the_order_of_its_paths(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
     files = {f"c/{name}": b"x" for name in ("b/z.txt", "b.txt", "a/y.txt", "b/a/x.txt", "c.txt")}
-    ingest_files(tmp_path, {**files, "other/q.txt": b"x"})
-    (tmp_path / "c" / "aa").symlink_to(tmp_path / "other")
+    ingest_files(tmp_path, files)
+    (tmp_path / "c" / "aa.txt").symlink_to(tmp_path / "c" / "b" / "z.txt")
 
     paths = [path for path, _ in list_corpus(tmp_path / "c").files]
 
-    assert paths == ["a/y.txt", "aa/q.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
+    assert paths == ["a/y.txt", "aa.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
 
 
 def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None:

@@ -394,9 +394,9 @@ def require_readable(corpus: Corpus, *, converts: bool) -> None:
     """
     refusals = []
     for path, digest in corpus.files:
-        why = "not readable" if digest is None else None
-        refused = Refusal(path, "unreadable", why) if why else None
-        refused = refused or refuse_format(path, converts=converts)
+        why = corpus.problems.get(path, "not readable")
+        unread = Refusal(path, "unreadable", why) if digest is None else None
+        refused = unread or refuse_format(path, converts=converts)
         if refused is None:
             return
         refusals.append(refused)
