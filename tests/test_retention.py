@@ -136,6 +136,21 @@ def test_it_deletes_only_what_an_earlier_call_moved(tmp_path: Path) -> None:
     assert not list((warehouse.trash / "deleted").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("form", "gone"), [("folder", "README.md"), ("jsonl", "tables/triples.parquet")]
+)
+def test_an_export_of_what_gc_took_meanwhile_says_so(tmp_path: Path, form: str, gone: str) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    (warehouse.snapshots / snapshot / gone).unlink()
+    arguments = ["export", "main", str(tmp_path / "out"), "--to", form, "--everything"]
+
+    done = CliRunner().invoke(app, [*arguments, "--warehouse", str(warehouse.root)])
+
+    assert done.exit_code == 7
+    assert "run the command again" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_reader_keeps_what_it_holds_and_a_dead_one_does_not(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     with pytest.raises(InputError, match="name a ref or an id"), hold_snapshot("a/b"):
