@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.types import FailureKind
+from kpyramid.llm.task import FailureKind
 from tests.llm_runs import (
     ITEMS,
     SICK,

@@ -13,7 +13,7 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
-from kpyramid.llm.types import Failure, FailureKind, Message, Request, describe_model, key_request
+from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 

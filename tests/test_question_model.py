@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
-from kpyramid.llm.types import ReplyError
+from kpyramid.llm.task import ReplyError
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri

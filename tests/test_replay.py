@@ -20,8 +20,7 @@ from kpyramid.extraction.types import Chunk, Extraction
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplayTransport, ReplyCache, write_recording
 from kpyramid.llm.caller import Caller, KeyLocks
-from kpyramid.llm.responses import read_response
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, key_request, read_response
 from kpyramid.settings import CascadeSettings
 from kpyramid.storage.store import FolderStore
 

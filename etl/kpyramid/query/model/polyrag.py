@@ -11,9 +11,18 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from kpyramid.errors import InputError
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Asker,
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import (
