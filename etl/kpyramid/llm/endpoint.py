@@ -47,6 +47,19 @@ Raw: TypeAlias = Mapping[str, JsonValue]
 log = logging.getLogger(__name__)
 
 # What a failed call means: try again, give up this item, or give up all.
+#
+# The client sorts failures by status and retries by itself. Ours stand where that is wrong, in
+# brackets the test (tests/test_llm_*.py) that shows it:
+# - its retries are not in the books: each try is reserved and settled, so `max_retries` is 0
+#   (faults: work that was done before the connection broke counts at its highest);
+# - it waits for one call, not for all processes at an endpoint that is busy, and does not retry
+#   when Retry-After is above two minutes (faults: busy endpoint is waited for);
+# - a 429 is retried when the account is out of credit or the request too large for any minute
+#   (faults: fatal answer ends the run; transport: what only this request does not survive);
+# - an error in a body with status 200 and a web page are taken for replies, or raise a TypeError
+#   (responses: error that came with 200; transport: answers of odd servers);
+# - a wrong key or an unknown model may come with status 400 (transport: what no request survives);
+# - its errors hold the request and so the key (transport: planted key is in no error).
 
 _QUOTA = frozenset(
     "insufficient_quota billing_hard_limit_reached billing_not_active insufficient_credits "
