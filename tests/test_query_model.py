@@ -10,7 +10,7 @@ import pytest
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
-from kpyramid.llm.types import Reply, Token, Usage, key_request
+from kpyramid.llm.task import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.baselines import ask_direct
 from kpyramid.query.decisions import Decisions

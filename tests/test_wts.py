@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
-from kpyramid.llm.types import FailureKind, Request
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse

@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import CountingAsker, ThreadCounts
+from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.types import RULES, Answer, Backends, Item

@@ -101,7 +101,7 @@ def _open_served(
 ) -> Embedder:
     # Never by default at OpenAI's: whoever built with a server of one's own would send questions
     # to another company.
-    if given is None or isinstance(given, str) or given.provider != "openai":
+    if given is None or isinstance(given, str) or not given.is_served:
         raise InputError(
             f"snapshot {snapshot} was embedded by an endpoint with {made['name']!r}, and a "
             'question needs the same: give [embed] with provider = "openai", model, and base_url '
@@ -197,9 +197,10 @@ def hold_snapshot(
     if is_path(ref):
         raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
     snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
-    from kpyramid.storage.leases import hold  # who only reads loads nothing that writes
+    from kpyramid.storage.leases import explain_loss, hold  # who only reads loads nothing of it
 
-    with hold(open_warehouse(snapshot.folder.parent.parent), snapshot.id):
+    place = open_warehouse(snapshot.folder.parent.parent)
+    with hold(place, snapshot.id), explain_loss(place, snapshot.id):
         yield snapshot
 
 

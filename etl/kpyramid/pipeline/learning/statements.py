@@ -14,9 +14,7 @@ from functools import cached_property
 from kpyramid.documents.words import HAVE, list_plain_words, normalise_name, split_label
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Strict, Task, flatten
-from kpyramid.llm.types import Asker, Failure, Reply
+from kpyramid.llm.task import GUARD, Asker, Failure, Reply, Strict, Task, flatten, parse_json
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.facts import find_end
