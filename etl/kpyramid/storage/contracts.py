@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import mmap
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
@@ -55,7 +56,11 @@ row groups where there are vectors."""
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are.
+    `unit`: what its numbers count or are. `term`: it holds IRIs of the ontology. `along`: a list
+    beside another one, whose references do not make the row visible where this says `weaker`.
+    `united_from`: its pairs are those of the rows that another column refers to. `instead`: the
+    column, or `column.name` of what that refers to, that stands for a value that may not be told.
+    `compared`: another value makes a changed row of two snapshots.
     """
 
     name: str
@@ -64,6 +69,19 @@ class Column:
     nullable: bool = False
     references: str | None = None
     unit: str | None = None
+    term: bool = False
+    along: str | None = None
+    weaker: str | None = None
+    united_from: str | None = None
+    instead: str | None = None
+    compared: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The table that its values refer to."""
+        if self.type == "list<place>":
+            return "chunks"
+        return self.references.split(".")[0] if self.references else None
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
@@ -73,7 +91,12 @@ class Column:
 
 @dataclass(frozen=True, config=_STRICT)
 class Contract:
-    """One table: its columns, its key and the groups of columns of which exactly one is set."""
+    """One table: its columns, its key and the groups of columns of which exactly one is set.
+
+    A row is seen when a row is that it refers to by a column of `visible_by` (`table.column`: a
+    row that refers to it), and all are that it refers to by `needs`. Without `visible_by` the
+    table is for who sees all documents.
+    """
 
     table: str
     version: int
@@ -81,6 +104,12 @@ class Contract:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     exactly_one: tuple[tuple[str, ...], ...] = ()
+    visible_by: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column:
+        """The column of a name."""
+        return next(column for column in self.columns if column.name == name)
 
     def build(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
         """A checked table of these rows, sorted by key; not for tables with a vector column.
@@ -329,6 +358,11 @@ def parse_contract(path: Path) -> Contract:
             f"contract {path.name}: table is {contract.table!r}, unknown types {unknown}; "
             f"the table is named as its file, types are {sorted(_TYPES)} and {_VECTOR}"
         )
+    named = {n for n in (*contract.visible_by, *contract.needs) if "." not in n}
+    for column in contract.columns:
+        named |= {name for name in (column.along, column.united_from) if name}
+    if lost := sorted(named - {c.name for c in contract.columns}):
+        raise PyramidError(f"contract {path.name}: it has no columns {', '.join(lost)}")
     return contract
 
 
@@ -338,12 +372,22 @@ def load_contracts() -> Mapping[str, Contract]:
     return {name: parse_contract(path) for name, path in locate_declarations("schemas").items()}
 
 
+_FOR_READERS = re.compile(
+    rb"^(?:visible_by|needs|term|along|weaker|united_from|instead|compared) = .*\n", re.MULTILINE
+)
+"""What says who reads a row, and not what is in it."""
+
+
 @cache
 def hash_contract(table: str) -> str:
-    """The hash of a contract's file: an ingredient of every key that depends on the table."""
+    """The hash of what a contract promises: an ingredient of every key that depends on the table.
+
+    Who sees a row is said for readers, and no table is made anew for it.
+    """
     has_vectors = any(column.type == _VECTOR for column in load_contracts()[table].columns)
     form = _VECTOR_FORM if has_vectors else _FORM
-    return hash_bytes(form + locate_declarations("schemas")[table].read_bytes())
+    data = locate_declarations("schemas")[table].read_bytes()
+    return hash_bytes(form + _FOR_READERS.sub(b"", data))
 
 
 # Tables as Parquet files whose bytes are a function of their rows.
