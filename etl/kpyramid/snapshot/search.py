@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ContextDecorator
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,18 +37,34 @@ class OneThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
+        self._asked = local()
 
     @cached_property
     def _controller(self) -> Any:
         return ThreadpoolController()  # looks through all loaded libraries: 5 ms
 
+    def is_new(self, thing: object) -> bool:
+        """Whether a thing is named for the first time in this thread's question, or outside one."""
+        named: set[int] | None = getattr(self._asked, "named", None)
+        if named is None:
+            return True
+        new = id(thing) not in named
+        named.add(id(thing))
+        return new
+
     def __enter__(self) -> None:
+        self._asked.depth = getattr(self._asked, "depth", 0) + 1
+        if self._asked.depth == 1:
+            self._asked.named = set()
         with self._lock:
             if not self._inside:
                 self._limits = self._controller.limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
+        self._asked.depth -= 1
+        if not self._asked.depth:
+            self._asked.named = None
         with self._lock:
             self._inside -= 1
             if not self._inside:

@@ -19,7 +19,14 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.search import PlacedVectors, Vectors, load_faiss, rank_exactly, rank_words
+from kpyramid.snapshot.search import (
+    PlacedVectors,
+    Vectors,
+    load_faiss,
+    one_thread,
+    rank_exactly,
+    rank_words,
+)
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -427,13 +434,14 @@ class Store:
         return [rows.numbers("vector")[end - size : end] for rows, end, size in pairs]
 
     def require_whole(self) -> None:
-        """Passes unless a file that is open was cut short; asked before each search, 30 us.
+        """Passes unless a file that is open was cut short; looked at once for a question.
 
         Raises:
             IntegrityError: one was; names it.
         """
-        for rows in list(self._rows.values()):
-            rows.require_whole()
+        if one_thread.is_new(self):
+            for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:
+                rows.require_whole()
 
     def part(self, table: str) -> "Part":
         """A table to search in: `chunks`, `condensed` or `entities`.
@@ -488,8 +496,7 @@ class Part:
         """
         if self.rows.has("vector"):  # of format 8
             return self.rows.numbers("vector")
-        for rows in self._store.vectors:
-            rows.require_whole()
+        self._store.require_whole()
         return self._placed
 
     @cached_property

@@ -1,9 +1,9 @@
 """The ontology as a reader sees it from whom documents are hidden."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,23 @@ import pyarrow.compute as pc
 
 from kpyramid.numerics.arrays import Mask
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, parse_schema
-from kpyramid.snapshot.store import SEED, Store
+from kpyramid.snapshot.store import SEED, MappedRows, Store
 from kpyramid.snapshot.view import View
-
-if TYPE_CHECKING:
-    from kpyramid.snapshot.divided import DividedView
 
 _TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
 _Row = Mapping[str, Any]
+
+
+class SeenWords(Protocol):
+    """What a view tells of the words that name terms; see `DividedView`."""
+
+    @property
+    def rows(self) -> Callable[[str], MappedRows]: ...
+    @property
+    def whole_triples(self) -> frozenset[str]: ...
+    def list_open(self, table: str) -> frozenset[str]: ...
+    def forms_of(self, entity: int) -> tuple[str, ...]: ...
+    def wordings_of(self, relation: int) -> tuple[str, ...]: ...
 
 
 class SeenTerms:
@@ -29,7 +38,7 @@ class SeenTerms:
     labels of that kind; with its definition when all that supports it is seen.
     """
 
-    def __init__(self, store: Store, view: "DividedView") -> None:
+    def __init__(self, store: Store, view: SeenWords) -> None:
         self._store = store
         self._view = view
 
