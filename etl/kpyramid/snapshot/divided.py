@@ -12,9 +12,10 @@ from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, wri
 from kpyramid.numerics.arrays import Mask
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
+from kpyramid.snapshot.mapped import MappedRows
 from kpyramid.snapshot.narrowed import INDEXED, NarrowedView, look_up, to_mask
 from kpyramid.snapshot.search import join_words
-from kpyramid.snapshot.store import MappedRows, Store
+from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.terms import SeenTerms
 from kpyramid.snapshot.view import View
 from kpyramid.storage.contracts import Column, Contract, load_contracts, map_column

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.divided import DividedView
+from kpyramid.snapshot.mapped import MappedRows
 from kpyramid.snapshot.narrowed import NarrowedView, suggest, to_mask
-from kpyramid.snapshot.store import MappedRows, Store
+from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.view import Scope, View
 
 

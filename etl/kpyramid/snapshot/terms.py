@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from kpyramid.numerics.arrays import Mask
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, parse_schema
-from kpyramid.snapshot.store import SEED, MappedRows, Store
+from kpyramid.snapshot.mapped import MappedRows
+from kpyramid.snapshot.store import SEED, Store
 from kpyramid.snapshot.view import View
 
 _TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
