@@ -18,7 +18,7 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.terms import SeenTerms
 from kpyramid.snapshot.view import View
-from kpyramid.storage.contracts import Column, Contract, load_contracts, map_column
+from kpyramid.storage.contracts import NO, Column, Contract, load_contracts, map_column
 
 Row = dict[str, Any]
 
@@ -327,7 +327,7 @@ class DividedView(NarrowedView):
 
     def _replace(self, column: Column, row: Row) -> Any:
         """What stands for a value that may not be told."""
-        if column.type == "bool":
+        if column.instead == NO:
             return False
         name, _, of = str(column.instead).partition(".")
         return self.wording_of(self.rows("relations").find(row[name]) or 0) if of else row[name]

@@ -47,6 +47,7 @@ _TYPES = {
     "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"
+NO = "false"
 _FORM, _VECTOR_FORM = b"2\n", b"3\n"
 """Raised when the same rows are written as other bytes: 2 descriptions of the columns, 3 smaller
 row groups where there are vectors."""
@@ -59,7 +60,8 @@ class Column:
     `unit`: what its numbers count or are. `term`: it holds IRIs of the ontology. `along`: a list
     beside another one, whose references do not make the row visible where this says `weaker`.
     `united_from`: its pairs are those of the rows that another column refers to. `instead`: the
-    column, or `column.name` of what that refers to, that stands for a value that may not be told.
+    column, `column.name` of what that refers to, or `NO`, that stands for a value that there is
+    not, or that may not be told.
     `compared`: another value makes a changed row of two snapshots.
     """
 
@@ -129,11 +131,21 @@ class Contract:
     def fill(self, columns: Mapping[str, Any]) -> pa.Table:
         """A checked table of these columns, lists or arrays of equal length, sorted by key.
 
+        A column that is not given is what stands instead of it, else null.
+
         Raises:
             IntegrityError: a column breaks the contract.
         """
+        rows = len(columns[self.key[0]])
+        blank = pa.nulls(rows, pa.null())
+        given = {
+            c.name: pa.array([False] * rows)
+            if c.instead == NO and c.name not in columns
+            else columns.get(c.name, columns.get(c.instead or "", blank))
+            for c in self.columns
+        }
         try:
-            table = pa.Table.from_pydict(dict(columns), schema=self._make_schema())
+            table = pa.Table.from_pydict(given, schema=self._make_schema())
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as e:
             raise IntegrityError(f"table {self.table}: a column does not fit: {e}") from e
         return self.finish(table)
