@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.store import Store
-from kpyramid.storage.contracts import load_contracts
 
 _LEARNT = {"experience=gold": "gold", "experience=rating": "rating"}
 
@@ -88,6 +87,8 @@ def _find_places(
     if table in _INDEXED:
         yield from _find_indexed(store, table, keys)
         return
+    from kpyramid.storage.contracts import load_contracts  # questions do without
+
     contract, whole = load_contracts()[table], read_table(table)
     wanted = pa.array(sorted(keys), pa.string())
     rows = whole.filter(pc.is_in(whole[contract.key[0]], wanted)).to_pylist()

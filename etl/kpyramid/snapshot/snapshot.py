@@ -334,13 +334,16 @@ class Snapshot:
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        # A question's words are looked up next; this reads their dictionary (.15 s) meanwhile.
-        beside = Thread(target=lemmatise, args=("words",))
-        beside.start()
+        # What a question needs next is loaded meanwhile: words (.15 s), and what searches
+        # clusters (.4 s).
+        beside = [Thread(target=lemmatise, args=("words",)), Thread(target=self._store.load_search)]
+        for thread in beside:
+            thread.start()
         try:
             return open_recorded(made, self.model, self.id)
         finally:
-            beside.join()
+            for thread in beside:
+                thread.join()
 
     def embed(self, text: str) -> Matrix:
         """The vector of a text."""

@@ -7,6 +7,7 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,13 @@ class Store:
         if table not in self._parts:
             self._parts[table] = Part(self, table)
         return self._parts[table]
+
+    def load_search(self) -> None:
+        """Loads what searches clusters, if some table has them and it is installed."""
+        plans = self.meta.get("tables", {}).values()
+        if any(plan.get("search") != "exact" for plan in plans):
+            with suppress(ModuleNotFoundError):
+                load_faiss()
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
