@@ -108,6 +108,8 @@ class DividedView(NarrowedView):
             if table in INDEXED:
                 values = self.rows(table).column(column.name)
             return ~to_mask(pc.is_in(values, value_set=hidden))
+        if column.type == "list<string>":
+            return self._are_all_open(table, column.name)
         if table == "instances":
             places = self.locate_entities(self.rows(table).column(column.name))
         else:
@@ -131,10 +133,14 @@ class DividedView(NarrowedView):
     @cached_property
     def whole_triples(self) -> frozenset[str]:
         """The triples of which all statements are seen."""
-        links = self.link("triples", "raw_triple_ids")
-        count = self.count_rows("triples")
-        seen = np.bincount(links.owners, self.open("raw_triples")[links.targets], minlength=count)
-        return self._list_keys("triples", seen == links.count(count))
+        return self._list_keys("triples", self._are_all_open("triples", "raw_triple_ids"))
+
+    def _are_all_open(self, table: str, name: str) -> Mask:
+        """The rows of which all is seen that a column of lists refers to."""
+        links, count = self.link(table, name), self.count_rows(table)
+        target = self.open(str(load_contracts()[table].column(name).target))
+        seen = np.bincount(links.owners, target[links.targets], minlength=count)
+        return np.asarray(seen == links.count(count))
 
     def list_open(self, table: str) -> frozenset[str]:
         """The keys of the rows that are seen."""

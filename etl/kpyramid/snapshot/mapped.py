@@ -1,5 +1,6 @@
 """Rows in Arrow files that are mapped into memory: how they are written, and read in place."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -188,15 +189,10 @@ class Keys(Sequence[str]):
 
     def _locate(self, key: bytes) -> int:
         """Where a key stands or would stand; keys are in the order of their bytes."""
-        offsets, data = self._offsets, self._data
-        low, high = 0, len(self._values)
-        while low < high:
-            middle = (low + high) // 2
-            if bytes(data[offsets[middle] : offsets[middle + 1]]) < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), key, key=self._read)
+
+    def _read(self, row: int) -> bytes:
+        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
 
 
 # Writing them: the same bytes for the same values, on any machine.
