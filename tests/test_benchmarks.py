@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from guards import is_fallen, write_table
 
 from tests.corpora import ROOT, find_bench
 
 FOLDER = ROOT / "benchmarks"
 SHARED = {
-    "choice_pyramids", "completion_pyramids", "embedding", "flips", "options", "reading_invented",
-    "synthetic",
+    "choice_pyramids", "completion_pyramids", "embedding", "flips", "guards", "options",
+    "reading_invented", "synthetic",
 }  # fmt: skip
 """What scripts import, no scripts themselves; `make bench` leaves them out."""
 TINY = "TINY"
@@ -73,6 +74,34 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "truth": ("", "--limit 40", "auc auc_published auc_true right vague wrong ece kinds "
                "other_kinds cuts bins rows judged drift"),
 }  # fmt: skip
+
+
+def test_the_page_of_results_is_what_the_guards_say() -> None:
+    guards = json.loads((FOLDER / "guards.json").read_bytes())
+    page = (FOLDER / "RESULTS.md").read_text("utf-8")
+    assert page == write_table(guards), "run python benchmarks/guards.py --table"
+    assert len(page.encode()) <= 8_000
+    for figure in guards["figures"]:
+        assert {"tolerance", "factor"} & figure.keys() or figure["value"] is not None
+    for run in guards["runs"].values():
+        assert all((FOLDER / command.split()[0]).is_file() for command in run["commands"])
+
+
+@pytest.mark.parametrize(
+    ("guard", "measured", "fallen"),
+    [
+        ({"value": 0.59, "tolerance": 0.005}, 0.585, False),
+        ({"value": 0.59, "tolerance": 0.005}, 0.584, True),
+        ({"value": 2.0, "factor": 1.3}, 2.6, False),
+        ({"value": 2.0, "factor": 1.3}, 2.7, True),
+        ({"value": None, "factor": 1.3}, 9.0, False),
+        ({"value": 0.59, "tolerance": 0.005}, None, True),
+    ],
+)
+def test_a_guard_falls_when_it_is_worse_than_it_permits(
+    guard: dict[str, float | None], measured: float | None, fallen: bool
+) -> None:
+    assert is_fallen(guard, measured) is fallen
 
 
 @pytest.fixture(scope="module")

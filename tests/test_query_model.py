@@ -10,7 +10,7 @@ import pytest
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
-from kpyramid.llm.types import Reply, Token, Usage, key_request
+from kpyramid.llm.task import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.backends import Chosen
 from kpyramid.query.baselines import ask_direct

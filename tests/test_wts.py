@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from kpyramid.answering.verification import verify_value
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
-from kpyramid.llm.types import FailureKind, Request
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse

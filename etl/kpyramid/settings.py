@@ -136,6 +136,11 @@ class LLMSettings:
     recording: str | None = None
     prices: dict[str, ModelPrice] = field(default_factory=dict)
 
+    @property
+    def is_served(self) -> bool:
+        """Whether an endpoint is asked: over a network, with a key, at a price."""
+        return self.provider == "openai"
+
     @model_validator(mode="after")
     def _endpoint_is_complete(self) -> "LLMSettings":
         if self.provider == "openai" and not self.model:
@@ -144,7 +149,7 @@ class LLMSettings:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
         if problem := _judge_url(self.base_url):
             raise ValueError(problem)
-        if self.budget is not None and self.provider == "openai" and self.model not in self.prices:
+        if self.budget is not None and self.is_served and self.model not in self.prices:
             known = ", ".join(sorted(self.prices)) or "none"
             raise ValueError(
                 f"a budget in dollars needs the price of {self.model!r}: add "
@@ -285,6 +290,11 @@ class EmbedSettings:
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     dimensions: Count | None = None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether an endpoint is asked: over a network, with a key, at a price."""
+        return self.provider == "openai"
 
     @model_validator(mode="after")
     def _provider_has_what_it_needs(self) -> "EmbedSettings":
@@ -484,7 +494,7 @@ class Settings:
 
     @model_validator(mode="after")
     def _bought_vectors_have_a_price(self) -> "Settings":
-        bought = self.embed.provider == "openai"
+        bought = self.embed.is_served
         if bought and self.llm.budget is not None and self.embed.model not in self.llm.prices:
             raise ValueError(
                 f"a budget in dollars needs the price of {self.embed.model!r}, which embeds: add "

@@ -18,8 +18,8 @@ from rich.text import Text
 from kpyramid.cli.console import LONGEST, SafeConsole, name_origin, shorten
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
+from kpyramid.llm.endpoint import read_key
 from kpyramid.llm.ledger import read_totals
-from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import (
     STRATEGIES,
@@ -307,7 +307,7 @@ def require_model(settings: Settings, what: str) -> None:
             f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
             "leave the option out"
         )
-    if settings.llm.provider == "openai":
+    if settings.llm.is_served:
         read_key(settings.llm)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import CountingAsker, ThreadCounts
+from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import bound_confidence

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kpyramid.llm.types import Asker
+from kpyramid.llm.task import Asker
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step

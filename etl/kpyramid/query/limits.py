@@ -7,7 +7,7 @@ stored counts the same calls, and gives the same answer, as the one that paid fo
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kpyramid.llm.types import (
+from kpyramid.llm.task import (
     Asker,
     CountingAsker,
     Failure,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Failure
+from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names, suppose
 from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Asker
+from kpyramid.llm.task import Asker
 from kpyramid.snapshot.evidence import Evidence
 
 Backend = Literal["rules", "llm"]

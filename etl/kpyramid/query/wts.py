@@ -13,7 +13,7 @@ import numpy as np
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Asker, Failure
+from kpyramid.llm.task import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, Anchors, link_names
 from kpyramid.query.chains import choose_fitting, go_on, rate_paths, read_paths

@@ -101,7 +101,7 @@ def _open_served(
 ) -> Embedder:
     # Never by default at OpenAI's: whoever built with a server of one's own would send questions
     # to another company.
-    if given is None or isinstance(given, str) or given.provider != "openai":
+    if given is None or isinstance(given, str) or not given.is_served:
         raise InputError(
             f"snapshot {snapshot} was embedded by an endpoint with {made['name']!r}, and a "
             'question needs the same: give [embed] with provider = "openai", model, and base_url '

@@ -26,9 +26,7 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.words import load_wordnet
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Strict, Task, flatten
-from kpyramid.llm.types import Asker, Failure, Reply
+from kpyramid.llm.task import GUARD, Asker, Failure, Reply, Strict, Task, flatten, parse_json
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.model.prompting import ask_model
