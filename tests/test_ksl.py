@@ -31,7 +31,7 @@ from kpyramid.evaluation.instructions import (
     split_walks,
 )
 from kpyramid.evaluation.questions import EvalQuestion
-from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
+from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot
 from kpyramid.query.analysis import analyse

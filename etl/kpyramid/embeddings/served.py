@@ -13,9 +13,9 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import Source, split_by_size
+from kpyramid.llm.endpoint import Connection, Pay, open_connection
 from kpyramid.llm.ledger import Call, describe_call
-from kpyramid.llm.transport import Connection, Pay, open_connection
-from kpyramid.llm.types import (
+from kpyramid.llm.task import (
     FailureKind,
     Message,
     ReplyError,

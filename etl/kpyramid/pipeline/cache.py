@@ -241,7 +241,7 @@ class CachedEmbedder:
         Raises:
             EndpointError, BudgetError: a served model cannot be asked; what came is kept.
         """
-        if self._settings.embed.provider == "openai" and self.function.list_missing(texts):
+        if self._settings.embed.is_served and self.function.list_missing(texts):
             with self._locks.hold(self.function.fingerprint):
                 self._buy(self.function.list_missing(texts))
         matrix = np.zeros((0, 0), dtype=np.float32)
@@ -266,7 +266,7 @@ class CachedEmbedder:
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:
             return
-        if self._settings.embed.provider == "openai":
+        if self._settings.embed.is_served:
             raise IntegrityError(
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
