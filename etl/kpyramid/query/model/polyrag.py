@@ -214,6 +214,16 @@ def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
     return replace(found, reason=reason, facts=facts)
 
 
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
+    if not values or values in {("0",), ("false",)}:
+        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
+    if len(rows) > most:
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
+
+
 def choose_column(
     rows: Sequence[dict[str, str]], question: str, named: Collection[str]
 ) -> tuple[list[dict[str, str]], str]:
@@ -241,16 +251,6 @@ def choose_column(
         return column.casefold() not in words, not wanted
 
     return [*rows], min(columns, key=rank)
-
-
-def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
-    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
-    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
-    if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
-    if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
 
 
 def _names_something(sparql: str) -> bool:
