@@ -1,6 +1,7 @@
 """Every table under a scope has the rows that an independent reading of the rules leaves."""
 
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ from kpyramid.documents.qualifiers import unite_qualifiers
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.snapshot.indexing import add_index
 from kpyramid.snapshot.view import EVERYTHING, Scope
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import open_warehouse
 from tests.corpora import make_settings
 from tests.test_scopes import DECISIONS, LABELLED, PUBLIC_ONES
@@ -29,8 +31,8 @@ MORE = [
     {"id": "firm", "text": "The Harlow Brewing Company was founded by Sir John Harlow in 1871. "
      "Ada Lovelace, the mathematician, was born in London in 1815."},
 ]  # fmt: skip
-ROWS = [*PUBLIC_ONES, *LABELLED, *MORE]
 Row = dict[str, Any]
+ROWS: list[Row] = [*PUBLIC_ONES, *LABELLED, *MORE]  # type: ignore[list-item]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,37 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
     decided.write_text(DECISIONS)
     warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
     build(corpus, warehouse, make_settings(complete={"decisions": str(decided)}))
-    yield open_snapshot("main", warehouse.root, scope=EVERYTHING)
+    built = open_snapshot("main", warehouse.root, scope=EVERYTHING)
+    yield plant_statements(built, tmp_path_factory.mktemp("planted") / built.id)
+
+
+def plant_statements(built: Snapshot, folder: Path) -> Snapshot:
+    """A copy with the statements that only a model writes: of each entity the first two facts."""
+    shutil.copytree(built.folder, folder)
+    anchors = sorted(term.iri for term in built.schema.properties)
+    added = next(p.iri for p in built.schema.properties if p.label == "betrayed")
+    cited: dict[str, list[str]] = defaultdict(list)
+    for fact in built.table("condensed").to_pylist():
+        cited[fact["head_id"]].append(fact["condensed_id"])
+    rows = [
+        {
+            "statement_id": f"statement-{head}",
+            "head_id": head,
+            "anchor": added if number % 5 == 0 else anchors[number % len(anchors)],
+            "text": "What two facts say.",
+            "condensed_ids": keys[:2],
+        }
+        for number, (head, keys) in enumerate(sorted(cited.items()))
+    ]
+    contracts = load_contracts()
+    for name, table in {
+        "statements": contracts["statements"].build(rows),
+        "vectors": built.table("vectors"),
+    }.items():
+        (folder / f"tables/{name}.parquet").write_bytes(encode_table(table))
+    shutil.rmtree(folder / "tables/vectors")
+    add_index(folder)
+    return Snapshot(folder, scope=EVERYTHING)
 
 
 class Oracle:
@@ -154,7 +186,7 @@ class Oracle:
 
     def _hide_terms(self) -> set[str]:
         seed = parse_schema((self.folder / "ontology/seed.ttl").read_text(), source="seed")
-        given = {term.iri for term in (*seed.classes, *seed.properties)}
+        given = {*seed.class_by_iri, *seed.property_by_iri}
         rests: dict[str, set[str | None]] = {c.iri: {*c.parents} for c in self.schema.classes}
         rests |= {p.iri: {p.domain, p.range} for p in self.schema.properties}
         rests = {iri: below for iri, below in rests.items() if iri not in given}
