@@ -17,9 +17,11 @@ if TYPE_CHECKING:
         Scope,
         Snapshot,
         answer,
+        call_tool,
         hold_snapshot,
         open_snapshot,
         retrieve,
+        tools,
     )
 
 __all__ = [
@@ -33,9 +35,11 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "call_tool",
     "hold_snapshot",
     "open_snapshot",
     "retrieve",
+    "tools",
 ]
 
 

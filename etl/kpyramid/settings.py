@@ -167,7 +167,7 @@ class QuerySettings:
     """
 
     strategy: Literal[
-        "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"
+        "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl", "tools"
     ] = "polyrag"
     mode: Literal["best", "authors", "paper"] = "best"
     triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10

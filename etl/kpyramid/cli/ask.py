@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 StrategyName = Literal[
-    "polyrag", "kaping", "exact", "naive", "direct", "wts", "rok", "hykge", "ksl"
+    "polyrag", "kaping", "exact", "naive", "direct", "wts", "rok", "hykge", "ksl", "tools"
 ]
 """The strategies of `kpyramid.query`, named here so that --help need not load them."""
 

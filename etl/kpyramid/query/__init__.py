@@ -16,6 +16,7 @@ from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
+from kpyramid.query.toolset import call_tool, tools
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import one_thread
@@ -26,6 +27,7 @@ Strategy = Callable[..., Answer]
 
 
 _BASELINES = ("direct", "naive", "kaping", "exact")
+_ELSEWHERE = {"tools": "model.tools"}
 
 
 class _Strategies(UserDict[str, Strategy | None]):
@@ -33,14 +35,16 @@ class _Strategies(UserDict[str, Strategy | None]):
 
     def __getitem__(self, name: str) -> Strategy:
         if (strategy := self.data[name]) is None:
-            module = "baselines" if name in _BASELINES else name
+            module = "baselines" if name in _BASELINES else _ELSEWHERE.get(name, name)
             strategy = getattr(import_module(f"kpyramid.query.{module}"), f"ask_{name}")
             self.data[name] = strategy
         assert strategy is not None
         return strategy
 
 
-STRATEGIES = _Strategies(dict.fromkeys((*_BASELINES, "polyrag", "wts", "rok", "hykge", "ksl")))
+STRATEGIES = _Strategies(
+    dict.fromkeys((*_BASELINES, "polyrag", "wts", "rok", "hykge", "ksl", "tools"))
+)
 """The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
 
 
@@ -108,7 +112,9 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "call_tool",
     "hold_snapshot",
     "open_snapshot",
     "retrieve",
+    "tools",
 ]

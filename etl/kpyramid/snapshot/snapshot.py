@@ -439,7 +439,8 @@ class Snapshot:
         A class, subclasses included, and a property are named by label or IRI, also as the texts
         word them ("is a" facts, relations); the class `thing` is everything. `where` has a
         condition by property: a name or text (a place stands for all within it), a number or date,
-        a range (from, to) of which one may be None, None for what nothing is stated of, `Not`.
+        a range (from, to) of which one may be None, None for what nothing is stated of, or
+        {"not": value}: something is stated, and never this value.
         `^property` reads from the other end. `order_by` is a property or `count(property)`, with
         `-` before it descending; what has no value comes last. All members without `limit`.
 

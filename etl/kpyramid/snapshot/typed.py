@@ -44,16 +44,12 @@ _WITHIN = ("located in", "is located in", "is in", "lies in", "part of", "is par
 
 Value = str | int | float
 Condition = Value | Sequence[Value | None] | Mapping[str, Any] | None
-"""A name or text, a number or date, a range (from, to), None for "nothing is stated", `Not`."""
+"""A name or text, a number or date, a range (from, to), or None for "nothing is stated".
+
+{"not": value}: something is stated, and never this value, or this value is denied; {"not": None}:
+something is stated. What nothing is stated of does not meet it: it may be so.
+"""
 Where = Mapping[str, Condition] | Sequence[tuple[str, Condition]]
-
-
-def Not(value: Condition) -> Condition:  # noqa: N802 - reads as a value in `where`
-    """A condition: something is stated, and never this value; or this value is denied.
-
-    `Not(None)`: something is stated. What nothing is stated of does not meet it: it may be so.
-    """
-    return {"not": value}
 
 
 class AtLeast(int):
@@ -625,7 +621,7 @@ def _check_value(name: str, value: object) -> None:
     elif isinstance(value, bool) or value == "" or not isinstance(value, str | int | float | None):
         raise InputError(
             f"{name}: {value!r} is no condition; pass a name, a number, a date, a range (from, "
-            "to) of which one may be None, Not(value), or None for what nothing is stated of"
+            'to) of which one may be None, {"not": value}, or None for what nothing is stated of'
         )
 
 
