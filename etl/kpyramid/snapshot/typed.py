@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from kpyramid.documents import words
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.adjacency import Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
 from kpyramid.snapshot.search import join_words
@@ -46,8 +46,8 @@ Value = str | int | float
 Condition = Value | Sequence[Value | None] | Mapping[str, Any] | None
 """A name or text, a number or date, a range (from, to), or None for "nothing is stated".
 
-{"not": value}: something is stated, and never this value, or this value is denied; {"not": None}:
-something is stated. What nothing is stated of does not meet it: it may be so.
+{"not": value}: something is stated, and never this value; {"not": None}: something is stated.
+What nothing is stated of does not meet it, as it may be so.
 """
 Where = Mapping[str, Condition] | Sequence[tuple[str, Condition]]
 
@@ -122,10 +122,10 @@ class Paths:
         return asdict(self)
 
 
-_ENDS = ("row", "subject", "object")
-_FIELDS = [("in_ontology", "?"), ("denied", "?"), *((name, "i8") for name in _ENDS)]
+_FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
 Statements = npt.NDArray[np.void]
-"""Of each its row in `instances` or `condensed`, and its ends as entities; -1 is a literal."""
+"""Of each its ends as rows of entities, -1 for a literal, and its row in `instances` or
+`condensed`; sorted by the subject."""
 _Rank = tuple[tuple[str, float, str], Measure | None]
 """What a thing is sorted by, and the number or date that it is."""
 
@@ -145,6 +145,7 @@ class Finder:
         self._view = view
         self._names = names
         self._stated: dict[str, Statements] = {}
+        self._of_subject: dict[str, dict[int, Statements]] = {}
         self._members: dict[str, dict[int, str]] = {}
 
     # -- the three questions ------------------------------------------------------------------
@@ -188,14 +189,13 @@ class Finder:
     def paths(self, first: str, second: str, hops: int) -> Paths:
         """See `Snapshot.paths`."""
         _check_number("hops", hops, MOST_HOPS)
-        graph = Adjacency(self)
         starts, ends = self._require(first), self._require(second)
-        distances = _measure_distances(graph, ends, hops)
+        distances = self._measure_distances(ends, hops)
         walks = (
             tuple(self._state_hop(row, forward) for row, forward in walk)
             for length in range(1, hops + 1)
             for start in starts
-            for walk in _walk(graph, start, length, distances)
+            for walk in self._walk(start, frozenset([start]), length, distances)
         )
         return Paths(tuple(islice(walks, MOST_PATHS)))
 
@@ -234,12 +234,13 @@ class Finder:
         if postings is None:
             return {}
         members: dict[int, str] = {}
-        facts = self._view.rows("condensed")
-        for row in self._select_asserted(np.sort(postings[0])):
-            kind = self._say_kind(int(facts.numbers("relation")[row]))
-            if kind == ():
-                kind = _cut_kind(self._view.state_fact(row)[5])
-            if kind is not None and kind[-len(label) :] == label:
+        facts, rows = self._view.rows("condensed"), np.sort(postings[0]).astype(np.int64)
+        relations = facts.numbers("relation")
+        kinds = {way: self._say_kind(way) for way in np.unique(relations[rows]).tolist()}
+        telling = [way for way, kind in kinds.items() if kind is not None]
+        for row in self._select_asserted(rows[np.isin(relations[rows], telling)]).tolist():
+            kind = kinds[int(relations[row])] or _cut_kind(self._view.state_fact(row)[5])
+            if kind[-len(label) :] == label:
                 members.setdefault(int(facts.numbers("head")[row]), facts.keys[row])
         return members
 
@@ -290,14 +291,17 @@ class Finder:
         forms = [wording, *(f"{be} {wording}" for be in ("is", "was", "are", "were"))]
         relations = self._view.rows("relations").column("name")
         held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
-        worded = np.flatnonzero(_to_mask(held)).tolist()
-        parts = [self._read_facts([relations[row].as_py() for row in worded], worded)]
+        worded = {
+            row: self._view.wording_of(row) for row in np.flatnonzero(_to_mask(held)).tolist()
+        }
+        worded = {row: said for row, said in worded.items() if said.casefold() in forms}
+        parts = [self._read_facts([*worded.values()], [*worded])]
         for p in schema.properties if named else ():
             for turned in {turned for iri, turned in schema.find_entailed(p.iri) if iri in named}:
                 stated = self._read_instances("property_iri", [p.iri]), self._read_facts([p.label])
                 parts += map(_turn, stated) if turned else stated
         found = np.unique(np.concatenate(parts))
-        return found if named or len(found) else None
+        return found if named or worded else None
 
     def _name_properties(self) -> set[str]:
         """The properties and the wordings of facts that are seen; read for a refusal only."""
@@ -324,22 +328,21 @@ class Finder:
         held = pc.is_in(facts.column("standard"), value_set=pa.array(standards, pa.string()))
         is_standard = _to_mask(held)
         rows = np.flatnonzero(is_standard | np.isin(facts.numbers("relation"), worded))
-        rows = self._select_asserted(rows, denied=True)
+        rows = self._select_asserted(rows)
         if self._view.describe():  # some standard relations may not be seen
             is_standard[[row for row in rows.tolist() if not self._view.name_standard(row)]] = False
             rows = rows[is_standard[rows] | np.isin(facts.numbers("relation")[rows], worded)]
         stated = np.zeros(len(rows), _FIELDS)
         stated["row"] = rows
-        stated["denied"] = _to_mask(facts.column("negated").take(pa.array(rows)))
         for end, name in (("subject", "head"), ("object", "tail")):
             standard, literal = facts.numbers(f"standard_{name}")[rows], facts.numbers(name)[rows]
             stated[end] = np.where(is_standard[rows], standard, literal)
         return stated
 
-    def _select_asserted(self, rows: Integers, *, denied: bool = False) -> Integers:
-        """Those of some facts that are seen and not hedged, nor denied unless those are wanted."""
+    def _select_asserted(self, rows: Integers) -> Integers:
+        """Those of some facts that are seen and that the text neither hedges nor denies."""
         seen = np.array(self._view.select("condensed", rows), np.int64)
-        for name in ("hedged",) if denied else ("hedged", "negated"):
+        for name in ("hedged", "negated"):
             seen = seen[~_to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))]
         return seen
 
@@ -367,8 +370,9 @@ class Finder:
     def _places(self) -> Statements:
         """What says that one thing is within another."""
         parts = [part for name in _WITHIN if (part := self._look_up(name)) is not None]
-        stated: Statements = np.concatenate([np.zeros(0, _FIELDS), *parts])
-        return _choose(stated, (stated["object"] >= 0) & ~stated["denied"])
+        stated = np.concatenate([np.zeros(0, _FIELDS), *parts])
+        placed: Statements = stated[stated["object"] >= 0]
+        return placed
 
     def _list_within(self, rows: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """Things with all that lies in them, however deep, and the keys of what says so."""
@@ -394,19 +398,14 @@ class Finder:
         reasons: dict[int, list[str]],
     ) -> Integers:
         """Those of some things that meet a condition; `reasons` get the keys of what says so."""
-        asserted = stated[~stated["denied"]]
         if condition is None:
-            return among[~np.isin(among, asserted["subject"])]
-        through: Mapping[int, tuple[str, ...]] = {}
-        if isinstance(condition, Mapping):
-            matching, _ = self._match(stated, condition["not"])
-            against = stated[matching & ~stated["denied"]]["subject"]
-            proof = stated[~stated["denied"] | matching]
-            proof = proof[~np.isin(proof["subject"], against)]
-        else:
-            matching, through = self._match(asserted, condition)
-            proof = asserted[matching]
-        proof = proof[np.isin(proof["subject"], among)]
+            return among[~np.isin(among, stated["subject"])]
+        denies = isinstance(condition, Mapping)
+        value = condition["not"] if isinstance(condition, Mapping) else condition
+        matching, through = self._match(stated, value)
+        if denies:
+            matching = ~np.isin(stated["subject"], stated["subject"][matching])
+        proof = stated[matching & np.isin(stated["subject"], among)]
         for one, key in zip(proof, self._list_keys(proof), strict=True):
             keys = (key, *through.get(int(one["object"]), ()))
             reasons.setdefault(int(one["subject"]), []).extend(keys)
@@ -426,10 +425,9 @@ class Finder:
             low = high = read_measure(str(value))
         else:
             things, (low, high) = {}, map(_read_bound, cast("Sequence[object]", value))
-        matching = np.isin(stated["object"], [*things])
-        text = "" if low is not high else join_words(str(value))
-        for at in np.flatnonzero((stated["object"] < 0) | (low is not high)).tolist():
-            if text and join_words(self._say_value(stated[at])) == text:
+        matching, text = np.isin(stated["object"], [*things]), join_words(str(value))
+        for at in np.flatnonzero(stated["object"] < 0).tolist():
+            if join_words(self._say_value(stated[at])) == text:
                 matching[at] = True
             elif (low or high) and (measure := self._measure(stated[at])) is not None:
                 matching[at] = _lies_within(measure, low, high)
@@ -460,9 +458,14 @@ class Finder:
         return next((other for other in written if other.number == measure.number), measure)
 
     def _pick(self, name: str, entity: int) -> Statements:
-        """What is asserted of a thing by a property, by `count(property)` too."""
-        stated = self._state(_COUNT.sub(r"\1", name))
-        return _choose(stated, (stated["subject"] == entity) & ~stated["denied"])
+        """What is stated of a thing by a property, by `count(property)` too."""
+        name = _COUNT.sub(r"\1", name)
+        if name not in self._of_subject:
+            stated = self._state(name)
+            subjects, starts = np.unique(stated["subject"], return_index=True)
+            own = np.split(stated, starts[1:])
+            self._of_subject[name] = dict(zip(subjects.tolist(), own, strict=False))
+        return self._of_subject[name].get(entity, np.zeros(0, _FIELDS))
 
     def _list_values(self, stated: Statements) -> tuple[str, ...]:
         """The distinct values of statements in words, in their order."""
@@ -514,53 +517,55 @@ class Finder:
         key, name, _ = self._view.state_entity(entity)
         return Member(key, name, values, tuple(dict.fromkeys(places)))
 
+    # -- paths --------------------------------------------------------------------------------
+
+    @cached_property
+    def _graph(self) -> Adjacency:
+        return Adjacency(self)
+
+    def _leave(self, things: Sequence[int]) -> Edges:
+        """The facts that lead on from some things; that both are films leads nowhere."""
+        edges = self._graph.leave(np.array(things, np.int64), _MOST_EDGES)
+        facts = self._select_asserted(edges.fact.astype(np.int64))
+        relations = self._view.rows("condensed").numbers("relation")[facts]
+        kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
+        return edges.take(np.isin(edges.fact, facts[~np.isin(relations, kinds)]))
+
+    def _measure_distances(self, ends: Sequence[int], hops: int) -> dict[int, int]:
+        """How many facts lie between a thing and the nearest of some ends, fewer than `hops`."""
+        distances, edge = dict.fromkeys(ends, 0), [*ends]
+        for depth in range(1, hops):
+            reached = np.unique(self._leave(edge).target).tolist()
+            edge = [row for row in reached if row not in distances]
+            distances |= dict.fromkeys(edge, depth)
+        return distances
+
+    def _walk(
+        self, thing: int, passed: frozenset[int], left: int, distances: Mapping[int, int]
+    ) -> Iterator[list[tuple[int, bool]]]:
+        """The walks of so many facts that pass nothing twice and meet an end at the last alone."""
+        edges = self._leave([thing])
+        columns = (edges.fact, edges.target, edges.forward)
+        for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
+            distance = distances.get(target, left)
+            if target in passed or distance >= left or (distance == 0) is not (left == 1):
+                continue
+            rests = (
+                [[]] if left == 1 else self._walk(target, passed | {target}, left - 1, distances)
+            )
+            yield from ([(fact, forward), *rest] for rest in rests)
+
     def _state_hop(self, row: int, forward: bool) -> Hop:
         _, head, _, relation, _, tail, _ = self._view.state_fact(row)
         key = self._view.rows("condensed").keys[row]
         return Hop(key, head, relation, tail, forward, tuple(self._view.evidence(key)))
 
 
-def _choose(stated: Statements, mask: Mask) -> Statements:
-    chosen: Statements = stated[mask]
-    return chosen
-
-
 def _turn(stated: Statements) -> Statements:
     """Statements from their other end; literals have none."""
     turned = stated[stated["object"] >= 0]
     turned["subject"], turned["object"] = turned["object"], turned["subject"].copy()
-    return turned
-
-
-# Paths.
-
-
-def _measure_distances(graph: Adjacency, ends: Sequence[int], hops: int) -> dict[int, int]:
-    """How many facts lie between a thing and the nearest of some ends, as far as it matters."""
-    distances, edge = dict.fromkeys(ends, 0), [*ends]
-    for depth in range(1, hops):
-        reached = graph.leave(np.array(edge, np.int64), _MOST_EDGES).target
-        edge = [row for row in np.unique(reached).tolist() if row not in distances]
-        distances |= dict.fromkeys(edge, depth)
-    return distances
-
-
-def _walk(
-    graph: Adjacency, start: int, length: int, distances: Mapping[int, int]
-) -> Iterator[list[tuple[int, bool]]]:
-    """The walks of so many facts that come nowhere twice and meet an end at the last step only."""
-
-    def go(row: int, seen: frozenset[int], left: int) -> Iterator[list[tuple[int, bool]]]:
-        edges = graph.leave(np.array([row], np.int64), _MOST_EDGES)
-        columns = (edges.fact, edges.target, edges.forward)
-        for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
-            distance = distances.get(target, length)
-            if target in seen or distance >= left or (distance == 0) is not (left == 1):
-                continue
-            rests = go(target, seen | {target}, left - 1) if left > 1 else [[]]
-            yield from ([(fact, forward), *rest] for rest in rests)
-
-    yield from go(start, frozenset([start]), length)
+    return np.unique(turned)
 
 
 # Names, conditions and values as they are written.
