@@ -34,13 +34,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from making.questions import word_for_subject, word_for_value
 from options import print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 
 from kpyramid.answering import rules
 from kpyramid.answering.rules import SUFFICIENCY, weigh_best
 from kpyramid.documents.words import normalise_name
-from kpyramid.evaluation.making import word_for_subject, word_for_value
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query import facts as facts_module

@@ -17,11 +17,7 @@ import pytest
 from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
-
-from kpyramid.cli.app import app
-from kpyramid.errors import InputError
-from kpyramid.evaluation.instructions import (
+from making.instructions import (
     Row,
     TaughtWalk,
     encode_rows,
@@ -30,6 +26,10 @@ from kpyramid.evaluation.instructions import (
     make_instructions,
     split_walks,
 )
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build

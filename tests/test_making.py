@@ -8,12 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
-
-from kpyramid.cli.app import app
-from kpyramid.documents.words import split_label
-from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import (
+from making.facts import (
     Fact,
     Thing,
     fold_words,
@@ -25,7 +20,12 @@ from kpyramid.evaluation.facts import (
     say_value,
     vary_value,
 )
-from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value
+from making.questions import make_questions, word_for_subject, word_for_value
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.documents.words import split_label
+from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
 from tests.corpora import copy_shared_build
 

@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+from making.facts import Fact, Thing
+from making.structure import make_structure_questions
 from typer.testing import CliRunner
 
 from kpyramid.answering.related import Condition, Stated, compare_way, list_measures
 from kpyramid.answering.sets import CERTAIN, count_least, find_all, rate_list, read_set
 from kpyramid.cli.app import app
 from kpyramid.documents.words import FUNCTION, lemmatise
-from kpyramid.evaluation.facts import Fact, Thing
 from kpyramid.evaluation.questions import read_questions
-from kpyramid.evaluation.structure import make_structure_questions
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question

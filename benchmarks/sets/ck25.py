@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from making.facts import read_number, say_value
+
 from kpyramid.answering.lexicon import (
     PLACE_WORDS,
     Category,
@@ -24,7 +26,6 @@ from kpyramid.answering.lexicon import (
     vary_name,
 )
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import read_number, say_value
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.ontology import names as n
 from kpyramid.ontology.store import OntologyStore

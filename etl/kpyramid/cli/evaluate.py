@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
 ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
@@ -232,103 +231,13 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
         write_durably(folder / "evaluation.html", render_page(results, sheets).encode())
 
 
-# `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
+# `kpyramid questions`: files of questions checked.
 
 app = typer.Typer(
     name="questions",
     no_args_is_help=True,
-    help="Make questions to evaluate a pyramid with, or check a file of your own.",
-    epilog="`kpyramid evaluate` reads what `make` writes. Questions made from a snapshot's own "
-    "facts measure how well it answers from what it knows; they inherit its mistakes. For what it "
-    "misses, write questions yourself, or make them from facts that you trust (see "
-    "kpyramid.evaluation.making). Read a sample before you quote a figure.",
+    help="Check a file of questions to evaluate a pyramid with.",
 )
-
-_CONFIDENCE = 0.8
-_SHOWN = 3
-
-
-@command(app)
-def make(
-    out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    count: Annotated[
-        int, typer.Option(min=1, help="At most so many; a property's turn after the other's.")
-    ] = 500,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Draws facts, wordings and options; same seed, same file.")
-    ] = 0,
-    options: Annotated[
-        int, typer.Option(min=3, max=26, help="Options of each question, right ones among them.")
-    ] = 8,
-    confidence: Annotated[
-        float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
-    ] = _CONFIDENCE,
-    structure: Annotated[
-        bool,
-        typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
-    ] = False,
-    *,
-    scope: "Scope",
-) -> None:
-    """Make choice questions from the facts of a snapshot's ontology.
-
-    Each has eight options, one to three of them right, in words made from the property's label:
-    for its value ("Where was Ada Lovelace born?") or for what has it ("Which people were born in
-    London?"). Wrong options are of the right one's class; a number or a date is varied. What any
-    fact links with the question, what may be another name of an answer, and what the question or
-    its evidence names, is never a wrong option. What no question can be made of is counted with
-    the reason. Facts of documents with labels are asked about, and are options, with --access or
-    --everything only.
-
-    With --structure they are questions that no passage answers and that have no options: lists,
-    counts, superlatives, comparisons, and what meets two conditions, each over facts of five
-    documents or more, a comparison of two values over two.
-
-    Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
-    """
-    from kpyramid.errors import InputError
-    from kpyramid.evaluation.facts import list_instance_facts
-    from kpyramid.evaluation.making import make_questions
-    from kpyramid.evaluation.questions import write_questions
-    from kpyramid.evaluation.structure import make_structure_questions
-    from kpyramid.snapshot.snapshot import open_snapshot
-
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
-    facts = list_instance_facts(snapshot)
-    if structure:
-        made = make_structure_questions(facts, count=count, seed=seed, least=confidence)
-    else:
-        made = make_questions(facts, count=count, seed=seed, options=options, least=confidence)
-    if not made.questions:
-        reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
-        raise InputError(
-            f"snapshot {snapshot.id}: its ontology gives no question"
-            f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
-            "--options, or build with an ontology whose properties the corpus states"
-        )
-    text = write_questions(made.questions)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, "utf-8")
-    found = {
-        "file": str(out),
-        "snapshot": snapshot.id,
-        "questions": len(made.questions),
-        "by_property": dict(Counter(q.group for q in made.questions).most_common()),
-        "left_out": dict(made.left_out),
-    }
-    several = sum(len(q.answers) > 1 for q in made.questions)
-    left_out = sorted(made.left_out.items(), key=lambda pair: -pair[1])
-    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    lines = [
-        *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
-        f"{count_things(len(made.questions), 'question')} in {out}, "
-        f"{several} with several right {'answers' if structure else 'options'}.",
-        *(f"{number} left out: {why}." for why, number in left_out),
-        f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
-    ]
-    print_found(found, lines)
 
 
 @command(app)
