@@ -20,6 +20,7 @@ from kpyramid.query import Snapshot, open_snapshot
 
 LEAST = 0.8
 """Facts of a lower confidence are not asked about."""
+OPTIONS = 8
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def ask_about(
     if structure:
         typed = make_structure_questions(facts, count=count, seed=seed, least=LEAST)
         return [one.question for one in typed.questions], dict(typed.left_out)
-    made = make_questions(facts, count=count, seed=seed, least=LEAST)
+    made = make_questions(facts, count=count, seed=seed, options=OPTIONS, least=LEAST)
     return list(made.questions), dict(made.left_out)
 
 

@@ -1,22 +1,15 @@
 """Questions about sets: read from any wording, answered from all layers, made from facts."""
 
-import json
-from pathlib import Path
 
 import pytest
-from making.facts import Fact, Thing
-from making.structure import make_structure_questions
-from typer.testing import CliRunner
 
 from kpyramid.answering.related import Condition, Stated, compare_way, list_measures
 from kpyramid.answering.sets import CERTAIN, count_least, find_all, rate_list, read_set
-from kpyramid.cli.app import app
 from kpyramid.documents.words import FUNCTION, lemmatise
-from kpyramid.evaluation.questions import read_questions
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
-from tests.corpora import copy_shared_build, open_told
+from tests.corpora import open_told
 
 FILMS = ("Red Harbour", "The Long Winter", "Paper Boats", "Salt Road", "Night Ferry", "Glass Hill")
 TEXTS = {
@@ -268,77 +261,6 @@ def test_the_least_number_and_the_chance_of_a_list_follow_from_the_members() -> 
     assert all(CERTAIN <= count_least([c] * 8)[1] <= 1 for c in (0.3, 0.5, 0.9))
     assert rate_list([0.99] * 5, 5) > rate_list([0.6] * 5, 5) > rate_list([0.1] * 5, 5)
     assert rate_list([0.99] * 8, 2) < 0.5  # most are left out
-
-
-def _state(subject: str, relation: str, value: str, document: str, form: str = "") -> Fact:
-    kind = () if form else ("person",)
-    text = f"{subject} {relation} {value}"
-    return Fact(
-        Thing(subject, subject, ("film",)),
-        relation,
-        Thing(value, value, kind, form=form),  # type: ignore[arg-type]
-        ("film", "person" if not form else ""),
-        (document,),
-        (text,),
-    )
-
-
-FACTS = [
-    *(_state(film, "director", "Ada Holm", f"d{at}") for at, film in enumerate(FILMS)),
-    *(_state(film, "actor", "Nils Vik", f"c{at}") for at, film in enumerate(FILMS[:3])),
-    _state("Tide 0", "actor", "Nils Vik", "c9"),
-    *(_state(f"Tide {at}", "director", "Olaf Brun", f"o{at}") for at in range(3)),
-    *(_state(f"Fog {at}", "director", "Ines Dahl", f"i{at}") for at in range(2)),
-    *(
-        _state(film, "release date", str(1990 + at), f"r{at}", "date")
-        for at, film in enumerate(FILMS)
-    ),
-]
-
-
-def test_answers_are_computed_from_all_facts_and_lie_in_five_documents() -> None:
-    made = make_structure_questions(FACTS).questions
-    by_form = {q.group.partition(":")[0]: q for q in made}
-    assert by_form.keys() == {"list", "count", "superlative", "comparison", "conjunction"}
-    lists = [q for q in made if q.group == "list: director"]
-    assert [set(q.values) for q in lists] == [set(FILMS)]
-    assert [q.values for q in made if q.group == "count: director"] == [("6",)]
-    both = {frozenset(q.values) for q in made if q.group.startswith("conjunction")}
-    assert both == {frozenset(FILMS[:3]), frozenset({"Tide 0"})}
-    for question in made:
-        least = 2 if question.group == "comparison: release date" else 5
-        assert len(question.gold_documents) >= least
-    assert make_structure_questions(FACTS).questions == made
-    assert len(make_structure_questions(FACTS, count=3).questions) == 3
-
-
-def test_a_set_with_an_unsure_fact_is_not_asked_about() -> None:
-    unsure = [fact for fact in FACTS if fact.relation == "director"]
-    made = make_structure_questions(unsure, least=1.1)
-    assert not made.questions and "a fact is not certain enough" in made.left_out
-
-
-def test_the_command_makes_such_questions_of_a_pyramid(told: Snapshot, tmp_path: Path) -> None:
-    out = tmp_path / "questions.jsonl"
-    place = ["--warehouse", str(told.folder.parent.parent), "--confidence", "0.5"]
-    call = ["questions", "make", "--structure", *place, "--out", str(out), "--json"]
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0, done.output
-    made = {q.group: q for q in read_questions(out)}
-    assert json.loads(done.output)["questions"] == len(read_questions(out))
-    films = made["list: directed"]
-    assert "Ada Holm" in films.text and not films.candidates
-    assert len(films.values) == len(FILMS) and len(films.gold_documents) >= len(FILMS)
-    assert made["count: directed"].values == (str(len(FILMS)),)
-
-
-def test_the_command_says_why_there_are_no_such_questions(tmp_path: Path) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "warehouse")
-    out = tmp_path / "questions.jsonl"
-    call = ["questions", "make", "--structure", "--warehouse", str(warehouse.root)]
-    done = CliRunner().invoke(app, [*call, "--out", str(out), "--json"])
-    assert done.exit_code == 3
-    assert "gives no question" in done.output and not out.exists()
 
 
 def test_units_of_one_kind_are_compared_and_initials_are_no_units() -> None:
