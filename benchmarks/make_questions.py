@@ -14,8 +14,9 @@ from making.instructions import encode_rows, make_instructions
 from making.questions import make_questions
 from making.structure import make_structure_questions
 from options import make_parser, name_count, print_figures
+from sets.files import write_questions
 
-from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
+from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from kpyramid.query import Snapshot, open_snapshot
 
 LEAST = 0.8

@@ -22,12 +22,13 @@ from making.facts import (
     vary_value,
 )
 from making.questions import make_questions, word_for_subject, word_for_value
+from sets.files import write_questions
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.documents.words import split_label
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
+from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from tests.corpora import copy_shared_build
 
 PEOPLE = (

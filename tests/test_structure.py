@@ -1,6 +1,5 @@
 """Questions about sets: read from any wording, answered from all layers, made from facts."""
 
-
 import pytest
 
 from kpyramid.answering.related import Condition, Stated, compare_way, list_measures

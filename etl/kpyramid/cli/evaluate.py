@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
-"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
 
@@ -58,11 +56,7 @@ def evaluate(
         ),
     ] = None,
     strategies: Annotated[
-        ComparisonName | None,
-        typer.Option(
-            help="Arms compared by one name: all strategies side by side, or what the paper of "
-            "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
-        ),
+        Literal["all"] | None, typer.Option(help="All strategies side by side.")
     ] = None,
     reader: Annotated[
         list[ReaderName] | None,
@@ -83,9 +77,6 @@ def evaluate(
     judge: Annotated[
         bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
     ] = False,
-    ratings: Annotated[
-        Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
-    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -109,17 +100,14 @@ def evaluate(
     """
     from kpyramid.cli.console import open_bars
     from kpyramid.evaluation.harness import (
-        COMPARISONS,
-        add_ratings,
         answer_all,
         open_measures,
         parse_arm,
-        read_ratings,
     )
     from kpyramid.evaluation.questions import read_questions, read_set
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import Backends, open_snapshot
+    from kpyramid.query import STRATEGIES, Backends, open_snapshot
     from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
@@ -134,7 +122,7 @@ def evaluate(
         raise SettingsError("name a file of questions, or a set with --set, and not both")
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
-    chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
+    chosen = [*STRATEGIES] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
@@ -158,8 +146,6 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        known = [question.id for question in asked], [arm.name for arm in arms]
-        rated = read_ratings(ratings, *known) if ratings else {}
         snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
@@ -172,7 +158,7 @@ def evaluate(
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+    results = Results(answers, snapshot.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)

@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from math import exp, fsum, inf, log2
+from math import fsum, log2
 from string import punctuation
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.questions import EvalQuestion
 
@@ -36,8 +35,7 @@ class Response:
     chosen. `context` is what the reader was given and `documents` its sources, both best first,
     a source as in `documents.source` or only what stands after its '#'. `confidence` is the
     probability that the answer is right; `cost` is in the currency of the prices, None where there
-    are none; `seconds` is wall time; `logprobs` are natural logarithms, one for each token of the
-    answer.
+    are none; `seconds` is wall time.
     """
 
     text: str = ""
@@ -50,7 +48,6 @@ class Response:
     cost: float | None = None
     seconds: float = 0.0
     confidence: float = 0.0
-    logprobs: tuple[float, ...] | None = None
 
     @property
     def answered(self) -> bool:
@@ -225,16 +222,6 @@ def score_set(question: EvalQuestion, response: Response) -> float:
     return float(chosen == gold)
 
 
-def score_partial(question: EvalQuestion, response: Response) -> float:
-    """1 when nothing wrong was chosen and something right, else 0: HyKGE's PCR (§5.1.5).
-
-    "In comparison to EM, if there is a missing answer without any incorrect ones, PCR classifies
-    it as correct." To choose nothing is no partial answer.
-    """
-    chosen, gold = _match(question, response)
-    return float(bool(chosen) and chosen <= gold)
-
-
 def score_accuracy(question: EvalQuestion, response: Response) -> float:
     """1 for exactly the right options, or the right one of yes, no and maybe; else 0."""
     if question.kind != "yesno":
@@ -358,20 +345,8 @@ def score_hit_rate(question: EvalQuestion, response: Response) -> float:
 
     The key entities of the question; where it states none, its gold values, in any spelling.
     """
-    if question.entities:
-        return score_key_entities(question, response)
-    named = [_names_any(response, value) for value in question.answers]
-    return sum(named) / len(named)
-
-
-def score_key_entities(question: EvalQuestion, response: Response) -> float:
-    """The share of the key entities that the response names.
-
-    RoK's key-entity match (§5.1.2), which averages an entity hit rate; there over the parts of a
-    medical answer (disease, medication, test), here over all key entities of a question at once.
-    """
-    named = [_names_any(response, (entity,)) for entity in dict.fromkeys(question.entities)]
-    return sum(named) / len(named)
+    wanted = [(name,) for name in dict.fromkeys(question.entities)] or question.answers
+    return sum(_names_any(response, names) for names in wanted) / len(wanted)
 
 
 def score_right(question: EvalQuestion, response: Response) -> float | None:
@@ -426,17 +401,6 @@ def score_wrong_confident(
     return float(response.answered and right < 1 and response.confidence >= level)
 
 
-def score_perplexity(_question: EvalQuestion, response: Response) -> float | None:
-    """The exponential of minus the mean log-probability of the answer's tokens.
-
-    None where the endpoint gave no log-probabilities; infinite when a token was impossible.
-    """
-    if not response.logprobs:
-        return None
-    mean = fsum(response.logprobs) / len(response.logprobs)
-    return exp(-mean) if mean > -700 else inf  # exp(710) overflows
-
-
 def count_words(_question: EvalQuestion, response: Response) -> float:
     """The words of the context that the reader was given."""
     return float(sum(len(text.split()) for text in response.context))
@@ -450,7 +414,7 @@ def _is_answer(question: EvalQuestion) -> bool:
 # an implementation,
 # a tokeniser or a smoothing, so figures compare within one table here, not with theirs.
 
-ORDERS = (1, 2, 4)
+ORDERS = (2, 4)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -490,16 +454,6 @@ def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
     return max(score_rouge(answer, reference) for reference in list_references(question))
 
 
-def score_context_coverage(_question: EvalQuestion, response: Response) -> float | None:
-    """ROUGE-1 recall of the context by the answer: HyKGE's ROUGE-R of retrieved knowledge.
-
-    None where nothing was retrieved.
-    """
-    if not any(piece.strip() for piece in response.context):
-        return None
-    return score_rouge(word_answer(response), "\n".join(response.context))
-
-
 class RougeTokens:
     """The tokeniser that rouge-score is given."""
 
@@ -531,53 +485,6 @@ _KEPT = 4096
 """Texts whose vectors are kept: the gold answers of a set, which every arm is compared with."""
 
 
-class TokenEncoder(Protocol):
-    """A pure function from a text to the vectors of its tokens in their context."""
-
-    name: str
-
-    def encode_tokens(self, text: str) -> Matrix:
-        """One row of length 1 per word piece, shape (pieces, size), float32."""
-        ...
-
-
-class OnnxTokenEncoder(OnnxEmbedder):
-    """The last hidden states of the model that `OnnxEmbedder` averages.
-
-    The marks of beginning and end are left out, as bert-score gives them no weight; of a text of
-    more than 256 word pieces the rest is not seen.
-    """
-
-    def encode_tokens(self, text: str) -> Matrix:
-        """See `TokenEncoder.encode_tokens`."""
-        encoding = self._tokenizer.encode(text)
-        ids = np.array([encoding.ids], dtype=np.int64)
-        feed = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.zeros_like(ids),
-        }
-        output = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})
-        inner = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
-        rows = output[0][0][inner].astype(np.float64)
-        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
-
-
-def match_tokens(answer: Matrix, reference: Matrix) -> tuple[float, float, float]:
-    """BERTScore's precision, recall and F1 of token vectors of length 1.
-
-    Zhang et al., "BERTScore: Evaluating Text Generation with BERT", ICLR 2020, §3: each token is
-    matched with the most similar of the other text; recall averages over the reference's tokens,
-    precision over the answer's. No weights by rarity, no rescaling. All 0 when either is empty.
-    """
-    if not len(answer) or not len(reference):
-        return 0.0, 0.0, 0.0
-    cosines = np.clip(answer.astype(np.float64) @ reference.astype(np.float64).T, -1.0, 1.0)
-    precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
-    total = precision + recall
-    return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
-
-
 def build_similarity(embedder: Embedder) -> Metric:
     """The cosine of answer and gold answer, the best over the references.
 
@@ -598,34 +505,6 @@ def build_similarity(embedder: Embedder) -> Metric:
         return min(max(best, -1.0), 1.0)  # unit lengths are rounded
 
     return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
-
-
-def build_bert_score(encoder: TokenEncoder) -> tuple[Metric, Metric, Metric]:
-    """BERTScore's precision, recall and F1 against the reference with the best F1.
-
-    The model is the encoder given and stands in `about`; published figures are by other models
-    (RoK names none, WTS takes bert-base-uncased), so they are not comparable. 0 without an answer.
-    """
-
-    @lru_cache(maxsize=_KEPT)
-    def encode(text: str) -> Matrix:
-        return encoder.encode_tokens(text)
-
-    @lru_cache(maxsize=_KEPT)
-    def compare(text: str, references: tuple[str, ...]) -> tuple[float, float, float]:
-        if not text.strip():
-            return 0.0, 0.0, 0.0
-        scores = [match_tokens(encode(text), encode(name)) for name in references]
-        return max(scores, key=lambda score: score[2])
-
-    def build(at: int, name: str) -> Metric:
-        def score(question: EvalQuestion, response: Response) -> float:
-            return compare(word_answer(response), tuple(list_references(question)))[at]
-
-        about = f"{name} of matched token vectors by {encoder.name}"
-        return Metric(f"bert_{name}", about, is_open, score)
-
-    return build(0, "precision"), build(1, "recall"), build(2, "f1")
 
 
 # Metrics of the ranked documents that an answer's context comes from.
@@ -781,9 +660,7 @@ RETRIEVAL_METRICS = (
 )
 _RIGHT = "the answer is a gold value, or exactly the right options"
 _NAMED = "share of the gold entities named (PolyRAG)"
-_OVERLAP = "ROUGE-1 recall of the retrieved context (HyKGE)"
 _WRONG = f"wrong with a confidence of {CONFIDENT} or more"
-_PERPLEXITY = "of the answer's tokens under the model that gave it"
 _LISTED = (
     Metric("precision", "share of the chosen values that are right", _has_values, score_precision),
     Metric("recall", "share of the right values that are chosen", _has_values, score_recall),
@@ -791,18 +668,13 @@ _LISTED = (
     Metric(
         "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
     ),
-    Metric("pcr", "some right options and no wrong one (HyKGE)", _is_choice, score_partial),
     Metric("exact_match", _RIGHT, lambda q: is_open(q) or _is_choice(q), score_exact),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
     Metric("hit_rate", _NAMED, lambda q: _is_named(q) or _has_entities(q), score_hit_rate),
-    Metric(
-        "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
-    ),
     Metric("right", "share of all questions answered rightly", has_verdict, score_right),
     *map(_bleu, ORDERS),
     Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
-    Metric("context_rouge_r", _OVERLAP, is_open, score_context_coverage, "neither"),
     *RETRIEVAL_METRICS,
     _count_answered("answered", "share of the questions with an answer"),
     _count_answered(
@@ -810,7 +682,6 @@ _LISTED = (
     ),
     Metric("context_words", "words that the reader was given", _is_answer, count_words, "neither"),
     Metric("wrong_confident", _WRONG, has_verdict, score_wrong_confident, "lower"),
-    Metric("perplexity", _PERPLEXITY, _is_answer, score_perplexity, "lower"),
     *(_count_answered(f"layer_{n}", f"share answered at the {n} layer", n) for n in LAYERS),
 )
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _LISTED})

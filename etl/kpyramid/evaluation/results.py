@@ -15,6 +15,7 @@ import pyarrow as pa
 from kpyramid.errors import InputError
 from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
 from kpyramid.evaluation.metrics import BINS, SET_METRICS, SetMetric, band_confidence
+from kpyramid.numerics.arrays import Integers
 
 # How sure a mean is, and whether one arm is better than another on the same questions.
 #
@@ -53,60 +54,65 @@ class Comparison:
     count: int
 
 
-def bootstrap(
-    values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS, level: float = LEVEL
-) -> Interval:
-    """The mean and its percentile bootstrap interval, widened for few values.
+def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS) -> Interval:
+    """The mean and its percentile bootstrap interval by scipy, widened for few values.
 
-    The percentiles of the means of `samples` draws with replacement (Efron, "Bootstrap Methods:
-    Another Look at the Jackknife", Annals of Statistics 1979) are too narrow by
-    sqrt((n - 1) / n) and take the normal for Student's distribution; they are moved outwards by
-    both, the expanded percentile interval of Hesterberg, "What Teachers Should Know About the
-    Bootstrap" (The American Statistician 2015, §3.3). When all values are equal the interval is
-    that one value, which is no proof that others cannot occur.
+    Percentiles are too narrow by sqrt((n - 1) / n) and take the normal for Student's distribution;
+    they are moved outwards by both, the expanded percentile interval of Hesterberg, "What Teachers
+    Should Know About the Bootstrap" (The American Statistician 2015, §3.3). When all values are
+    equal the interval is that one value, which is no proof that others cannot occur.
 
     Raises:
         ValueError: there is no value, or one is not a number.
     """
-    if not len(values):
-        raise ValueError("no interval of nothing: give at least one value")
     row = np.sort(np.asarray(values, dtype=np.float64))
     if np.isnan(row).any():
         raise ValueError("a value is not a number; leave out what does not apply")
-    means = row[:1]
-    if row[0] != row[-1]:
-        generator, batch = np.random.default_rng(seed), max(1, _CELLS // len(row))
-        sizes = [min(batch, samples - start) for start in range(0, samples, batch)]
-        draws = (generator.integers(len(row), size=(size, len(row))) for size in sizes)
-        means = np.concatenate([row[draw].mean(axis=1) for draw in draws])
-    low, high = _cut_tails(means, len(row), level)
-    # Rounding may leave the values.
-    return Interval(float(np.clip(fsum(row) / len(row), row[0], row[-1])), low, high, len(row))
+    found = bootstrap_statistic(row, np.mean, seed, samples)
+    assert found is not None  # a mean applies to every value
+    return found
 
 
 def bootstrap_statistic(
-    items: Sequence[T],
-    measure: Callable[[Sequence[T]], float | None],
+    items: Sequence[Any] | Floats,
+    measure: Callable[[Any], float | None],
     seed: int,
     samples: int = 1000,
 ) -> Interval | None:
     """As `bootstrap`, for a measure that is no mean; `mean` is its value for all items.
 
-    None where the measure does not apply to the items; draws to which it does not apply are left
-    out.
+    None where the measure does not apply to the items; to a draw to which it does not apply the
+    value for all is given.
 
     Raises:
         ValueError: there is no item.
     """
-    if not items:
-        raise ValueError("no interval of nothing: give at least one item")
+    count = len(items)
+    if not count:
+        raise ValueError("no interval of nothing: give at least one value")
     whole = measure(items)
-    if whole is None:
-        return None
-    draws = np.random.default_rng(seed).integers(len(items), size=(samples, len(items)))
-    drawn = [measure([items[at] for at in draw]) for draw in draws]
-    known = [value for value in drawn if value is not None] or [whole]
-    return Interval(whole, *_cut_tails(known, len(items), LEVEL), len(items))
+    if whole is None or count == 1 or all(item == items[0] for item in items):
+        return None if whole is None else Interval(float(whole), float(whole), float(whole), count)
+    from scipy import special, stats
+
+    def measure_drawn(rows: Integers, axis: int = -1) -> Floats:
+        if isinstance(items, np.ndarray):
+            return np.asarray(items[rows].mean(axis=axis))
+        drawn = (measure([items[at] for at in row]) for row in rows)
+        return np.array([whole if value is None else value for value in drawn])
+
+    tail = special.ndtr(sqrt(count / (count - 1)) * special.stdtrit(count - 1, (1 - LEVEL) / 2))
+    found = stats.bootstrap(
+        (np.arange(count),),
+        measure_drawn,
+        n_resamples=samples,
+        batch=max(1, _CELLS // count),
+        vectorized=True,
+        confidence_level=float(1 - 2 * tail),
+        method="percentile",
+        rng=seed,
+    ).confidence_interval
+    return Interval(float(whole), float(found.low), float(found.high), count)
 
 
 def compare_paired(
@@ -147,17 +153,6 @@ def correct_holm(chances: Sequence[float]) -> list[float]:
     corrected = np.empty(len(chances))
     corrected[order] = np.maximum.accumulate(np.minimum(times, 1.0))
     return [float(p) for p in corrected]
-
-
-def _cut_tails(drawn: Sequence[float] | Floats, count: int, level: float) -> tuple[float, float]:
-    """The bounds between which `level` of the draws of `count` values lie, widened for few."""
-    tail = (1 - level) / 2
-    if count > 1:
-        from scipy.special import ndtr, stdtrit
-
-        tail = float(ndtr(sqrt(count / (count - 1)) * stdtrit(count - 1, tail)))
-    low, high = np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
-    return float(low), float(high)
 
 
 SHARE = "layer_"
