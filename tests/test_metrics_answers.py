@@ -1,6 +1,5 @@
 """Metrics of answers in words, of layers and of confidence."""
 
-import math
 import subprocess
 import sys
 from statistics import fmean
@@ -153,14 +152,12 @@ def test_first_value_must_hit() -> None:
 def test_hit_rate_is_the_share_of_entities_named() -> None:
     question = ask("x", entities=("Einstein", "Bohr", "Max Planck", "Curie"))
     assert score("hit_rate", question, "Bohr met Planck", "Einstein") == 0.5
-    assert score("key_entities", question, "Bohr met Planck", "Einstein") == 0.5
     assert score("hit_rate", question, "") == 0.0
 
 
 def test_without_entities_the_hit_rate_is_of_gold_values() -> None:
     question = EvalQuestion("q", "Who?", "open", (("Einstein", "Albert"), ("Bohr",)))
     assert score("hit_rate", question, "albert") == 0.5
-    assert score("key_entities", question, "albert") is None
 
 
 def test_name_does_not_run_from_one_value_into_the_next() -> None:
@@ -194,14 +191,6 @@ def test_layer_shares_and_silence_add_up_to_one() -> None:
     pairs = [(ask("x"), answer) for answer in answers]
     assert [average(f"layer_{layer}", pairs) for layer in layers] == [0.2] * 4
     assert average("answered", pairs) == 0.8
-
-
-def test_perplexity_of_a_uniform_choice_is_the_number_of_choices() -> None:
-    response = Response("x", logprobs=(math.log(1 / 8),) * 5)
-    assert METRICS["perplexity"].measure(ask("x"), response) == pytest.approx(8.0)
-    assert METRICS["perplexity"].measure(ask("x"), Response("x")) is None
-    impossible = Response("x", logprobs=(-math.inf, -1.0))
-    assert METRICS["perplexity"].measure(ask("x"), impossible) == math.inf
 
 
 def test_calibration_error_is_that_computed_by_hand() -> None:

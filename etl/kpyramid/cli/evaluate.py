@@ -122,8 +122,9 @@ def evaluate(
         raise SettingsError("name a file of questions, or a set with --set, and not both")
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
-    chosen = [*STRATEGIES] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
+    every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
+    chosen = every if strategies else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker, read_cost = None, None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from math import fsum, log2
+from math import fsum
 from string import punctuation
 from types import MappingProxyType
 from typing import Any, Literal
@@ -514,35 +514,22 @@ def build_similarity(embedder: Embedder) -> Metric:
 RANKS = (2, 5, 8, 10)
 
 
-def score_recall_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """The share of the gold documents among the first k; 0 without gold."""
-    wanted = set(gold)
-    return len(wanted & set(rank_documents(gold, documents)[:k])) / len(wanted) if wanted else 0.0
+def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+    """A measure of ir_measures by its name, such as "nDCG@10", by trec_eval; 0 without gold."""
+    import ir_measures
+
+    ranked = rank_documents(gold, documents)
+    if not gold or not ranked:
+        return 0.0
+    relevant = {"q": dict.fromkeys(gold, 1)}
+    run = {"q": {name: float(-rank) for rank, name in enumerate(ranked)}}
+    parsed = ir_measures.parse_measure(measure)
+    return float(ir_measures.calc_aggregate([parsed], relevant, run)[parsed])
 
 
-def score_all_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """1 when all gold documents are among the first k, else 0."""
-    return float(bool(gold) and set(gold) <= set(rank_documents(gold, documents)[:k]))
-
-
-def score_ndcg_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """Discounted gain of the first k over the best there can be, gains 0 and 1.
-
-    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002, with
-    the discount 1 / log2(rank + 1) of trec_eval.
-    """
-    wanted = set(gold)
-    found = rank_documents(gold, documents)[:k]
-    gain = sum(1 / log2(rank + 1) for rank, name in enumerate(found, 1) if name in wanted)
-    best = sum(1 / log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1))
-    return gain / best if best else 0.0
-
-
-def score_reciprocal_rank(gold: Sequence[str], documents: Sequence[str]) -> float:
-    """1 / the rank of the first gold document; 0 when none was found."""
-    wanted = set(gold)
-    ranked = enumerate(rank_documents(gold, documents), 1)
-    return next((1 / rank for rank, name in ranked if name in wanted), 0.0)
+def score_all_at(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+    """1 when all gold documents are among the first, as the recall there says, else 0."""
+    return float(score_ranking(gold, documents, measure) == 1)
 
 
 def rank_documents(gold: Sequence[str], documents: Sequence[str]) -> list[str]:
@@ -630,9 +617,11 @@ def _bleu(order: int) -> Metric:
     return Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, score)
 
 
-def _rank(name: str, about: str, score: Callable[..., float], *k: int) -> Metric:
+def _rank(
+    name: str, about: str, measure: str, score: Callable[..., float] = score_ranking
+) -> Metric:
     def rate(question: EvalQuestion, response: Response) -> float:
-        return score(question.gold_documents, response.documents, *k)
+        return score(question.gold_documents, response.documents, measure)
 
     return Metric(name, about, _has_gold, rate)
 
@@ -647,16 +636,13 @@ def _count_answered(name: str, about: str, *layers: str) -> Metric:
 
 
 RETRIEVAL_METRICS = (
+    *(_rank(f"recall_at_{k}", f"share of the gold in the top {k}", f"R@{k}") for k in RANKS),
     *(
-        _rank(f"recall_at_{k}", f"share of the gold documents in the top {k}", score_recall_at, k)
+        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_all_at)
         for k in RANKS
     ),
-    *(
-        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", score_all_at, k)
-        for k in RANKS
-    ),
-    _rank("ndcg_at_10", "discounted gain of the top 10, binary", score_ndcg_at, 10),
-    _rank("mrr", "1 / rank of the first gold document", score_reciprocal_rank),
+    _rank("ndcg_at_10", "discounted gain of the top 10, binary", "nDCG@10"),
+    _rank("mrr", "1 / rank of the first gold document", "RR"),
 )
 _RIGHT = "the answer is a gold value, or exactly the right options"
 _NAMED = "share of the gold entities named (PolyRAG)"

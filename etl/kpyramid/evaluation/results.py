@@ -68,9 +68,14 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
     row = np.sort(np.asarray(values, dtype=np.float64))
     if np.isnan(row).any():
         raise ValueError("a value is not a number; leave out what does not apply")
-    found = bootstrap_statistic(row, np.mean, seed, samples)
+    found = bootstrap_statistic(row, _average, seed, samples)
     assert found is not None  # a mean applies to every value
     return found
+
+
+def _average(row: Floats) -> float:
+    """The mean of sorted values; rounding may leave the values."""
+    return float(np.clip(fsum(row) / len(row), row[0], row[-1]))
 
 
 def bootstrap_statistic(
