@@ -302,7 +302,7 @@ def test_readme_is_one_reading() -> None:
 def test_decisions_are_short_and_all_in_the_index() -> None:
     index = (CHECKOUT / "DECISIONS.md").read_text("utf-8")
     files = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
-    assert files
+    assert 0 < len(files) <= 45
     for number, file in enumerate(files, 1):
         lines = file.read_text("utf-8").splitlines()
         assert file.name.startswith(f"{number:04}-"), file.name

@@ -46,6 +46,10 @@ class SafeConsole(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Raises for whoever runs the command; the library would end the process with 1."""
+        raise BrokenPipeError
+
 
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False, emoji=False)
 _MOST_EVIDENCE = 5

@@ -7,12 +7,15 @@ from functools import cached_property
 from typing import Any, Literal
 
 import duckdb
+import pyarrow.parquet as pq
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import Scope
+from kpyramid.storage.snapshots import MANIFEST, list_table
 
 Change = Literal["added", "removed", "changed"]
 _Told = tuple[str, Mapping[str, Any]]
@@ -117,12 +120,16 @@ class Row:
 def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
     """What differs between two snapshots, as far as both let it be seen.
 
+    A document that the scopes hide by its labels in the later snapshot, or in that which was made
+    last, is hidden in both, by its source and by its text.
+
     Tables are read where they lie and joined on disk if memory is short. Where a scope hides
     documents, its view of the tables is held in memory.
 
     Raises:
         IntegrityError: a table cannot be read.
     """
+    before, after = _hide_guarded(before, after)
     with open_database() as database:
         database.execute("SET preserve_insertion_order = false")
         try:
@@ -132,6 +139,35 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
                 f"snapshots {before.id} and {after.id} cannot be compared: {e}. `kpyramid verify "
                 "ID` says whether one is damaged"
             ) from e
+
+
+def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Both snapshots without what newer labels hide: a label that was added holds for the past."""
+    newest = max(before, after, key=lambda side: (side.folder / MANIFEST).stat().st_mtime)
+    guarded = _list_guarded(after) | _list_guarded(newest)
+    return _hide(before, guarded), _hide(after, guarded)
+
+
+def _list_guarded(snapshot: Snapshot) -> set[str]:
+    """Sources, and hashes of texts, that the labels of documents hide from the scopes."""
+    scopes = [scope.access for scope in snapshot.scopes if scope.access is not None]
+    guarded, seen = set[str](), set[str]()
+    for row in _list_documents(snapshot) if scopes else ():
+        is_guarded = row["access"] and any(access.isdisjoint(row["access"]) for access in scopes)
+        (guarded if is_guarded else seen).update((row["source"], row["sha256"]))
+    return guarded - seen
+
+
+def _hide(snapshot: Snapshot, guarded: set[str]) -> Snapshot:
+    rows = _list_documents(snapshot) if guarded else []
+    hidden = [row["document_id"] for row in rows if guarded & {row["source"], row["sha256"]}]
+    return snapshot.scoped(Scope(None, hidden=frozenset(hidden))) if hidden else snapshot
+
+
+def _list_documents(snapshot: Snapshot) -> list[dict[str, Any]]:
+    columns = ["document_id", "source", "sha256", "access"]
+    files = list_table(snapshot.folder, "documents")
+    return [row for file in files for row in pq.read_table(file, columns=columns).to_pylist()]
 
 
 class Diff:

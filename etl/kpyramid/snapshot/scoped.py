@@ -59,6 +59,9 @@ def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
     for scope in scopes:
         if scope.access is not None:
             reach &= _open_by_label(documents.column("access"), scope.access)
+        if scope.hidden:
+            wanted = pa.array(sorted(scope.hidden), pa.string())
+            reach &= ~_to_mask(pc.is_in(documents.column("document_id"), wanted))
     seen = reach.copy()
     for scope in scopes:
         if scope.documents:

@@ -198,9 +198,10 @@ def hold_snapshot(
     if is_path(ref):
         raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
     snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
-    from kpyramid.storage.leases import hold  # who only reads loads nothing that writes
+    from kpyramid.storage.leases import explain_loss, hold  # who only reads loads nothing of it
 
-    with hold(open_warehouse(snapshot.folder.parent.parent), snapshot.id):
+    place = open_warehouse(snapshot.folder.parent.parent)
+    with hold(place, snapshot.id), explain_loss(place, snapshot.id):
         yield snapshot
 
 

@@ -31,17 +31,19 @@ class Scope:
     `documents`: ids or sources; a source stands for all records of its file. `metadata`: pairs of
     field and value, all of which a document must have. `classes`: IRIs or labels; facts are then
     those about an individual of one of them, passages those that state such a fact. Empty: all.
+    `hidden`: ids of documents that are not seen whatever their labels.
     """
 
     access: frozenset[str] | None = frozenset()
     documents: frozenset[str] = frozenset()
     metadata: frozenset[tuple[str, str]] = frozenset()
     classes: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
 
     @property
     def narrows(self) -> bool:
         """Whether it asks for less than its labels let be seen."""
-        return bool(self.documents or self.metadata or self.classes)
+        return bool(self.documents or self.metadata or self.classes or self.hidden)
 
 
 PUBLIC = Scope()

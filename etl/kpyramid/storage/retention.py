@@ -1,6 +1,7 @@
 """What of a warehouse is kept, and removing the rest in two steps."""
 
 import json
+import logging
 import os
 import shutil
 import stat
@@ -22,10 +23,12 @@ from kpyramid.storage.layout import Warehouse, clean_staging
 from kpyramid.storage.leases import list_held, lock_bucket
 from kpyramid.storage.refs import list_entries, list_refs, list_standing
 from kpyramid.storage.results import MARKER
-from kpyramid.storage.runs import list_runs
+from kpyramid.storage.runs import find_damaged, list_runs
 from kpyramid.storage.snapshots import MANIFEST, date_snapshots
 from kpyramid.storage.store import Blob
 from kpyramid.storage.writing import sync_folder
+
+log = logging.getLogger(__name__)
 
 # The trash of a warehouse: what lies there, moving things to it and back, deleting them.
 
@@ -313,11 +316,12 @@ class Collected:
 def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> Collected:
     """Deletes what the last call put into the trash, and puts there what nothing needs any more.
 
-    With `dry_run` both are only listed.
+    With `dry_run` both are only listed. A run that cannot be read stays, and so do all results and
+    rows: which of them it needs is unknown.
 
     Raises:
         ConflictError: another call is at work.
-        IntegrityError: a ref, a lease or a run's mark cannot be read; nothing was removed.
+        IntegrityError: a ref or a lease cannot be read; nothing was removed.
     """
     if not warehouse.root.is_dir() and not warehouse.bucket:
         return Collected((), (), {})
@@ -379,9 +383,12 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     named = _keep_runs(warehouse, policy, runs, snapshots)
     heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
     under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
-    marks = read_marks(warehouse, named & (heads | under_way))
+    damaged = find_damaged(warehouse, named | heads)
+    for problem in damaged.values():
+        log.warning("%s. Until then no results and no caches are removed", problem)
+    marks = read_marks(warehouse, (named & (heads | under_way)) - damaged.keys())
     results = replace(policy, older_than=min(policy.older_than, _RESULTS))
-    rows = policy.find_rows(sorted(named))
+    rows = None if damaged else policy.find_rows(sorted(named))
     known = date_snapshots(warehouse)
     recorded = {str(run["run"]) for run in runs}
 
@@ -390,12 +397,13 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "snapshots":  # what is no snapshot, or no run, is not touched
             return name in snapshots or (not item.in_trash and name not in known)
         if item.kind == "runs":
-            return name in named or (not item.in_trash and name not in recorded)
+            is_known = name in recorded and name not in damaged
+            return name in named or (not item.in_trash and not is_known)
         kept = results if item.kind == "results" else policy
         if kept.is_young(datetime.fromtimestamp(item.used, UTC)):
             return True
         if item.kind == "results":
-            return f"{parent}/{name}" in marks
+            return bool(damaged) or f"{parent}/{name}" in marks
         return rows is None or f"{parent}/{name}" in rows
 
     return is_needed
