@@ -141,7 +141,6 @@ def test_two_runs_write_the_same_files_but_for_what_they_took(folder: Path) -> N
         (("--strategy", "polyrag:triples=abc"), 3, "triples = 'abc': pass a whole number"),
         (("--strategy", "naive:depth=1"), 3, "strategy naive has no option 'depth'"),
         (("--tables", "--strategy", "naive"), 2, "give one of --strategy"),
-        (("--set", "musique"), 2, "and not both"),
         (("--reader", "llm"), 2, "llm.provider is 'none'"),
         (("--judge",), 2, "llm.provider is 'none'"),
         (("--baseline", "best", "--strategy", "direct"), 3, "no arm is called 'best'"),
@@ -163,12 +162,6 @@ def test_questions_that_are_none_are_refused_with_their_lines(folder: Path) -> N
     for name in ("bad.jsonl", "empty.jsonl", "absent.jsonl"):
         code, out = run(folder, "--json", questions=name)
         assert code == 3 and name in json.loads(out)["error"]
-
-
-def test_a_folder_without_questions_is_refused_with_advice(folder: Path) -> None:
-    done = CliRunner().invoke(app, ["evaluate", "--set", str(folder / "nowhere"), "--json"])
-    assert done.exit_code == 3
-    assert "convert_set.py" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.slow

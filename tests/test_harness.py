@@ -286,7 +286,7 @@ def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -
     assert rows[0]["precision"] is None and rows[3]["precision"] == 1.0
 
 
-def test_the_page_shows_every_arm_its_bars_and_links_that_lead_somewhere() -> None:
+def test_the_page_shows_every_arm_and_links_that_lead_somewhere() -> None:
     odd = [*QUESTIONS, EvalQuestion("q4", "<script>alert(1)</script>?", "open", (("x",),))]
     IDS[odd[-1].text] = "q4"
     results = Results(run("planted", "planted:mode=none", questions=odd), "stub")
@@ -298,7 +298,6 @@ def test_the_page_shows_every_arm_its_bars_and_links_that_lead_somewhere() -> No
         assert arm in page
     links = set(re.findall(r'href="#(place-\d+)"', page))
     assert links and links <= set(re.findall(r'id="(place-\d+)"', page))
-    assert page.count("<svg") >= 2 * len(results.metrics) - 10
 
 
 # What each arm of the grid answers rightly, by what is switched: of ten questions so many.

@@ -4,14 +4,12 @@ import subprocess
 import sys
 from statistics import fmean
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import (
     METRICS,
-    SET_METRICS,
     Response,
     names_value,
     normalise_answer,
@@ -191,29 +189,6 @@ def test_layer_shares_and_silence_add_up_to_one() -> None:
     pairs = [(ask("x"), answer) for answer in answers]
     assert [average(f"layer_{layer}", pairs) for layer in layers] == [0.2] * 4
     assert average("answered", pairs) == 0.8
-
-
-def test_calibration_error_is_that_computed_by_hand() -> None:
-    # Two at .8 of which one is right: |.8 - .5| · 2; one at .1 that is wrong: .1; over three.
-    said = (("Bohr", 0.8), ("Planck", 0.8), ("Planck", 0.1), ("", 0.9))
-    pairs = [(ask("Bohr"), Response(text, confidence=level)) for text, level in said]
-    assert SET_METRICS["calibration_error"].score(pairs) == pytest.approx((0.6 + 0.1) / 3)
-    assert SET_METRICS["calibration_error"].score(pairs[3:]) is None
-
-
-def test_confidence_that_is_planted_right_has_little_calibration_error() -> None:
-    generator = np.random.default_rng(0)
-    levels = generator.random(4000)
-    right = generator.random(4000) < levels
-    pairs = [
-        (ask("Bohr"), Response("Bohr" if r else "Planck", confidence=float(c)))
-        for c, r in zip(levels, right, strict=True)
-    ]
-    calibration = SET_METRICS["calibration_error"]
-    honest = calibration.score(pairs)
-    bold = calibration.score([(q, Response(r.text, confidence=1.0)) for q, r in pairs])
-    assert honest is not None and honest < 0.03
-    assert bold == pytest.approx(1 - right.mean())
 
 
 def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() -> None:

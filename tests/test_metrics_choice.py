@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response, read_verdict
+from kpyramid.evaluation.metrics import METRICS, Response, read_verdict
 from kpyramid.evaluation.questions import EvalQuestion
 
 OPTIONS = tuple("ABCDEFGH")
@@ -146,23 +146,6 @@ def test_two_verdicts_are_none() -> None:
     assert score("accuracy", ask("yes", kind="yesno"), "yes", "no") == 0.0
     assert score("accuracy", ask("yes", kind="yesno"), "Yes") == 1.0
     assert score("accuracy", ask("no", kind="yesno")) == 0.0
-
-
-def test_macro_f1_of_verdicts_is_that_of_scikit_learn() -> None:
-    from sklearn.metrics import f1_score
-
-    gold = ["yes", "yes", "no", "maybe", "no", "yes", "maybe", "no"]
-    said = ["yes", "no", "no", "yes", "no", "yes", "maybe", "yes"]
-    pairs = [(ask(g, kind="yesno"), Response(s)) for g, s in zip(gold, said, strict=True)]
-    found = SET_METRICS["macro_f1"].score(pairs)
-    assert found == pytest.approx(f1_score(gold, said, average="macro"))
-    assert SET_METRICS["macro_f1"].score(pairs[::-1]) == found
-
-
-def test_unanswered_verdict_is_a_miss_and_no_verdict_of_its_own() -> None:
-    pairs = [(ask("yes", kind="yesno"), Response("yes")), (ask("yes", kind="yesno"), Response())]
-    assert SET_METRICS["macro_f1"].score(pairs) == pytest.approx(2 / 3)
-    assert SET_METRICS["macro_f1"].score([(ask("A"), Response("A"))]) is None
 
 
 def test_measures_of_choices_do_not_apply_to_open_questions() -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kpyramid.evaluation.results import (
     bootstrap,
-    bootstrap_statistic,
     compare_paired,
     correct_holm,
 )
@@ -67,25 +66,8 @@ def test_nothing_and_what_is_no_number_are_refused() -> None:
         bootstrap([], 0)
     with pytest.raises(ValueError, match="not a number"):
         bootstrap([1.0, float("nan")], 0)
-    with pytest.raises(ValueError, match="at least one value"):
-        bootstrap_statistic([], lambda _: 1.0, 0)
     with pytest.raises(ValueError):
         compare_paired([1.0], [1.0, 2.0], 0)
-
-
-def test_interval_of_a_median_holds_the_planted_one() -> None:
-    generator = np.random.default_rng(11)
-    held = 0
-    for _ in range(100):
-        draw = generator.normal(3.0, 1.0, 40).tolist()
-        found = bootstrap_statistic(draw, lambda drawn: float(np.median(drawn)), 0, 200)
-        assert found is not None
-        held += found.low <= 3.0 <= found.high
-    assert 0.89 <= held / 100 <= 1.0
-
-
-def test_interval_of_what_does_not_apply_is_none() -> None:
-    assert bootstrap_statistic([1, 2], lambda _: None, 0) is None
 
 
 def test_exact_test_is_that_of_scipy() -> None:

@@ -34,17 +34,9 @@ ReaderName = StrEnum("ReaderName", "rules llm")
 
 def evaluate(
     questions: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--set", help="A folder instead, with questions.jsonl about its corpus.jsonl."
-        ),
-    ] = None,
+        Path,
+        typer.Argument(help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="FILE"),
+    ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
     strategy: Annotated[
@@ -104,7 +96,7 @@ def evaluate(
         open_measures,
         parse_arm,
     )
-    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import STRATEGIES, Backends, open_snapshot
@@ -114,12 +106,7 @@ def evaluate(
         from kpyramid.storage.copies import is_there
 
         is_there(out)  # a bucket that is none is found before the model is paid
-    if questions is not None and folder is None:
-        asked = read_questions(questions)
-    elif folder is not None and questions is None:
-        asked = read_set(folder)
-    else:
-        raise SettingsError("name a file of questions, or a set with --set, and not both")
+    asked = read_questions(questions)
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
     names = list(reader or [ReaderName.rules])

@@ -1,6 +1,6 @@
 """Metrics of answers, wording, meaning and retrieval, over questions and whole sets.
 
-`METRICS` and `SET_METRICS` name all that need no model; libraries are loaded at the first score.
+`METRICS` names all that need no model; libraries are loaded at the first score.
 """
 
 import re
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from math import fsum
 from string import punctuation
 from types import MappingProxyType
 from typing import Any, Literal
@@ -76,19 +75,6 @@ class Metric:
 
 
 Pair = tuple[EvalQuestion, Response]
-
-
-@dataclass(frozen=True, slots=True)
-class SetMetric:
-    """A measure of all responses together that is no mean over questions.
-
-    `score` is None when it applies to none of the pairs, and does not depend on their order.
-    """
-
-    name: str
-    about: str
-    score: Callable[[Sequence[Pair]], float | None]
-    better: Better = "higher"
 
 
 # When two answers are the same, and when a text names a value.
@@ -557,43 +543,6 @@ def _has_gold(question: EvalQuestion) -> bool:
 BINS = 10
 
 
-def score_macro_f1(pairs: Sequence[Pair]) -> float | None:
-    """The mean over yes, no and maybe of the F1 of that verdict.
-
-    PubMedQA's second measure (Jin et al., EMNLP 2019), over the verdicts that are given or right
-    for some question. An unanswered question is a miss of its verdict. Of a question with several
-    right verdicts the one given counts, else the first by the alphabet. None without a question
-    of that kind.
-    """
-    verdicts = [
-        (read_verdict(response), sorted(gold))
-        for question, response in pairs
-        if question.kind == "yesno" and (gold := read_gold_verdicts(question))
-    ]
-    if not verdicts:
-        return None
-    from sklearn.metrics import f1_score
-
-    right = [said if said in gold else gold[0] for said, gold in verdicts]
-    given = [said or "" for said, _ in verdicts]
-    classes = sorted({*right, *given} - {""})
-    return float(f1_score(right, given, labels=classes, average="macro", zero_division=0))
-
-
-def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
-    """The expected calibration error: how far confidence is from the share that is right.
-
-    Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, Eq. 3: over `bins` equal
-    ranges of confidence, the distance of mean confidence and share right, weighted by the answers
-    in each. Of answered questions only: silence states no confidence. None when there are none.
-    """
-    bands = band_confidence(pairs, bins)
-    if not bands:
-        return None
-    gaps = (abs(fsum(confidence - right for confidence, right in band)) for band in bands.values())
-    return fsum(gaps) / sum(map(len, bands.values()))
-
-
 def band_confidence(
     pairs: Sequence[Pair], bins: int = BINS
 ) -> Mapping[int, Sequence[tuple[float, float]]]:
@@ -672,14 +621,3 @@ _LISTED = (
 )
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _LISTED})
 """The metrics of a response that need no model; the same for the same answers."""
-SET_METRICS: Mapping[str, SetMetric] = MappingProxyType(
-    {
-        "macro_f1": SetMetric(
-            "macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1
-        ),
-        "calibration_error": SetMetric(
-            "calibration_error", "confidence against share right", score_calibration, "lower"
-        ),
-    }
-)
-"""The metrics of all responses together; the same for the same answers."""

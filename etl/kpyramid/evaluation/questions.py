@@ -3,9 +3,8 @@
 import csv
 import io
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -136,32 +135,6 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     return questions
 
 
-def read_set(folder: str | Path) -> list[EvalQuestion]:
-    """The questions of a folder's `questions.jsonl`, gold titles as ids of its `corpus.jsonl`.
-
-    Raises:
-        InputError: a file is missing or damaged, or a gold id or title is of no row of the corpus.
-    """
-    corpus, asked = Path(folder) / "corpus.jsonl", Path(folder) / "questions.jsonl"
-    for path in (corpus, asked):
-        if not path.is_file():
-            raise InputError(
-                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
-                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
-                "repository makes one of a published benchmark"
-            )
-    ids: set[str] = set()
-    titled: dict[str, list[str]] = defaultdict(list)
-    for line, row in _read_lines(_read_text(corpus)):
-        if isinstance(row, str):
-            raise InputError(f"{corpus}, line {line}: {row}")
-        if row.get("id") is None or row.get("text") is None:
-            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
-        ids.add(str(row["id"]))
-        titled[str(row.get("title", ""))].append(str(row["id"]))
-    return [_find_documents(question, ids, titled) for question in read_questions(asked)]
-
-
 # Rows of a user's file as questions, by whatever names their fields have.
 
 Row = Mapping[str, object]
@@ -196,17 +169,6 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
-
-
-def _find_documents(
-    question: EvalQuestion, ids: Set[str], titled: Mapping[str, Sequence[str]]
-) -> EvalQuestion:
-    missing = [i for i in question.gold_documents if i not in ids]
-    missing += [t for t in question.gold_titles if t not in titled]
-    if missing:
-        raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
-    found = (i for title in question.gold_titles for i in titled[title])
-    return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:

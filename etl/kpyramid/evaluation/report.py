@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
 
 from kpyramid.evaluation.harness import Arm, Row
-from kpyramid.evaluation.metrics import METRICS, SET_METRICS
-from kpyramid.evaluation.results import SHARE, SURE, Figure, Results, name_layer
+from kpyramid.evaluation.metrics import METRICS
+from kpyramid.evaluation.results import SHARE, SURE, Results, name_layer
 from kpyramid.query.polyrag import Mode
 from kpyramid.query.types import RULES, Backends
 from kpyramid.snapshot.evidence import Evidence
@@ -21,8 +20,6 @@ CHOICE = ("precision", "recall", "f1")
 """The paper's metrics of questions with options."""
 OPEN = ("bleu_2", "bleu_4", "similarity", "hit_rate")
 """Its metrics of questions that are answered in words."""
-OTHERS = ("accuracy", "right", "recall_at_5", "ndcg_at_10")
-"""What stands in their place when there is no question of either kind."""
 _ABSENT = "–"
 
 
@@ -115,7 +112,6 @@ def plan_grid(readers: Sequence[Reader]) -> tuple[Arm, ...]:
 def lay_out(results: Results, readers: Sequence[Reader]) -> tuple[Sheet, ...]:
     """The tables of the results; a metric that applies to no question has no column."""
     known = [name for name in (*CHOICE, *OPEN) if name in results.metrics]
-    known = known or [name for name in OTHERS if name in results.metrics]
     shares = [name for name in results.metrics if name.startswith(SHARE)]
     used = ("right", *shares, *_USE)
     more = [name for name in used if name in results.metrics and name not in known]
@@ -146,17 +142,6 @@ WORST = 20
 """Questions that the page shows in full."""
 _PLACES = 3
 """Places of an answer that are linked."""
-_LONGEST = 600
-_WIDTH = 160
-_TINY = 1e-9
-_COLOURS = {
-    "ontology": "#228833",
-    "graph": "#4477aa",
-    "text": "#ccbb44",
-    "model": "#aa3377",
-    "none": "#bbbbbb",
-}
-"""Of Paul Tol's bright scheme, which differ for every kind of colour vision."""
 
 
 def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
@@ -172,58 +157,22 @@ def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
         metrics=_list_metrics(results),
         comparisons=[c for c in results.comparisons if not c.metric.startswith(SHARE)],
         sure=SURE,
-        shares=_list_shares(results),
-        colours=_COLOURS,
         bands=results.bands,
         expenses=results.expenses,
         worst=worst,
-        notes=[{"number": n, "place": p, "text": _shorten(p.text)} for p, n in notes.items()],
+        notes=notes,
         kinds=dict(sorted(kinds.items())),
     )
 
 
 def _list_metrics(results: Results) -> list[dict[str, Any]]:
-    """Each metric with every arm's figure and its bar."""
+    """Each metric with every arm's figure."""
     listed = []
-    for metric in results.all_metrics:
-        found = [results.find(arm, metric) for arm in results.rows_by_arm]
+    for metric in results.metrics:
+        found = (results.find(arm, metric) for arm in results.rows_by_arm)
         figures = [figure for figure in found if figure is not None]
-        if metric.startswith(SHARE) or not figures:
-            continue
-        most = max(1.0, *(figure.high for figure in figures))
-        known = METRICS.get(metric) or SET_METRICS.get(metric)
-        bars = [{"figure": figure, "bar": draw_bar(figure, most)} for figure in figures]
-        listed.append({"name": metric, "about": known.about if known else "", "bars": bars})
-    return listed
-
-
-def draw_bar(figure: Figure, most: float) -> Markup:
-    """The mean as a bar from 0 to `most`, the interval as a line across its end."""
-    mean, low, high = (
-        round(_WIDTH * max(x, 0.0) / most, 1) for x in (figure.mean, figure.low, figure.high)
-    )
-    said = f"{figure.mean:.3f}, 95 % interval {figure.low:.3f} to {figure.high:.3f}"
-    return Markup(  # noqa: S704 - numbers only
-        f'<svg width="{_WIDTH + 4}" height="14" role="img" aria-label="{said}">'
-        f'<rect y="2" width="{mean}" height="10" fill="#4477aa" opacity=".55"/>'
-        f'<path d="M{low} 7H{high}M{low} 3V11M{high} 3V11" stroke="#222" fill="none"/></svg>'
-    )
-
-
-def _list_shares(results: Results) -> list[dict[str, Any]]:
-    """Each arm's shares of the layers, and where in the bar they begin."""
-    listed = []
-    for arm in results.rows_by_arm:
-        at, parts = 0.0, []
-        found = {layer: results.find(arm, SHARE + layer) for layer in _COLOURS}
-        shares = {layer: figure.mean for layer, figure in found.items() if figure}
-        if not shares:
-            continue
-        for layer, share in {**shares, "none": 1.0 - sum(shares.values())}.items():
-            if share > _TINY:
-                parts.append({"layer": layer, "at": at, "share": share})
-                at += share
-        listed.append({"arm": arm, "parts": parts})
+        about = METRICS[metric].about if metric in METRICS else ""
+        listed.append({"name": metric, "about": about, "figures": figures})
     return listed
 
 
@@ -266,8 +215,3 @@ def _describe_question(
             for row in rows
         ],
     }
-
-
-def _shorten(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else words[:_LONGEST].rpartition(" ")[0] + " …"

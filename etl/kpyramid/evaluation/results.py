@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
-from kpyramid.evaluation.metrics import BINS, SET_METRICS, SetMetric, band_confidence
-from kpyramid.numerics.arrays import Integers
+from kpyramid.evaluation.metrics import BINS, band_confidence
 
 # How sure a mean is, and whether one arm is better than another on the same questions.
 #
@@ -66,58 +65,28 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
         ValueError: there is no value, or one is not a number.
     """
     row = np.sort(np.asarray(values, dtype=np.float64))
-    if np.isnan(row).any():
-        raise ValueError("a value is not a number; leave out what does not apply")
-    found = bootstrap_statistic(row, _average, seed, samples)
-    assert found is not None  # a mean applies to every value
-    return found
-
-
-def _average(row: Floats) -> float:
-    """The mean of sorted values; rounding may leave the values."""
-    return float(np.clip(fsum(row) / len(row), row[0], row[-1]))
-
-
-def bootstrap_statistic(
-    items: Sequence[Any] | Floats,
-    measure: Callable[[Any], float | None],
-    seed: int,
-    samples: int = 1000,
-) -> Interval | None:
-    """As `bootstrap`, for a measure that is no mean; `mean` is its value for all items.
-
-    None where the measure does not apply to the items; to a draw to which it does not apply the
-    value for all is given.
-
-    Raises:
-        ValueError: there is no item.
-    """
-    count = len(items)
+    count = len(row)
     if not count:
         raise ValueError("no interval of nothing: give at least one value")
-    whole = measure(items)
-    if whole is None or count == 1 or all(item == items[0] for item in items):
-        return None if whole is None else Interval(float(whole), float(whole), float(whole), count)
+    if np.isnan(row).any():
+        raise ValueError("a value is not a number; leave out what does not apply")
+    # Rounding may leave the values.
+    mean = float(np.clip(fsum(row) / count, row[0], row[-1]))
+    if row[0] == row[-1]:
+        return Interval(mean, mean, mean, count)
     from scipy import special, stats
-
-    def measure_drawn(rows: Integers, axis: int = -1) -> Floats:
-        if isinstance(items, np.ndarray):
-            return np.asarray(items[rows].mean(axis=axis))
-        drawn = (measure([items[at] for at in row]) for row in rows)
-        return np.array([whole if value is None else value for value in drawn])
 
     tail = special.ndtr(sqrt(count / (count - 1)) * special.stdtrit(count - 1, (1 - LEVEL) / 2))
     found = stats.bootstrap(
-        (np.arange(count),),
-        measure_drawn,
+        (row,),
+        np.mean,
         n_resamples=samples,
         batch=max(1, _CELLS // count),
-        vectorized=True,
         confidence_level=float(1 - 2 * tail),
         method="percentile",
         rng=seed,
     ).confidence_interval
-    return Interval(float(whole), float(found.low), float(found.high), count)
+    return Interval(mean, float(found.low), float(found.high), count)
 
 
 def compare_paired(
@@ -267,24 +236,13 @@ class Results:
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """Every arm's figures, of all questions and of each group where there are several."""
-        found = [
+        return tuple(
             self._measure(arm, metric, group, rows)
             for arm, own in self.rows_by_arm.items()
             for metric in self.metrics
             for group, rows in self._list_groups(own)
             if any(metric in row.scores for row in rows)
-        ]
-        wholes = (
-            self._measure_whole(arm, metric, rows)
-            for arm, rows in self.rows_by_arm.items()
-            for metric in SET_METRICS.values()
         )
-        return (*found, *(figure for figure in wholes if figure is not None))
-
-    @cached_property
-    def all_metrics(self) -> tuple[str, ...]:
-        """The metrics that have a figure, those of all answers together last."""
-        return tuple(dict.fromkeys([*self.metrics, *(f.metric for f in self.figures)]))
 
     def find(self, arm: str, metric: str) -> Figure | None:
         """An arm's figure over all questions; None where the metric applies to none."""
@@ -323,13 +281,6 @@ class Results:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
         found = bootstrap(scores, SEED, SAMPLES)
         return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
-
-    def _measure_whole(self, arm: str, metric: SetMetric, rows: Sequence[Row]) -> Figure | None:
-        pairs = [(row.question, make_response(row.answer)) for row in rows]
-        found = bootstrap_statistic(pairs, metric.score, SEED, _WHOLE) if pairs else None
-        if found is None:
-            return None
-        return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
 
     def compare(self, arm: str, other: str, metric: str) -> Comparison | None:
         """An arm less another, question by question; None where no question has both scores.
