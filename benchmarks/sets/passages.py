@@ -29,12 +29,23 @@ def read(folder: Path) -> QuestionSet | None:
             raise InputError(f"{corpus}, row {line}: no `id` or no `text`")
         titled[row.get("title", "")].append(row["id"])
     ids = {row["id"] for row in rows}
-    hops = [len(row.get("hops") or ()) for row in read_json_lines(asked)]
+    hops = [
+        tuple(str(hop.get("answer", "")) for hop in row.get("hops") or ())
+        for row in read_json_lines(asked)
+    ]
     questions = [
-        _find_documents(replace(one, group=f"{count} hops" if count else one.group), ids, titled)
-        for one, count in zip(read_questions(asked), hops, strict=True)
+        _find_documents(_add_hops(question, answers), ids, titled)
+        for question, answers in zip(read_questions(asked), hops, strict=True)
     ]
     return QuestionSet(folder.name, tuple(rows), tuple(questions), read_licence(folder))
+
+
+def _add_hops(question: EvalQuestion, answers: tuple[str, ...]) -> EvalQuestion:
+    """A question with the answers of those that it was composed of as its key entities."""
+    if not answers:
+        return question
+    entities = question.entities or tuple(dict.fromkeys(filter(None, answers)))
+    return replace(question, entities=entities, group=question.group or f"{len(answers)} hops")
 
 
 def _find_documents(
