@@ -10,6 +10,7 @@ from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, re
 from kpyramid.cli.ask import ask
 from kpyramid.cli.backfill import backfill
 from kpyramid.cli.doctor import doctor
+from kpyramid.cli.find import find
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -127,6 +128,7 @@ app.add_typer(export.app)
 command(app)(backfill)
 command(app)(diff)
 command(app)(ask)
+command(app)(find)
 command(app)(learn)
 command(app)(erase)
 command(app)(doctor)
