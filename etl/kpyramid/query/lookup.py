@@ -45,7 +45,6 @@ from kpyramid.query.facts import (
     match_candidates,
     measure,
     open_side,
-    says_only_first,
     spell_out,
 )
 from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
@@ -261,7 +260,8 @@ class _Question:
     def says_only_first(self, fact: NearFact) -> bool:
         """Whether a fact is only the first step of two: the founder where his spouse is asked."""
         said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
-        return says_only_first(said, self._parts)
+        shared = count_shared
+        return any(shared(said, first) and not shared(said, rest) for first, rest in self._parts)
 
     def compare(self, fact: NearFact) -> float:
         """The share of the words of the nearest wording that the question says."""
