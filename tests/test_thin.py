@@ -50,7 +50,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return opened.root
 
 
-@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct"}))
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct", "tools"}))
 def test_neither_import_nor_answer_loads_what_only_a_build_needs(
     warehouse: Path, strategy: str
 ) -> None:
@@ -84,7 +84,7 @@ assert found.text == "London", found
 files = {n: m.__file__ for n, m in sys.modules.items() if n.startswith("kpyramid") and m.__file__}
 print(json.dumps([sorted(files), sum(len(open(path).readlines()) for path in files.values())]))
 """
-MOST_LINES = 7_165
+MOST_LINES = 7_270
 """Lines of the package in a process that retrieves and lets a model read."""
 
 
@@ -97,7 +97,11 @@ def test_a_model_that_reads_passages_loads_no_rules_and_no_other_strategy(wareho
     )
     assert done.returncode == 0, done.stderr
     loaded, lines = json.loads(done.stdout)
-    assert not [m for m in loaded if m.startswith(("kpyramid.answering", "kpyramid.extraction.ca"))]
+    assert not [
+        m
+        for m in loaded
+        if m.startswith(("kpyramid.query.lookup", "kpyramid.graph", "kpyramid.extraction"))
+    ]
     assert "kpyramid.ontology.schema" not in loaded
     assert "kpyramid.query.baselines" in loaded and "kpyramid.query.polyrag" not in loaded
     assert lines <= MOST_LINES

@@ -10,6 +10,7 @@ from kpyramid.cli import batch, cache, evaluate, export, ontology, proposals, re
 from kpyramid.cli.ask import ask
 from kpyramid.cli.backfill import backfill
 from kpyramid.cli.doctor import doctor
+from kpyramid.cli.find import find
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
@@ -127,6 +128,7 @@ app.add_typer(export.app)
 command(app)(backfill)
 command(app)(diff)
 command(app)(ask)
+command(app)(find)
 command(app)(learn)
 command(app)(erase)
 command(app)(doctor)
@@ -160,7 +162,7 @@ def verify(
         ),
     ] = False,
 ) -> None:
-    """Check a snapshot: every byte, every contract, every reference, every span; and all refs.
+    """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
 
     Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
     and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
@@ -169,6 +171,7 @@ def verify(
     from kpyramid.snapshot.snapshot import is_path
     from kpyramid.storage.copies import open_stored
     from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.runs import find_damaged
     from kpyramid.storage.snapshots import date_snapshots, identify_folder
     from kpyramid.storage.verification import check_refs
 
@@ -176,7 +179,7 @@ def verify(
     if is_path(snapshot or ref):
         folder = Path(snapshot or ref).absolute()
         found = {identify_folder(folder): (str(folder), _check(folder, deep=deep))}
-        of_refs = []
+        of_refs, of_runs = [], []
     else:
         wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
         found = {}
@@ -184,7 +187,7 @@ def verify(
             with open_stored(place, identifier) as folder:
                 at = place.locate(f"snapshots/{identifier}")
                 found[identifier] = at, _check(folder, deep=deep)
-        of_refs = check_refs(place)
+        of_refs, of_runs = check_refs(place), [*find_damaged(place).values()]
     lines = []
     for identifier, (at, problems) in found.items():
         if problems:
@@ -199,8 +202,11 @@ def verify(
             lines.append(f"Snapshot {identifier} is whole: {whole}.")
     if of_refs:
         lines += ["Refs are damaged:", *(f"  {problem}" for problem in of_refs)]
+    if of_runs:
+        lines += ["Runs are damaged:", *(f"  {problem}" for problem in of_runs)]
     damaged = {identifier: problems for identifier, (_, problems) in found.items()}
-    all_problems = [*(problem for each in damaged.values() for problem in each), *of_refs]
+    of_snapshots = [problem for each in damaged.values() for problem in each]
+    all_problems = [*of_snapshots, *of_refs, *of_runs]
     named = {"snapshots": damaged} if everyone else {"snapshot": next(iter(damaged))}
     print_found({**named, "ok": not all_problems, "problems": all_problems}, lines)
     if all_problems:

@@ -26,28 +26,17 @@ if TYPE_CHECKING:
     from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
-"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
 
 
 def evaluate(
     questions: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--set", help="A folder instead, with questions.jsonl about its corpus.jsonl."
-        ),
-    ] = None,
+        Path,
+        typer.Argument(help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="FILE"),
+    ],
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
     strategy: Annotated[
@@ -59,11 +48,7 @@ def evaluate(
         ),
     ] = None,
     strategies: Annotated[
-        ComparisonName | None,
-        typer.Option(
-            help="Arms compared by one name: all strategies side by side, or what the paper of "
-            "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
-        ),
+        Literal["all"] | None, typer.Option(help="All strategies side by side.")
     ] = None,
     reader: Annotated[
         list[ReaderName] | None,
@@ -84,9 +69,6 @@ def evaluate(
     judge: Annotated[
         bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
     ] = False,
-    ratings: Annotated[
-        Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
-    ] = None,
     out: Annotated[
         str | None,
         typer.Option(
@@ -110,33 +92,26 @@ def evaluate(
     """
     from kpyramid.cli.console import open_bars
     from kpyramid.evaluation.harness import (
-        COMPARISONS,
-        add_ratings,
         answer_all,
         open_measures,
         parse_arm,
-        read_ratings,
     )
-    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import Backends, open_snapshot
+    from kpyramid.query import STRATEGIES, Backends, open_snapshot
     from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
 
         is_there(out)  # a bucket that is none is found before the model is paid
-    if questions is not None and folder is None:
-        asked = read_questions(questions)
-    elif folder is not None and questions is None:
-        asked = read_set(folder)
-    else:
-        raise SettingsError("name a file of questions, or a set with --set, and not both")
+    asked = read_questions(questions)
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
-    chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
+    every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
+    chosen = every if strategies else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker, read_cost = None, None
@@ -159,8 +134,6 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        known = [question.id for question in asked], [arm.name for arm in arms]
-        rated = read_ratings(ratings, *known) if ratings else {}
         snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
@@ -173,7 +146,7 @@ def evaluate(
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+    results = Results(answers, snapshot.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
@@ -232,103 +205,13 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
         write_durably(folder / "evaluation.html", render_page(results, sheets).encode())
 
 
-# `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
+# `kpyramid questions`: files of questions checked.
 
 app = typer.Typer(
     name="questions",
     no_args_is_help=True,
-    help="Make questions to evaluate a pyramid with, or check a file of your own.",
-    epilog="`kpyramid evaluate` reads what `make` writes. Questions made from a snapshot's own "
-    "facts measure how well it answers from what it knows; they inherit its mistakes. For what it "
-    "misses, write questions yourself, or make them from facts that you trust (see "
-    "kpyramid.evaluation.making). Read a sample before you quote a figure.",
+    help="Check a file of questions to evaluate a pyramid with.",
 )
-
-_CONFIDENCE = 0.8
-_SHOWN = 3
-
-
-@command(app)
-def make(
-    out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    count: Annotated[
-        int, typer.Option(min=1, help="At most so many; a property's turn after the other's.")
-    ] = 500,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Draws facts, wordings and options; same seed, same file.")
-    ] = 0,
-    options: Annotated[
-        int, typer.Option(min=3, max=26, help="Options of each question, right ones among them.")
-    ] = 8,
-    confidence: Annotated[
-        float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
-    ] = _CONFIDENCE,
-    structure: Annotated[
-        bool,
-        typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
-    ] = False,
-    *,
-    scope: "Scope",
-) -> None:
-    """Make choice questions from the facts of a snapshot's ontology.
-
-    Each has eight options, one to three of them right, in words made from the property's label:
-    for its value ("Where was Ada Lovelace born?") or for what has it ("Which people were born in
-    London?"). Wrong options are of the right one's class; a number or a date is varied. What any
-    fact links with the question, what may be another name of an answer, and what the question or
-    its evidence names, is never a wrong option. What no question can be made of is counted with
-    the reason. Facts of documents with labels are asked about, and are options, with --access or
-    --everything only.
-
-    With --structure they are questions that no passage answers and that have no options: lists,
-    counts, superlatives, comparisons, and what meets two conditions, each over facts of five
-    documents or more, a comparison of two values over two.
-
-    Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
-    """
-    from kpyramid.errors import InputError
-    from kpyramid.evaluation.facts import list_instance_facts
-    from kpyramid.evaluation.making import make_questions
-    from kpyramid.evaluation.questions import write_questions
-    from kpyramid.evaluation.structure import make_structure_questions
-    from kpyramid.snapshot.snapshot import open_snapshot
-
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
-    facts = list_instance_facts(snapshot)
-    if structure:
-        made = make_structure_questions(facts, count=count, seed=seed, least=confidence)
-    else:
-        made = make_questions(facts, count=count, seed=seed, options=options, least=confidence)
-    if not made.questions:
-        reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
-        raise InputError(
-            f"snapshot {snapshot.id}: its ontology gives no question"
-            f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
-            "--options, or build with an ontology whose properties the corpus states"
-        )
-    text = write_questions(made.questions)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, "utf-8")
-    found = {
-        "file": str(out),
-        "snapshot": snapshot.id,
-        "questions": len(made.questions),
-        "by_property": dict(Counter(q.group for q in made.questions).most_common()),
-        "left_out": dict(made.left_out),
-    }
-    several = sum(len(q.answers) > 1 for q in made.questions)
-    left_out = sorted(made.left_out.items(), key=lambda pair: -pair[1])
-    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    lines = [
-        *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
-        f"{count_things(len(made.questions), 'question')} in {out}, "
-        f"{several} with several right {'answers' if structure else 'options'}.",
-        *(f"{number} left out: {why}." for why, number in left_out),
-        f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
-    ]
-    print_found(found, lines)
 
 
 @command(app)

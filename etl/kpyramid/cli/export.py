@@ -2,18 +2,15 @@
 
 import os
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kpyramid.cli.options import (
     DEFAULT_WAREHOUSE,
     QuietOption,
-    SnapshotOption,
     WarehouseOption,
     command,
-    count_things,
     print_found,
 )
 from kpyramid.cli.refs import SNAPSHOT_HELP
@@ -66,6 +63,7 @@ def export(
     from kpyramid.snapshot import export as forms
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
     from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.leases import explain_loss
 
     place = None if is_path(snapshot) else open_warehouse(warehouse)
     is_held = place is not None and os.access(place.root, os.W_OK)
@@ -74,6 +72,8 @@ def export(
             opened = stack.enter_context(hold_snapshot(snapshot, warehouse, scope=scope))
         else:
             opened = open_snapshot(snapshot, warehouse, scope=scope)
+            if place is not None:  # one that may only be read takes no lease
+                stack.enter_context(explain_loss(place, opened.id))
         tell = stack.enter_context(show_steps(quiet=quiet))
         made = forms.export(opened, to, path, tell, warehouse=place)
     found = {
@@ -123,86 +123,3 @@ def import_(
             f"promote main {identifier}",
         ],
     )
-
-
-@command(app)
-def instructions(
-    questions: Annotated[
-        Path, typer.Argument(help="Questions with their answers: .jsonl, .csv or .tsv.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for train.jsonl and test.jsonl.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    seed: Annotated[
-        int, typer.Option(min=0, help="Draws answers and the test rows; same seed, same files.")
-    ] = 0,
-    test_share: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of the rows in test.jsonl, at most.")
-    ] = 0.1,
-    prompt: Annotated[
-        Literal["paper", "ask"],
-        typer.Option(
-            help="paper: one short instruction, the next entity as output. ask: what `ask "
-            "--strategy ksl` sends a model, and its reply in JSON."
-        ),
-    ] = "paper",
-    *,
-    scope: "Scope",
-    quiet: QuietOption = False,
-) -> None:
-    """Write rows to fine-tune a model on, which teach it to walk over the graph.
-
-    Each step of the shortest path from an entity of a question to a right answer is a row
-    (instruction, input, output: Alpaca) after Knowledge Solver's Algorithm 2. No question and no
-    step into an answer is in both files. Questions without a path are counted with the reason.
-    Facts of documents with labels are in the rows with --access or --everything only.
-
-    Example: kpyramid instructions questions.jsonl --out rows --seed 1
-    """
-    from kpyramid.cli.console import show_count
-    from kpyramid.errors import InputError
-    from kpyramid.evaluation.instructions import encode_rows, make_instructions
-    from kpyramid.evaluation.questions import read_questions
-    from kpyramid.snapshot.snapshot import open_snapshot
-    from kpyramid.storage.writing import write_durably
-
-    asked = read_questions(questions)
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
-    made = make_instructions(
-        show_count(asked, "questions", quiet=quiet),
-        snapshot,
-        seed=seed,
-        test_share=test_share,
-        prompt=prompt,
-    )
-    reasons = sorted(made.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
-    if not made.train and not made.test:
-        listed = "; ".join(f"{number}: {why}" for why, number in reasons)
-        raise InputError(
-            f"{questions}: none of {len(asked)} questions gives a row ({listed}). Ask about "
-            "entities that the graph of this snapshot joins"
-        )
-    sides = {"train": made.train, "test": made.test}
-    for name, walks in sides.items():
-        write_durably(out / f"{name}.jsonl", encode_rows(walks))
-    rows = {name: sum(len(walk.rows) for walk in walks) for name, walks in sides.items()}
-    found = {
-        "out": str(out),
-        "snapshot": snapshot.id,
-        "questions": len(asked),
-        "walks": {name: len(walks) for name, walks in sides.items()},
-        "rows": rows,
-        "unreached": made.unreached,
-        "left_out": dict(reasons),
-    }
-    lines = [
-        f"{count_things(rows['train'], 'row')} in {out / 'train.jsonl'}, {rows['test']} in "
-        f"{out / 'test.jsonl'}: {count_things(len(made.train) + len(made.test), 'walk')} of "
-        f"{count_things(len(asked), 'question')}.",
-        *(f"{count_things(number, 'question')} left out: {why}." for why, number in reasons),
-    ]
-    if made.unreached:
-        lines.append(f"{made.unreached} entities of questions have no path of their own.")
-    if not made.test:
-        lines.append("No test rows: no group of walks that share an answer is small enough.")
-    print_found(found, lines)

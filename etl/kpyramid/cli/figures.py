@@ -58,7 +58,7 @@ def _draw_metrics(results: Results) -> Table:
     for arm in results.rows_by_arm:
         table.add_column(escape(arm), justify="right", min_width=_CELL, overflow="fold")
     narrow = len(results.rows_by_arm) > _ROOM
-    for metric in results.all_metrics:
+    for metric in results.metrics:
         found = [results.find(arm, metric) for arm in results.rows_by_arm]
         if metric.startswith(SHARE) and not any(figure and figure.mean for figure in found):
             continue

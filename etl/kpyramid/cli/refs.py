@@ -387,7 +387,7 @@ def _list_missed(
     missed = [
         *made,
         "copies of snapshots and exports that were handed out, and backups",
-        "files written by `ask --trace`, `evaluate --out`, `questions make`, `cache export`",
+        "files written by `ask --trace`, `evaluate --out`, `cache export`",
         "what a model's provider keeps of requests",
     ]
     if in_bucket:

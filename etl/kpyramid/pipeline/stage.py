@@ -70,7 +70,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=3,
+        version=4,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -87,7 +87,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=3,
+        version=4,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
