@@ -14,7 +14,7 @@ from tests.corpora import ROOT, find_bench
 FOLDER = ROOT / "benchmarks"
 SHARED = {
     "choice_pyramids", "completion_pyramids", "embedding", "flips", "guards", "options",
-    "reading_invented", "synthetic",
+    "synthetic",
 }  # fmt: skip
 """What scripts import, no scripts themselves; `make bench` leaves them out."""
 TINY = "TINY"
@@ -44,6 +44,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                "faults_dev"),
     "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
                   "overhead_ms wall_over_floor planned_over_actual"),
+    "lookup": ("musique100", "--limit 4", "demo_tuned musique_unseen"),
     "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
     "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
              "judge_kappa majority_rate"),
@@ -58,15 +59,12 @@ RUNS: dict[str, tuple[str, str, str]] = {
                 "open_seconds diff_seconds peak_mb"),
     "query": ("", "--triples 1000 --limit 8", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
-    "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
     "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
-    "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong_confident answered best fitted_half other_half"),
-    "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
+from kpyramid.strategies import STRATEGIES
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -159,6 +167,12 @@ class LLMSettings:
         return self
 
 
+def _check_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        raise ValueError(f"there are {', '.join(STRATEGIES)}")
+    return name
+
+
 @dataclass(frozen=True, config=STRICT)
 class QuerySettings:
     """How questions are answered; no part of any snapshot, and options of `ask` override it.
@@ -171,9 +185,7 @@ class QuerySettings:
     --strategy` takes them.
     """
 
-    strategy: Literal[
-        "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"
-    ] = "polyrag"
+    strategy: Annotated[str, AfterValidator(_check_strategy)] = "polyrag"
     mode: Literal["best", "authors", "paper"] = "best"
     triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
     chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5

@@ -326,7 +326,7 @@ class Answers:
 
 
 COMPARISONS: Mapping[str, tuple[str, ...]] = {
-    "all": ("direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"),
+    "all": tuple(STRATEGIES),
     "wts": (
         *(f"wts:depth={depth}" for depth in range(1, 5)),
         *(f"wts:match={match}" for match in ("exact", "entity")),

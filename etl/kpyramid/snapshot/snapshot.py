@@ -476,6 +476,12 @@ class Snapshot:
         """The standard relation of a fact; empty where it may not be seen."""
         return self._view.name_standard(self._view.locate("condensed", condensed_id))
 
+    def read_standard(self, condensed_id: str) -> tuple[str, bool]:
+        """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
+        row = self._view.locate("condensed", condensed_id)
+        subject, *_ = self._view.state_standard(row)
+        return self._view.name_standard(row), subject != self._view.state_fact(row)[0]
+
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
 

@@ -7,13 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kpyramid.errors import (
-    ConflictError,
-    InputError,
-    IntegrityError,
-    OvertakenError,
-    PyramidError,
-)
+from kpyramid.errors import ConflictError, InputError, IntegrityError, OvertakenError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot

@@ -395,10 +395,7 @@ _Logs = Mapping[str, Sequence[RefEntry]]
 
 
 def _keep_snapshots(
-    logs: _Logs,
-    policy: Policy,
-    runs: Iterable[Mapping[str, object]],
-    known: Mapping[str, float],
+    logs: _Logs, policy: Policy, runs: Iterable[Mapping[str, object]], known: Mapping[str, float]
 ) -> set[str]:
     """What refs and tags are at, the last of each ref, and what was used lately."""
     kept: set[str] = set()

@@ -24,6 +24,7 @@ from kpyramid.llm.task import (
     quote_text,
 )
 from kpyramid.ontology import names as n
+from kpyramid.ontology.names import shorten
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.ontology.sparql import (
     LONGEST_QUERY,
@@ -33,7 +34,6 @@ from kpyramid.ontology.sparql import (
     select_all,
 )
 from kpyramid.query.analysis import link_text
-from kpyramid.query.decisions import Fact, Found
 from kpyramid.query.model.prompting import (
     ask_model,
     flatten,
@@ -42,13 +42,14 @@ from kpyramid.query.model.prompting import (
     show_numbered,
     show_question,
 )
-from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
-from kpyramid.query.types import Outcome, Question
+from kpyramid.query.types import Fact, Found, Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 5_000
 """Matches of a query's patterns that are looked through for what an answer rests on."""
+MOST_VALUES = 50
+"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES, MOST_EXAMPLES = 120, 200, 20, 4
 """What of a schema is shown; those whose words the question shares come first."""
 
@@ -211,6 +212,16 @@ def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
     facts = _bind_facts(whole, rows, snapshot)
     reason = found.reason if facts else f"{found.reason}; no evidence found for it"
     return replace(found, reason=reason, facts=facts)
+
+
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
+    if not values or values in {("0",), ("false",)}:
+        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
+    if len(rows) > most:
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
 
 
 def choose_column(
