@@ -261,9 +261,7 @@ def spell(value: object) -> str:
     if isinstance(value, OntologyStore):
         return str(value.select("SELECT * WHERE { ?s ?p ?o }", limit=100_000))
     if isinstance(value, EntitiesByName):
-        by_word = {w: value.with_word(w) for name in value for w in name.split()}
-        listed = [value.list_names(key) for keys in value.values() for key in keys]
-        return str([dict(value), by_word, listed, value.with_start("ada"), len(value)])
+        return str([dict(value), len(value)])
     if isinstance(value, Mapping):
         return str(dict(value))
     return repr(value)
