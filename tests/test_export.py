@@ -560,7 +560,7 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
 
 
 def test_a_path_of_this_machine_is_no_address(told: Snapshot, tmp_path: Path) -> None:
-    words = ["instructions", "q.jsonl", "--out", "s3://bucket/rows", "--warehouse", str(tmp_path)]
+    words = ["cache", "--export", "s3://bucket/rows", "--warehouse", str(tmp_path)]
     done = CliRunner().invoke(app, [*words, "--json"])
     assert done.exit_code == 2
     assert "s3://bucket/rows: here this command takes a path" in json.loads(done.stdout)["error"]

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pyarrow as pa
 import pytest
 
-from kpyramid.cli.evaluate import ComparisonName
-from kpyramid.cli.figures import print_figures
+from kpyramid.cli.evaluate import ComparisonName, Evaluated
+from kpyramid.cli.render import print_result
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import (
@@ -137,7 +137,7 @@ def test_comparisons_are_question_by_question_with_the_baseline() -> None:
 def draw(results: Results) -> str:
     out = StringIO()
     with redirect_stdout(out):
-        print_figures(results, ())
+        print_result(Evaluated(results=results, sheets=(), out=None))
     return out.getvalue()
 
 

@@ -1,6 +1,5 @@
 """Choice questions made from facts: right ones right, wrong ones wrong, the same every time."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -8,9 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.words import split_label
 from kpyramid.errors import InputError
 from kpyramid.evaluation.facts import (
@@ -27,7 +24,6 @@ from kpyramid.evaluation.facts import (
 )
 from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value
 from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
-from tests.corpora import copy_shared_build
 
 PEOPLE = (
     "Ann Alder,Ben Birch,Cay Cedar,Dan Dogwood,Eve Elm,Fay Fir,Gus Gum,Hal Holly,Ida Ivy".split(",")
@@ -382,29 +378,3 @@ def test_a_varied_number_is_written_as_the_right_one(value: int, digits: int, se
     varied = vary_value(text, "number", Random(seed))
     assert len(varied.partition(".")[2]) == digits
     assert float(varied) >= 0
-
-
-def test_the_command_makes_what_evaluation_reads(tmp_path: Path) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "warehouse")
-    out = tmp_path / "deep" / "questions.jsonl"
-    call = ["questions", "make", "--warehouse", str(warehouse.root), "--out", str(out)]
-    result = CliRunner().invoke(app, [*call, "--options", "3", "--json"])
-    assert result.exit_code == 0, result.output
-    said = json.loads(result.stdout)
-    questions = read_questions(out)
-    assert said["questions"] == len(questions) > 0
-    born = {q.gold_documents: q for q in questions if q.group == "birth place"}
-    assert {source: q.values for source, q in born.items()} == {
-        ("batt.txt",): ("Oslo",),
-        ("lake.txt",): ("Kiruna",),
-        ("zorblax.txt",): ("Lima",),
-    }
-    assert born["lake.txt",].evidence == ("Per Lund was born in Kiruna.",)
-    first = out.read_bytes()
-    assert CliRunner().invoke(app, [*call, "--options", "3"]).exit_code == 0
-    assert out.read_bytes() == first
-    checked = CliRunner().invoke(app, ["questions", "check", str(out)])
-    assert f"{len(questions)} questions" in checked.stdout
-    none = CliRunner().invoke(app, [*call, "--confidence", "1.0"])
-    assert none.exit_code == 3
-    assert "gives no question" in none.output

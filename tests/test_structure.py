@@ -1,22 +1,16 @@
 """Questions about sets: read from any wording, answered from all layers, made from facts."""
 
-import json
-from pathlib import Path
-
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid.answering.related import Condition, Stated, compare_way, list_measures
 from kpyramid.answering.sets import CERTAIN, count_least, find_all, rate_list, read_set
-from kpyramid.cli.app import app
 from kpyramid.documents.words import FUNCTION, lemmatise
 from kpyramid.evaluation.facts import Fact, Thing
-from kpyramid.evaluation.questions import read_questions
 from kpyramid.evaluation.structure import make_structure_questions
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.types import Question
-from tests.corpora import copy_shared_build, open_told
+from tests.corpora import open_told
 
 FILMS = ("Red Harbour", "The Long Winter", "Paper Boats", "Salt Road", "Night Ferry", "Glass Hill")
 TEXTS = {
@@ -316,29 +310,6 @@ def test_a_set_with_an_unsure_fact_is_not_asked_about() -> None:
     unsure = [fact for fact in FACTS if fact.relation == "director"]
     made = make_structure_questions(unsure, least=1.1)
     assert not made.questions and "a fact is not certain enough" in made.left_out
-
-
-def test_the_command_makes_such_questions_of_a_pyramid(told: Snapshot, tmp_path: Path) -> None:
-    out = tmp_path / "questions.jsonl"
-    place = ["--warehouse", str(told.folder.parent.parent), "--confidence", "0.5"]
-    call = ["questions", "make", "--structure", *place, "--out", str(out), "--json"]
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0, done.output
-    made = {q.group: q for q in read_questions(out)}
-    assert json.loads(done.output)["questions"] == len(read_questions(out))
-    films = made["list: directed"]
-    assert "Ada Holm" in films.text and not films.candidates
-    assert len(films.values) == len(FILMS) and len(films.gold_documents) >= len(FILMS)
-    assert made["count: directed"].values == (str(len(FILMS)),)
-
-
-def test_the_command_says_why_there_are_no_such_questions(tmp_path: Path) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "warehouse")
-    out = tmp_path / "questions.jsonl"
-    call = ["questions", "make", "--structure", "--warehouse", str(warehouse.root)]
-    done = CliRunner().invoke(app, [*call, "--out", str(out), "--json"])
-    assert done.exit_code == 3
-    assert "gives no question" in done.output and not out.exists()
 
 
 def test_units_of_one_kind_are_compared_and_initials_are_no_units() -> None:

@@ -350,7 +350,7 @@ class CompleteSettings:
     `rounds`: at most so often is the grown ontology compared with the graph again.
     `naming`: who words labels and definitions, rules or the model of [llm].
     `decisions`: TOML file with the proposals that a person accepted or rejected, which
-    `kpyramid proposals accept` and `reject` write; a relative path is one below the working folder.
+    `kpyramid proposals --accept` and `--reject` write; a relative path is one below the working folder.
     `seed`: draws the sample that is clustered and the random axes of pairs.
     """
 
