@@ -162,7 +162,7 @@ def test_a_star_marks_what_differs_after_correction_for_several_arms() -> None:
 
 
 def test_the_95th_percentile_of_seconds_is_called_so() -> None:
-    assert "95th pct. s" in draw(Results(run("planted"), "stub"))
+    assert "p95" in draw(Results(run("planted"), "stub"))
 
 
 def test_the_baseline_can_be_named_and_an_unknown_one_is_refused() -> None:

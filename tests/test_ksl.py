@@ -27,7 +27,7 @@ from kpyramid.evaluation.instructions import (
     make_instructions,
     split_walks,
 )
-from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot

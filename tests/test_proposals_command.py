@@ -144,7 +144,7 @@ def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
     assert shown in call("--decisions", "d.toml")[1]
     found = list_json("--decisions", "d.toml")["defeated"]
     assert found["decision"] == said
-    assert call("accept", found["short"], "--decisions", "d.toml")[0] == 0
+    assert call("--accept", found["short"], "--decisions", "d.toml")[0] == 0
     assert list_json("--decisions", "d.toml")["defeated"]["decision"] == "accept"
     assert list_values(place, build(place, make("d.toml")))[DEFEATED] == len(PEOPLE)
 
@@ -172,7 +172,7 @@ def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Pat
     code, output = call("--accept", short, "--decisions", "decided.toml")
     assert code == 0, output
     assert '[complete] decisions = "decided.toml"' in output
-    assert "kpyramid build CORPUS --warehouse w --settings" in output
+    assert "kpyramid build CORPUS" in output
     assert list_json("--decisions", "decided.toml")["defeated"]["decision"] == "accept"
     assert "open, to accept by the next build" in call("--decisions", "decided.toml")[1]
 
@@ -252,7 +252,7 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
     twice = Path("d.toml").read_text("utf-8")
     assert twice.startswith(once)
     code, output = call("--accept", rows["praised"]["short"], "--decisions", "d.toml")
-    assert code == 0 and "decided so already" in output and "stays as it is" in output
+    assert code == 0 and "decided so already" in output
     assert Path("d.toml").read_text("utf-8") == twice
     values = list_values(place, build(place, make("d.toml")))
     assert values[DEFEATED] == values[PRAISED] == len(PEOPLE)
@@ -289,8 +289,8 @@ def test_a_file_that_was_not_there_is_named_with_its_folder(place: Path) -> None
         call("--accept", rows[label]["short"], "--decisions", "d.toml")[1]
         for label in ("defeated", "praised")
     ]
-    assert f"in {place / 'd.toml'}, a new file.".casefold() in said[0].casefold()
-    assert "new file" not in said[1] and "1 entry(s) to accept in d.toml." in said[1]
+    assert f"{place / 'd.toml'} is a new file.".casefold() in said[0].casefold()
+    assert "new file" not in said[1] and "1 new entry(s) in d.toml." in said[1]
 
 
 def test_a_link_to_the_file_stays_a_link(place: Path) -> None:
@@ -328,7 +328,7 @@ def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(pl
         (("--accept", "ffffffffff", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
         (("--accept", "proposal-", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
         (("--accept", "ff"), 2, "decisions = 'proposals.toml'"),
-        (("--state", "new"), 2, "one of open, accepted, alias, rejected"),
+        (("--state", "new"), 2, "'open', 'accepted', 'alias', 'rejected'"),
         (("--ref", "nowhere"), 3, "nowhere"),
         (
             ("--accept", "a", "--accept", "b", "--label", "x", "--decisions", "d.toml"),

@@ -349,8 +349,8 @@ class CompleteSettings:
     `alias_similarity`: cosine from which a person is asked whether a proposal is another name.
     `rounds`: at most so often is the grown ontology compared with the graph again.
     `naming`: who words labels and definitions, rules or the model of [llm].
-    `decisions`: TOML file with the proposals that a person accepted or rejected, which
-    `kpyramid proposals --accept` and `--reject` write; a relative path is one below the working folder.
+    `decisions`: TOML file with the proposals that a person accepted or rejected, which `kpyramid
+    proposals --accept` and `--reject` write; a relative path is one below the working folder.
     `seed`: draws the sample that is clustered and the random axes of pairs.
     """
 

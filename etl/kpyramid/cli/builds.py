@@ -58,7 +58,11 @@ class Built(Result):
             yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
         yield from self._name_rejects()
         if decided := report["decisions"]:
-            yield f"Decisions: {', '.join(f'{name} {each}' for name, each in decided.items())}"
+            yield (
+                f"Decisions: {decided['file']}, {decided['accept']} accept and "
+                f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
+                f"them, {decided['rejected']} rejected."
+            )
         for name, verdict in report["gates"].items():
             yield f"Gate {name}: {verdict}."
         moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}

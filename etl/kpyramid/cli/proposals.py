@@ -143,7 +143,10 @@ def _decide(
         raise SettingsError("--label names one proposal that is accepted; accept others after it")
     chosen = dict.fromkeys(find_proposal(words, listed) for words in accept or reject)
     rows: list[Mapping[str, object]] = [asdict(p) for p in listed]
+    notes = []
     with hold_file(path):
+        if not path.exists():
+            notes.append(f"{path.absolute()} is a new file.")
         text, known = read_file(path)
         decided = decide(
             "accept" if accept else "reject",
@@ -157,7 +160,6 @@ def _decide(
         )
         if decided.text != text:
             write_durably(path.resolve(), decided.text.encode())
-    notes = []
     if decided.text != text:
         named = loaded.complete.decisions
         if named is None or Path(named).resolve() != path.resolve():

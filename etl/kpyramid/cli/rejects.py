@@ -54,6 +54,7 @@ class Failed(Result):
     kinds: Mapping[str, int]
     failures: Sequence[Mapping[str, Any]]
     forgotten: int
+    keys: Sequence[str]
 
     def show(self) -> Iterator[str]:
         """Each kind with its number and some examples."""
@@ -187,6 +188,7 @@ def _list_requests(
             for entry in entries
         ],
         forgotten=len(chosen),
+        keys=chosen,
         notes=[advice] if kept_back and not retry else [],
     )
 
