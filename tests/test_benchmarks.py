@@ -13,7 +13,7 @@ from tests.corpora import ROOT, find_bench
 FOLDER = ROOT / "benchmarks"
 SHARED = {
     "choice_pyramids", "completion_pyramids", "embedding", "flips", "options", "reading_invented",
-    "synthetic",
+    "openie", "synthetic",
 }  # fmt: skip
 """What scripts import, no scripts themselves; `make bench` leaves them out."""
 TINY = "TINY"

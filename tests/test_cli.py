@@ -76,12 +76,12 @@ def test_wrong_settings_end_with_2_before_anything_is_done(
 ) -> None:
     file = tmp_path / "s.toml"
     file.write_text("[chunk]\nmax = 1\n[more]\n")
-    monkeypatch.setenv("KPYRAMID_COMPLETE__SEED", "x")
+    monkeypatch.setenv("KPYRAMID_COMPLETE__MIN_SUPPORT", "x")
     command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
 
     fails(
         2,
-        ["3 problem(s)", "chunk.max", "more", "SEED"],
+        ["3 problem(s)", "chunk.max", "more", "MIN_SUPPORT"],
         *command,
         "--settings",
         tmp_path / "s.toml",
