@@ -1,7 +1,9 @@
 """What changed between two snapshots: every difference is counted, in words, and nobody else's."""
 
 import json
+import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,60 @@ def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> N
     for seeing in (["--access", "board"], ["--everything"]):
         done = CliRunner().invoke(app, ["diff", "--table", "facts", *place, *seeing])
         assert f"+ {BOARD} | founded | Delta Works" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def relabelled(built: Path) -> Path:
+    """A third snapshot, in which an open text of the second is the board's."""
+    warehouse = built.parent / f"{built.name}-relabelled" / "w"
+    shutil.copytree(built / "w", warehouse)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_quick_models(monkeypatch)
+        texts = edit(dict(TEXTS))
+        lines = [
+            {"id": name, "text": text} | ({"access": ["board"]} if "Ida Moss" in text else {})
+            for name, text in texts.items()
+            if BOARD not in text
+        ]
+        corpus = warehouse.parent / "c"
+        corpus.mkdir()
+        (corpus / "texts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        build_corpus(corpus, Warehouse(warehouse), order="2026-01-03", allow_shrink=True)
+    return warehouse
+
+
+@pytest.mark.parametrize("sides", [("main@1", "main"), ("main", "main@1")])
+def test_a_text_that_was_labelled_since_is_in_neither_side(
+    relabelled: Path, sides: tuple[str, str]
+) -> None:
+    for name in NAMES:
+        arguments = [
+            "diff",
+            *sides,
+            "--table",
+            name,
+            "--warehouse",
+            str(relabelled),
+            "--limit",
+            "0",
+        ]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+        assert not re.search("moss|nord mill", done.output, re.IGNORECASE), done.output
+    with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:
+        assert found.count("documents").added == found.count("documents").removed == 0
+    everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
+    done = CliRunner().invoke(app, [*everything, "--everything"])
+    assert "moss.txt" in done.stdout
+
+
+def test_a_comparison_needs_nothing_that_only_builds(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    for scope in (EVERYTHING, Scope()):
+        with compare(*open_two(built, scope)) as found:
+            assert found.read("facts", None)
 
 
 def test_the_same_snapshot_twice_differs_in_nothing(built: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from kpyramid.pipeline.report.report import MOST_POINTS, Figure, draw_figure, read_figure
+from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, draw_figure, read_figure
 from kpyramid.pipeline.report.tables import SnapshotTables
 from tests.accounts import make_account
 
@@ -37,31 +37,13 @@ def count_points(svg: str) -> int:
     return len(re.findall(r"M[\d.]+ [\d.]+h0", svg))
 
 
-def test_clouds_hold_the_phrases_of_each_kind(figure: Figure) -> None:
-    clouds = (figure.graph, figure.ontology)
-    assert [cloud.total for cloud in clouds] == [5, 1]
-    assert figure.graph.points[:, 2].sum() == 7
+def count(figure: Figure) -> list[list[int]]:
+    return [[len(layer.points) for layer in panel.layers] for panel in figure.panels]
 
 
-def test_quarters_of_priority_hold_the_missing_phrases_alone(figure: Figure) -> None:
-    """Of seven facts three are missing: two say the first phrase, one the second."""
-    assert (figure.highest.total, figure.high.total) == (1, 1)
-    assert figure.highest.points[:, 2].sum() + figure.high.points[:, 2].sum() == 3
-
-
-def test_condensed_graph_keeps_the_wording_that_stands_for_the_merged_ones(figure: Figure) -> None:
-    """Five wordings before; `works for` and `is employed by` are one afterwards, at an anchor."""
-    assert figure.linked.total == 1
-    assert figure.linked.points[:, 2].sum() == 1
-    assert figure.free.total == 3
-    assert figure.free.points[:, 2].sum() == 5
-
-
-def test_ellipses_are_the_gaussians_of_the_layers(figure: Figure) -> None:
-    graph = next(e for e in figure.ellipses if e.name == "graph")
-    points = np.array([[x, x % 2] for x in range(5)], dtype=float)
-    np.testing.assert_allclose(graph.mean, points.mean(axis=0))
-    np.testing.assert_allclose(graph.covariance, np.cov(points.T, bias=True))
+def test_panels_hold_the_phrases_of_each_kind(figure: Figure) -> None:
+    """Five wordings, two of them missing; `works for` and `is employed by` become one."""
+    assert count(figure) == [[5, 1], [3, 2], [3, 1]]
 
 
 def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figure) -> None:
@@ -72,7 +54,7 @@ def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figur
     assert set((root.get("aria-labelledby") or "").split()) == named - {None}
     titles = [e.text for e in root.iter(SVG + "text") if e.get("font-size") == "14"]
     assert titles == ["Before: graph and ontology", "What the ontology lacks", "After condensation"]
-    assert count_points(svg) == (5 + 1) + (5 + 1 + 1) + (3 + 1)
+    assert count_points(svg) == (5 + 1) + (3 + 2) + (3 + 1)
     axes = [e.text for e in root.iter(SVG + "text") if (e.text or "").startswith("axis")]
     assert set(axes) == {"axis 1: 50.0% of variance", "axis 2: 25.0% of variance"}
 
@@ -110,8 +92,7 @@ def test_of_many_phrases_the_same_are_drawn_and_all_are_counted(tmp_path: Path) 
     ]
     pq.write_table(type(table).from_pylist(scored + table.to_pylist(), schema=table.schema), path)
     figure = make_figure(tmp_path / "s")
-    assert figure.ontology.total == 0
-    assert (figure.graph.total, len(figure.graph.points)) == (MOST_POINTS + 500, MOST_POINTS)
+    assert count(figure)[0] == [MOST_POINTS + 500, 0]
     assert f"{MOST_POINTS + 500:,} phrases of the graph, {MOST_POINTS:,} drawn" in draw_figure(
         figure
     )

@@ -251,6 +251,25 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
     process.stderr.close()
 
 
+@pytest.mark.parametrize(
+    "arguments", ["--help", "doctor", "doctor --json", "snapshots", "snapshots --json", "--version"]
+)
+def test_every_command_ends_quietly_when_nobody_reads(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "warehouse" / "data").mkdir(parents=True)
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run(
+        [sys.executable, "-m", "kpyramid", *arguments.split()],
+        stdout=writes,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
+        check=False,
+    )
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_help_teaches_the_form() -> None:
     shown = " ".join(run("--help").stdout.split())
     for words in ("one sentence a line", "confidence, predicate, arg1", "openie.py -"):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from typer.testing import CliRunner
 from kpyramid import hold_snapshot
 from kpyramid.cli.app import app
 from kpyramid.errors import ConflictError, InputError, IntegrityError, PyramidError
+from kpyramid.pipeline.erasure import find_document
 from kpyramid.storage import retention
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
@@ -134,6 +136,21 @@ def test_it_deletes_only_what_an_earlier_call_moved(tmp_path: Path) -> None:
     assert not list((warehouse.trash / "deleted").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("form", "gone"), [("folder", "README.md"), ("jsonl", "tables/triples.parquet")]
+)
+def test_an_export_of_what_gc_took_meanwhile_says_so(tmp_path: Path, form: str, gone: str) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    (warehouse.snapshots / snapshot / gone).unlink()
+    arguments = ["export", "main", str(tmp_path / "out"), "--to", form, "--everything"]
+
+    done = CliRunner().invoke(app, [*arguments, "--warehouse", str(warehouse.root)])
+
+    assert done.exit_code == 7
+    assert "run the command again" in done.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_reader_keeps_what_it_holds_and_a_dead_one_does_not(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     with pytest.raises(InputError, match="name a ref or an id"), hold_snapshot("a/b"):
@@ -203,15 +220,46 @@ def test_a_result_that_is_found_while_it_moves_is_put_back(
     assert not [*warehouse.cache.glob("results/extract/*")]
 
 
-def test_an_unreadable_ref_lease_or_mark_stops_it_before_anything_moves(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", ["run.json", "stages/chunk.json"])
+def test_a_damaged_run_is_named_and_gone_around(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: str
+) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    gone = publish(str(warehouse.root), "x", "trial", "8", name_day(1))
+    publish(str(warehouse.root), "y", "trial", "9", name_day(2))
+    (path,) = warehouse.runs.glob(f"*/{damaged}")
+    results = {*warehouse.cache.glob("results/*/*")}
+    place = ["--warehouse", str(warehouse.root)]
+    assert CliRunner().invoke(app, ["verify", *place]).exit_code == 0
+    for broken in (b"{", b"[]", b"{}", b"\xff"):
+        path.write_bytes(broken)
+        told = CliRunner().invoke(app, ["verify", *place])
+        assert told.exit_code == 6
+        assert str(path) in told.stdout
+
+        sweep(warehouse, 30, days=9)
+
+        assert gone not in list_there(warehouse)
+        assert path.is_file()
+        assert {*warehouse.cache.glob("results/*/*")} == results
+        assert str(path) in caplog.text
+    found = find_document(warehouse, find_any_document(warehouse))
+    assert path.relative_to(warehouse.runs).parts[0] in found.runs
+
+
+def find_any_document(warehouse: Warehouse) -> str:
+    folder = warehouse.snapshots / list_entries(warehouse, "main")[-1].snapshot
+    return str(pq.read_table(folder / "tables/documents.parquet")["document_id"][0])
+
+
+def test_an_unreadable_ref_or_lease_stops_it_before_anything_moves(tmp_path: Path) -> None:
     warehouse, _ = copy_shared_build(tmp_path / "w")
     publish(str(warehouse.root), "x", "trial", "9", name_day(1))
-    (mark,) = warehouse.runs.glob("*/stages/chunk.json")
     entry = warehouse.refs / "main" / "0000000001.json"
     lease = warehouse.leases / "other-host.1.x.json"
     lease.write_text(json.dumps({"snapshot": "a" * 16}))
     before = hash_tree(warehouse.root)
-    for path in (mark, entry, lease):
+    for path in (entry, lease):
         whole = path.read_bytes()
         path.write_bytes(b"{")
         with pytest.raises(IntegrityError, match=path.name):

@@ -278,6 +278,7 @@ def test_paths_that_pages_give_exist() -> None:
     assert seen > 10
 
 
+@pytest.mark.needs("airflow")
 def test_names_in_the_code_that_pages_give_exist() -> None:
     wrong, seen = [], 0
     for page in list_prose():
@@ -302,7 +303,7 @@ def test_readme_is_one_reading() -> None:
 def test_decisions_are_short_and_all_in_the_index() -> None:
     index = (CHECKOUT / "DECISIONS.md").read_text("utf-8")
     files = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
-    assert files
+    assert 0 < len(files) <= 45
     for number, file in enumerate(files, 1):
         lines = file.read_text("utf-8").splitlines()
         assert file.name.startswith(f"{number:04}-"), file.name

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kpyramid.documents import formats
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.formats import Record, Refusal, RefusedError, decode_bytes, read_records
+from kpyramid.documents.labels import names_labels
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import IngestSettings
@@ -451,17 +452,32 @@ def test_a_huge_file_is_refused_before_it_is_parsed(
     assert "74 bytes" in str(rejects[name]["detail"])
 
 
-def test_a_linked_folder_is_part_of_the_corpus(tmp_path: Path) -> None:
-    corpus, other = tmp_path / "corpus", tmp_path / "other"
-    (other / "deep").mkdir(parents=True)
-    (other / "deep" / "b.txt").write_text("linked")
-    corpus.mkdir()
-    (corpus / "link").symlink_to(other)
+def test_links_are_read_that_stay_in_the_corpus_and_no_others(tmp_path: Path) -> None:
+    ingest_files(tmp_path, {"corpus/d/b.txt": b"in", "corpus2/c.txt": b"out", "out/e.txt": b"out"})
+    for link, target in {
+        "root": "corpus",
+        "corpus/a.txt": "d/b.txt",
+        "corpus/chain.txt": "a.txt",
+        "corpus/around.txt": "../root/d/b.txt",
+        "corpus/in": "d",
+        "corpus/out": "../out",
+        "corpus/out.txt": "out/e.txt",
+        "corpus/like.txt": f"{tmp_path}/corpus2/c.txt",
+        "corpus/away.txt": "../back.txt",
+        "back.txt": "out/e.txt",
+        "corpus/nothing.txt": "../nothing.txt",
+    }.items():
+        (tmp_path / link).symlink_to(target)
 
-    documents, rejects = ingest_folder(corpus)
+    for root in ("corpus", "root"):
+        documents, rejects = ingest_folder(tmp_path / root)
 
-    assert list(documents) == ["link/deep/b.txt"]
-    assert not rejects
+        assert sorted(documents) == ["a.txt", "around.txt", "chain.txt", "d/b.txt"]
+        assert "a second way" in str(rejects.pop("in")["detail"])
+        assert {*rejects} == {"out", "out.txt", "like.txt", "away.txt", "nothing.txt"}
+        assert all("leads out of the corpus" in str(row["detail"]) for row in rejects.values())
+
+    assert len(list_corpus(tmp_path / "corpus" / "out.txt").files) == 1, "it is what is named"
 
 
 def test_a_loop_of_links_is_left_out_with_a_reject(tmp_path: Path) -> None:
@@ -507,14 +523,13 @@ def test_an_unreadable_folder_is_a_reject_that_names_it(
 
 
 def test_the_listing_is_in_the_order_of_its_paths(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
     files = {f"c/{name}": b"x" for name in ("b/z.txt", "b.txt", "a/y.txt", "b/a/x.txt", "c.txt")}
-    ingest_files(tmp_path, {**files, "other/q.txt": b"x"})
-    (tmp_path / "c" / "aa").symlink_to(tmp_path / "other")
+    ingest_files(tmp_path, files)
+    (tmp_path / "c" / "aa.txt").symlink_to(tmp_path / "c" / "b" / "z.txt")
 
     paths = [path for path, _ in list_corpus(tmp_path / "c").files]
 
-    assert paths == ["a/y.txt", "aa/q.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
+    assert paths == ["a/y.txt", "aa.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
 
 
 def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None:
@@ -694,14 +709,176 @@ def test_a_table_of_cells_never_loses_a_label(
     assert lost == dict.fromkeys(refused, "bad_access")
 
 
+NEARLY_ACCESS = (
+    "Access|acess|accesss|acccess|acces|accses|ccess|cacess|axcess|asscess|acceess|accès|"
+    "acceso|accesses|access_|_access| access|access:|$access|access[]|access.0|access1|"
+    "acc ess|a.c.c.e.s.s|ac\u200bcess|\u0430ccess|\u0430\u0441\u0441\u0435\u0455\u0455|"
+    "\u03b1ccess|ａccess|𝐚𝐜𝐜𝐞𝐬𝐬|@ccess|acce$$|4cce55|accessLabels|access_list|access groups|"
+    "metadata.access|metadata_access|docAccess|kp:access"
+).split("|")
+OTHER_NAMES = (
+    "accessed|accession|accession_number|access_date|access date|accessRights|"
+    "dcterms:accessRights|open_access|access_level|access_id|isAccessibleForFree|accessor|"
+    "success|process|excess|recess|assess|accept|accent|address|adress|across|aces|acc|"
+    "acc@5|acc5|2024|4355|cases|classes"
+).split("|")
+
+
+def test_what_is_nearly_named_access_is_told_from_other_names() -> None:
+    assert [name for name in NEARLY_ACCESS if not names_labels(name)] == []
+    assert [name for name in OTHER_NAMES if names_labels(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        *(({name: "board"}, name) for name in NEARLY_ACCESS[:3]),
+        ({"metadata": {"access": None}}, "metadata.access"),
+        ({"a": {"b": [{"Acess": 1}]}}, "a.b.Acess"),
+        ({"metadata": '{"access": "board"}'}, "metadata.access"),
+        ({"metadata": "{'title': 'T', 'acess': ['board']}"}, "metadata.acess"),
+        ({"metadata": '{"a": "{\\"access\\": 1}"}'}, "metadata.access"),
+        ({"content": {"access": "board"}}, "content.access"),
+        ({"fields": [{"name": "access", "value": "board"}]}, "fields.access"),
+    ],
+)
+def test_a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it(
+    fields: Row, named: str
+) -> None:
+    line = json.dumps({"id": "x", "text": '{"access": "a text may say so"}', **fields})
+
+    (record,) = read_records("a.jsonl", line.encode(), IngestSettings())
+
+    assert isinstance(record, Refusal)
+    assert (record.source, record.reason) == ("a.jsonl#line1", "bad_access")
+    assert repr(named) in record.detail
+
+
+def test_maps_of_parquet_are_looked_into() -> None:
+    columns = {
+        "text": ["T"],
+        "about": pa.array([[("access", "a")]], pa.map_(pa.string(), pa.string())),
+    }
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), buffer)
+    (record,) = read_records("a.parquet", buffer.getvalue().to_pybytes(), IngestSettings())
+    assert isinstance(record, Refusal)
+    assert "'about.access'" in record.detail
+
+
+FRONT_MATTER = [
+    *(
+        f"---\n{text}\n---\nText."
+        for text in (
+            "Access: a",
+            "access: *a",
+            "access: {a: b}",
+            'access: "[a]"',
+            "access: [a",
+            "- x\naccess: a",
+            "acess: a",
+            "\u0430ccess: a",
+            "access = a",
+            "access：a",
+            "title: T\naccess a",
+            "title: T, access: a",
+            "title: T\n  access: a",
+            "meta:\n  access: a",
+            "more: {access: a}",
+            "- access: a",
+            "<<: {access: a}",
+            "access: a\naccess:",
+            "text: |\n  x\n  access: a",
+            "? [access]\n: a",
+            "**access**: a",
+            "\n".join([*(f"k{n}: v" for n in range(99)), "[", "access: a"]),
+        )
+    ),
+    *(
+        text + "\nText."
+        for text in (
+            "\n---\naccess: a\n---",
+            "<!-- c -->\n---\naccess: a\n---",
+            "# c\n---\naccess: a\n---",
+            "Title\n---\naccess: a\n---",
+            "Hello.\n\n---\naccess: a\n---",
+            "[TOC]\n\n---\naccess: a\n---",
+            "---\naccess: a\n",
+            "---\naccess: a",
+            "----\naccess: a\n----",
+            "---\naccess: a\n----",
+            " ---\n access: a\n ---",
+            "\ufeff\ufeff---\naccess: a\n---",
+            "--- # c\naccess: a\n---",
+            "--\naccess: a\n--",
+            "—\naccess: a\n—",
+            "+++\naccess = 'a'\n+++",
+            "+++\n[x]\naccess = 'a'\n+++",
+            "***\naccess: a\n***",
+            ";;;\n{'access': 'a'}\n;;;",
+            '{"access": ["a"]}\n',
+            '{\n "b": 1,\n "access": ["a"]\n}\n',
+            "```yaml\naccess: a\n```",
+            "> ---\n> access: a\n> ---",
+            "<!--\naccess: a\n-->",
+            "<!-- access: a -->",
+            "%YAML 1.2\n---\naccess: a\n---",
+            "---yaml\naccess: a\n---",
+            "access: a\n",
+            "Title: T\nAccess: a\n",
+            ":access: a\n",
+            "---\ntitle: T\n---\n---\naccess: a\n---",
+            "---\ntitle: T\n---\n\naccess: a\n",
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("text", FRONT_MATTER)
+def test_front_matter_never_loses_a_label(text: str) -> None:
+    for name in ("a.md", "a.txt", "a.html"):
+        (record,) = read_records(name, text.encode(), IngestSettings())
+        assert isinstance(record, Refusal)
+        assert (record.source, record.reason) == (name, "bad_access")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["Access: a", "access: *a", "access: {a: b}", 'access: "[a]"', "access: [a", "- x\naccess: a"],
+    [
+        "---\n\nSuccess: it went well.\n\n---\n\nMore.",
+        "---\ntitle: T\naccessed: 2020\naccession: 12\naccess date: 2020\n# access: a\n---\nText.",
+        "---\ntitle: 'Access: a history'\n---\nText.",
+        "# Mill\n\nAccess: free\nHours: 9-17\n\nText.",
+        "Mill\n----\nAccess: free\nHours: 9-17\n\nHistory\n-------\nText.",
+        "Access: take bus 7 from the station, then walk.\n\nText.",
+        "Access is good.\n\nText.",
+        "# Settings\n\nWrite this:\n\n```yaml\naccess: board\n```\n",
+        "[access]: https://example.org/\n\nText.",
+        "<!-- generated -->\n# T\n\nText.",
+    ],
 )
-def test_front_matter_never_loses_a_label(text: str) -> None:
-    (record,) = read_records("a.md", f"---\n{text}\n---\nText.".encode(), IngestSettings())
-    assert isinstance(record, Refusal)
-    assert (record.source, record.reason) == ("a.md", "bad_access")
+def test_texts_that_only_look_like_front_matter_are_read(text: str) -> None:
+    (record,) = read_records("a.md", text.encode(), IngestSettings())
+    assert isinstance(record, Record)
+    assert record.access == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "is_refused"),
+    [
+        ("<meta name='access' content='a'>", True),
+        ("<META content='a' NAME=Acess>", True),
+        ("<meta property='og:access' content='a'>", True),
+        ("<meta access='a'>", True),
+        ("<body data-access='a'>", True),
+        ("<meta name='dcterms.accessRights' content='open'>", False),
+        ("<meta charset='utf-8'><a accesskey='a' href='access'></a>", False),
+    ],
+)
+def test_a_page_that_says_access_is_a_reject(head: str, is_refused: bool) -> None:
+    for name in ("a.html", "a.md"):
+        (record,) = read_records(name, f"{head}<p>Text.</p>".encode(), IngestSettings())
+        assert isinstance(record, Refusal) == is_refused
 
 
 def test_aliases_in_front_matter_are_not_followed() -> None:

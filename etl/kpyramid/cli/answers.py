@@ -15,12 +15,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kpyramid.cli.console import LONGEST, name_origin, shorten
+from kpyramid.cli.console import LONGEST, excerpt, find_best_sentence, name_origin, shorten
 from kpyramid.cli.render import Result, count_things
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
+from kpyramid.llm.endpoint import read_key
 from kpyramid.llm.ledger import read_totals
-from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import (
     STRATEGIES,
@@ -45,7 +45,7 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 _MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
 
 LAYERS = {
-    "ontology": "statements of a fixed vocabulary, asked with a query",
+    "ontology": "statements of a fixed vocabulary",
     "graph": "facts read from the text, each a subject, a relation and an object",
     "text": "the passages of the documents themselves",
     "model": "a language model without any of your documents",
@@ -56,7 +56,7 @@ OUTCOMES = {
     Outcome.ANSWERED: "It answers",
     Outcome.INSUFFICIENT: "Not enough to answer from",
     Outcome.EMPTY: "It knows nothing of this",
-    Outcome.FAILED: "No sure query of it could be made",
+    Outcome.FAILED: "No query of it could be made",
     Outcome.TOO_BROAD: "Too much to be an answer",
     Outcome.SKIPPED: "Not asked",
 }
@@ -72,7 +72,8 @@ class Asked(Result):
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values; `nearest`: what is near the question where it has none."""
         nearest = () if self.answer.text else _sort_nearest(self.answer)
-        shown = [{"text": i.text, "sentences": [p.text for p in i.evidence]} for i in nearest]
+        question = self.answer.question
+        shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
         return {**self.answer.to_dict(), "nearest": shown}
 
     def show(self) -> Iterator[RenderableType]:
@@ -93,7 +94,9 @@ def _show_briefly(answer: Answer) -> Iterator[str]:
     yield answer.text or nothing
     if not answer.text:
         near = sorted(answer.context, key=lambda item: item.layer == "text")
-        yield from _list_places([(_quote(item), item.evidence[:1]) for item in near])
+        yield from _list_places(
+            [(_quote(item, answer.question), item.evidence[:1]) for item in near]
+        )
     yield f"Layer: {answer.layer or 'none'}"
     if answer.text:
         yield f"Probability that it is right: {answer.confidence:.2f}"
@@ -103,10 +106,17 @@ def _show_briefly(answer: Answer) -> Iterator[str]:
     yield from _list_places([(place.text, [place]) for place in answer.evidence])
 
 
-def _quote(item: Item) -> str:
-    """A statement with the sentence that says it; a passage as it is."""
+def _list_sentences(item: Item, question: str) -> list[str]:
+    if item.layer == "text":
+        return [find_best_sentence(item.text, question)]
+    return [place.text for place in item.evidence]
+
+
+def _quote(item: Item, question: str) -> str:
+    """A statement with the sentence that says it; a passage around its best sentence."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
-    return f"{shorten(item.told)}: {shorten(says)}" if says else shorten(item.told)
+    told = excerpt(item, question)
+    return f"{told}: {shorten(says)}" if says else told
 
 
 def _list_places(quoted: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
@@ -148,8 +158,7 @@ def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
     style = "green" if answered and not guesses else "yellow"
     lines = [Text.assemble((f"{said}: ", style), step.reason + ".")]
     if step.query:
-        what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
-        lines.append(Text.assemble((what, "dim"), step.query))
+        lines.append(Text.assemble(("asked: ", "dim"), step.query))
     for found in step.found[:_MOST_FOUND]:
         lines.append(Text.assemble(("found: ", "dim"), shorten(found)))
     if len(step.found) > _MOST_FOUND:
@@ -168,7 +177,7 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         for item in paths[:_MOST_SHOWN]:
             lines += _show_path(item, ())
         for item in _sort_nearest(answer) if not paths else ():
-            lines.append(_indent(Text(shorten(item.told))))
+            lines.append(_indent(Text(excerpt(item, answer.question))))
             for place in item.evidence[:1] if item.layer != "text" else ():
                 lines.append(_indent(_mark(place, ()), 4))
     else:
@@ -284,8 +293,6 @@ def override(settings: Settings, option: Sequence[str] = (), **given: str | None
         InputError: an option is no `name=value`.
     """
     chosen: dict[str, Any] = {n: str(value) for n, value in given.items() if value is not None}
-    if (strategy := chosen.get("strategy")) not in (None, *STRATEGIES):
-        raise SettingsError(f"--strategy {strategy!r}: there are {', '.join(STRATEGIES)}")
     for name in DECISIONS:
         if chosen.get(name) == "llm":
             require_model(settings, f"--{name} llm asks")
@@ -359,7 +366,7 @@ def require_model(settings: Settings, what: str) -> None:
             f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
             "leave the option out"
         )
-    if settings.llm.provider == "openai":
+    if settings.llm.is_served:
         read_key(settings.llm)
 
 
@@ -387,10 +394,6 @@ def open_asker(
         yield opener.open_model().caller, folder
 
 
-WALKS = frozenset({"wts", "rok", "hykge", "ksl"})
-"""Strategies with numbers of their own, which `query.options` changes."""
-
-
 def _answer(
     question: str,
     snapshot: Snapshot,
@@ -399,8 +402,8 @@ def _answer(
     backends: Backends,
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
-    named = ("mode", "triples", "chunks") if asked.strategy not in WALKS else ()
-    options = {n: getattr(asked, n) for n in named if n in known} | asked.options
+    named = (name for name in ("mode", "triples", "chunks") if name in known)
+    options = {name: getattr(asked, name) for name in named} | asked.options
     return answer(
         question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

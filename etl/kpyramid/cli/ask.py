@@ -7,10 +7,18 @@ import typer
 
 from kpyramid.cli.options import Backend, read_scope
 from kpyramid.errors import InputError
+from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from kpyramid.cli.answers import Asked
     from kpyramid.settings import Settings
+
+
+def check_strategy(name: str | None) -> str | None:
+    """The strategy, which has to be one that there is."""
+    if name is not None and name not in STRATEGIES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
+    return name
 
 
 def ask(
@@ -19,7 +27,10 @@ def ask(
     *,
     warehouse: str,
     snapshot: str,
-    strategy: str | None = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(callback=check_strategy, metavar=f"[{'|'.join(STRATEGIES)}]"),
+    ] = None,
     choice: list[str] | None = None,
     explain: bool = False,
     mode: Literal["best", "authors", "paper"] | None = None,

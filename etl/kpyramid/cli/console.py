@@ -14,6 +14,7 @@ from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.cache import Progress
+    from kpyramid.query.types import Item
     from kpyramid.snapshot.evidence import Evidence
 
 T = TypeVar("T")
@@ -41,6 +42,10 @@ class SafeConsole(Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Raises for whoever runs the command; the library would end the process with 1."""
+        raise BrokenPipeError
+
 
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False, emoji=False)
 laid_out = SafeConsole(highlight=False)
@@ -54,6 +59,25 @@ def shorten(text: str, most: int = LONGEST) -> str:
     """The text on one line, its end cut off when it is longer than `most` characters."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else f"{plain[:most]}…"
+
+
+def find_best_sentence(text: str, question: str) -> str:
+    """The sentence of a text that shares most words with a question, the first of equals."""
+    from kpyramid.documents.sentences import split_sentences
+    from kpyramid.documents.words import STOP, split_words
+
+    wanted = {word.stem for word in split_words(question)} - STOP
+    sentences = [text[span.start : span.end] for span in split_sentences(text)]
+    shared = [len(wanted & {word.stem for word in split_words(each)}) for each in sentences]
+    return sentences[shared.index(max(shared))] if sentences else text
+
+
+def excerpt(item: "Item", question: str) -> str:
+    """A statement, or a passage from the sentence on that is nearest to a question."""
+    if item.layer != "text":
+        return shorten(item.told)
+    start = max(item.text.find(find_best_sentence(item.text, question)), 0)
+    return f"{'… ' if start else ''}{shorten(item.text[start:])}"
 
 
 def name_origin(place: "Evidence") -> str:

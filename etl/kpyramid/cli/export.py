@@ -61,6 +61,7 @@ def export(
     from kpyramid.snapshot import export as forms
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
     from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.leases import explain_loss
 
     place = None if is_path(snapshot) else open_warehouse(warehouse)
     is_held = place is not None and os.access(place.root, os.W_OK)
@@ -69,6 +70,8 @@ def export(
             opened = stack.enter_context(hold_snapshot(snapshot, warehouse, scope=scope))
         else:
             opened = open_snapshot(snapshot, warehouse, scope=scope)
+            if place is not None:  # one that may only be read takes no lease
+                stack.enter_context(explain_loss(place, opened.id))
         tell = stack.enter_context(show_steps(quiet=quiet))
         made = forms.export(opened, to, path, tell, warehouse=place)
     notes = []

@@ -314,6 +314,12 @@ class Commands(TyperGroup):
         except TyperException as e:  # typer itself prints it on stderr
             _print_error(e.format_message(), e.exit_code)
             raise
+        except BrokenPipeError:
+            # The reader, such as `head`, has what it wanted. Python would complain once more when
+            # it flushes at exit, so what is left goes nowhere. 141 is what a shell reports of
+            # SIGPIPE.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(141) from None
 
 
 class _TerminatedError(KeyboardInterrupt):
@@ -339,16 +345,11 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
     try:
         with _interrupt_on_terminate():
             act()
-    except (typer.Exit, typer.Abort, TyperException):
+    except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
         raise
     except PyramidError as e:
         _report_error(str(e), e.exit_code, getattr(e, "report", {}))
         raise typer.Exit(e.exit_code) from e
-    except BrokenPipeError:
-        # The reader, such as `head`, has what it wanted. Python would complain once more when it
-        # flushes at exit, so what is left goes nowhere. 141 is what a shell reports of SIGPIPE.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(141) from None
     except OSError as e:
         _report_error(f"{e}. What was finished is kept; mend it and run the command again.", 8)
         raise typer.Exit(8) from e
@@ -373,7 +374,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
 
 
 _LESS = {
-    "duckdb": "; 'kpyramid[export]' is enough to export and to compare snapshots",
+    "duckdb": "; 'kpyramid[export]' is enough to export snapshots",
     **dict.fromkeys(
         ("openai", "httpx2"), "; 'kpyramid[llm]' is enough to ask a model about questions"
     ),

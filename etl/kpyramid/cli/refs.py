@@ -281,6 +281,7 @@ class Verified(Result):
     snapshot: str | None
     snapshots: Mapping[str, Sequence[str]]
     refs: Sequence[str]
+    runs: Sequence[str]
     ok: bool
     problems: Sequence[str]
 
@@ -289,7 +290,10 @@ class Verified(Result):
         for identifier, problems in self.snapshots.items():
             yield f"Snapshot {identifier} is {'damaged:' if problems else 'whole.'}"
             yield from (f"  {problem}" for problem in problems)
-        yield from ("Refs are damaged:", *(f"  {each}" for each in self.refs)) if self.refs else ()
+        for what, problems in (("Refs", self.refs), ("Runs", self.runs)):
+            if problems:
+                yield f"{what} are damaged:"
+            yield from (f"  {problem}" for problem in problems)
 
 
 def verify(
@@ -303,7 +307,7 @@ def verify(
     ref: Ref = "main",
     deep: bool = False,
 ) -> Verified:
-    """Check a snapshot: every byte, every contract, every reference, every span; and all refs.
+    """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
 
     Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
     and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
@@ -314,12 +318,14 @@ def verify(
     from kpyramid.snapshot.snapshot import is_path
     from kpyramid.storage.copies import open_stored
     from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.runs import find_damaged
     from kpyramid.storage.snapshots import date_snapshots, identify_folder
     from kpyramid.storage.verification import check_refs
 
     everyone = deep and snapshot is None
     checked: dict[str, list[str]] = {}
     of_refs: list[str] = []
+    of_runs: list[str] = []
     at = str(place.locate("snapshots"))
     if is_path(snapshot or ref):
         folder = Path(snapshot or ref).absolute()
@@ -329,17 +335,18 @@ def verify(
         for identifier in wanted:
             with open_stored(place, identifier) as folder:
                 checked[identifier] = _check(folder, deep=deep)
-        of_refs = check_refs(place)
+        of_refs, of_runs = check_refs(place), [*find_damaged(place).values()]
     of_snapshots = [problem for problems in checked.values() for problem in problems]
     advice = f"Do not serve it. Move it away from {at} and build again: caches make that cheap."
     return Verified(
         snapshot=None if everyone else next(iter(checked)),
         snapshots=checked,
         refs=of_refs,
-        ok=not of_snapshots and not of_refs,
-        problems=[*of_snapshots, *of_refs],
+        runs=of_runs,
+        ok=not (of_snapshots or of_refs or of_runs),
+        problems=[*of_snapshots, *of_refs, *of_runs],
         notes=[advice] if of_snapshots else [],
-        fault=6 if of_snapshots or of_refs else None,
+        fault=6 if of_snapshots or of_refs or of_runs else None,
     )
 
 

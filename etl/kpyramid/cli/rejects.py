@@ -160,7 +160,7 @@ def _list_requests(
     warehouse: str, settings: Path | None, kind: str | None, retry: Sequence[str]
 ) -> Failed:
     from kpyramid.llm.caller import is_due
-    from kpyramid.llm.types import FailureKind
+    from kpyramid.llm.task import FailureKind
     from kpyramid.settings import load_settings
     from kpyramid.storage.layout import open_warehouse
 

@@ -23,7 +23,7 @@ class SourceFile:
 class Corpus:
     """A listing of files with the sha256 of each; a file or folder that cannot be read has none.
 
-    `problems` says for a folder why it is not read.
+    `problems` says for a folder or a link why it is not read.
     """
 
     root: Path
@@ -52,8 +52,9 @@ class Corpus:
 def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     """The files of a folder, or the one file given; hidden files and folders are left aside.
 
-    Links to folders are followed. `leave_out` are the warehouse's folders: a corpus may lie around
-    them or beside them, and what lies below them is no part of it.
+    Links are followed within the folder, and not read where they lead out of it. `leave_out` are
+    the warehouse's folders: a corpus may lie around them or beside them, and what lies below them
+    is no part of it.
 
     Raises:
         InputError: it does not exist, holds no file, or lies in the warehouse.
@@ -79,8 +80,11 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     return Corpus(location, files, {_escape_name(path): why for path, why in unread.items()})
 
 
+_LEADS_OUT = "a link that leads out of the corpus folder; copy into it what shall be read"
+
+
 def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
-    """Paths of the files below a folder, and of the folders that are not read, with the reason.
+    """Paths of the files below a folder, and of what is not read there, with the reason.
 
     A folder is read once: links that lead back would make the corpus endless. Links come last,
     so that a folder that is really there goes by its own path.
@@ -89,6 +93,7 @@ def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str,
     unread: dict[str, str] = {}
     seen: dict[tuple[int, int], str] = {}
     folders, links = [""], deque[str]()
+    real = Path(os.path.realpath(root))
     while folders or links:
         folder = folders.pop() if folders else links.popleft()
         try:
@@ -108,7 +113,9 @@ def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str,
             if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), own)):
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
-            if not _is_folder(entry):
+            if entry.is_symlink() and not _lies_in(Path(entry.path), [real]):
+                unread[path] = _LEADS_OUT
+            elif not _is_folder(entry):
                 paths.append(path)
             elif entry.is_symlink():
                 links.append(path)

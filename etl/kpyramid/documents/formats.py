@@ -13,11 +13,18 @@ from html.parser import HTMLParser
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 from markdown_it import MarkdownIt
 
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
 from kpyramid.documents.corpus import Corpus
+from kpyramid.documents.labels import (
+    FIELD,
+    RefusedError,
+    cut_front_matter,
+    names_labels,
+    read_labels,
+    refuse_fields,
+)
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -32,28 +39,11 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
-_NO_CHARSET = (
-    "utf-16",
-    "utf-32",
-    "utf-7",
-    "idna",
-    "punycode",
-    "unicode-escape",
-    "raw-unicode-escape",
-)
+_NO_CHARSET = tuple("utf-16 utf-32 utf-7 idna punycode unicode-escape raw-unicode-escape".split())
 """Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""
-
-
-class RefusedError(ValueError):
-    """These bytes, or this record, cannot become a document; `reason` is short, for counting."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-        self.detail = detail
 
 
 def decode_bytes(data: bytes, fallback: str | None, *, html: bool = False) -> str:
@@ -148,6 +138,9 @@ _FURNITURE_OF_PAGES = frozenset("footer header".split())
 """Furniture too where it is the page's own, not that of an article or of a section."""
 _FURNITURE_ROLES = frozenset("banner complementary contentinfo navigation search".split())
 _CONTENT = frozenset("article blockquote main section".split())
+_STATING = frozenset("body head html meta".split())
+"""Elements that say something of the whole page."""
+_NAMING = frozenset("http-equiv itemprop name property".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +178,21 @@ def _join_words(parts: list[str] | None) -> str | None:
     return None if parts is None else " ".join("".join(parts).split())
 
 
+def _refuse_labels(tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+    """Passes when an element neither has an attribute nor is a field that is nearly `access`.
+
+    Raises:
+        RefusedError: `bad_access`; a page has no field for labels.
+    """
+    for name, value in attrs:
+        field = (value or "") if name in _NAMING else name.removeprefix("data-")
+        if names_labels(field):
+            detail = (
+                f"its <{tag}> has {field!r}: a page has no labels; write a row of .jsonl for it"
+            )
+            raise RefusedError("bad_access", detail)
+
+
 class _PageReader(HTMLParser):
     """Collects lines in one pass without a tree: time and memory grow with the page.
 
@@ -214,6 +222,8 @@ class _PageReader(HTMLParser):
         if tag == "html" and not self._has_root:
             self._has_root = True
             self.language = dict(attrs).get("lang")
+        if tag in _STATING:
+            _refuse_labels(tag, attrs)
         if tag in _BLOCKS:
             self._end_line()
         if tag in _EMPTY:
@@ -312,12 +322,7 @@ class _PageReader(HTMLParser):
 _DEEPEST = 100
 """Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
-_ACCESS = "access"
 _LANGUAGE, _LICENCE = ("language", "lang"), ("licence", "license")
-_FRONT_MATTER = re.compile(
-    r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
-)
-_MOST_SHOWN = 100
 _ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
 """Formats whose file is one document, so that its size is known before it is parsed."""
 
@@ -381,9 +386,9 @@ def require_readable(corpus: Corpus, *, converts: bool) -> None:
     """
     refusals = []
     for path, digest in corpus.files:
-        why = "not readable" if digest is None else None
-        refused = Refusal(path, "unreadable", why) if why else None
-        refused = refused or refuse_format(path, converts=converts)
+        why = corpus.problems.get(path, "not readable")
+        unread = Refusal(path, "unreadable", why) if digest is None else None
+        refused = unread or refuse_format(path, converts=converts)
         if refused is None:
             return
         refusals.append(refused)
@@ -452,6 +457,8 @@ def read_records(
     try:
         if ending in _ONE_DOCUMENT:
             _check_size(len(data), settings)
+        if ending == ".rst":
+            refuse_fields(data.decode(errors="replace"))
         records = (
             _READERS[ending](path, data, settings)
             if converted is None
@@ -495,41 +502,19 @@ def _check_size(size: int, settings: IngestSettings) -> None:
 
 
 def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    yield Record(path, decode_bytes(data, settings.fallback_encoding))
+    text = decode_bytes(data, settings.fallback_encoding)
+    refuse_fields(text)
+    yield Record(path, text)
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    text, row = _cut_front_matter(decode_bytes(data, settings.fallback_encoding))
+    text, row = cut_front_matter(decode_bytes(data, settings.fallback_encoding))
     page = read_page(_render_markdown(text))
-    fields = {n: value for n, value in row.items() if value and n != _ACCESS}
+    fields = {n: value for n, value in row.items() if value and n != FIELD}
     title = _take(fields, settings.title_fields) or page.heading
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     metadata = {name: _as_text(fields[name]) for name in sorted(fields)}
     yield Record(path, page.text, title, language, licence, read_labels(row), metadata)
-
-
-def _cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
-    """A Markdown text without the YAML between `---` and `---` at its head, and that, by name.
-
-    What is no mapping there is text.
-
-    Raises:
-        RefusedError: `bad_access`; what says `access` cannot be read.
-    """
-    match = _FRONT_MATTER.match(text)
-    if match is None:
-        return text, {}
-    try:
-        aliased = any(isinstance(token, yaml.AliasToken) for token in yaml.scan(match[1]))
-        # All values as texts, lists and mappings: no dates; of aliases a few lines make gigabytes.
-        found = None if aliased else yaml.load(match[1], yaml.BaseLoader)  # noqa: S506
-    except (yaml.YAMLError, RecursionError):
-        found = None
-    if isinstance(found, dict) and all(isinstance(name, str) for name in found):
-        return text[match.end() :], found
-    if re.search(rf"^\s*{_ACCESS}\s*:", match[1], re.MULTILINE | re.IGNORECASE):
-        raise RefusedError("bad_access", "its front matter says access, and is no plain YAML")
-    return text, {}
 
 
 def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
@@ -538,6 +523,7 @@ def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
     text = check_text(converted.text)
     if not text.strip():
         raise RefusedError("empty", "no text in it; if it is scanned, recognise its text first")
+    refuse_fields(text)
     page = read_page(_render_markdown(text, html=False))
     yield Record(path, page.text, converted.title or page.heading, converted.language)
 
@@ -562,7 +548,9 @@ def _render_markdown(text: str, *, html: bool = True) -> str:
 
 
 def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    page = read_page(decode_bytes(data, settings.fallback_encoding, html=True))
+    text = decode_bytes(data, settings.fallback_encoding, html=True)
+    refuse_fields(text)
+    page = read_page(text)
     yield Record(path, page.text, page.title, page.language)
 
 
@@ -621,7 +609,7 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
             if extra is not None:
                 detail = f"line {reader.line_num} has more cells than the header"
                 yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)
-            elif _ACCESS in row and row[_ACCESS] is None:
+            elif FIELD in row and row[FIELD] is None:
                 detail = f"line {reader.line_num} ends before the column 'access'"
                 yield Refusal(f"{path}#line{reader.line_num}", "bad_access", detail)
             else:
@@ -700,10 +688,12 @@ def _make_record(
     """
     try:
         check_text(_as_text(dict(row)))
-        access = read_labels(row)
+        # A text may be JSON that says anything.
+        texts = [n for n in settings.text_fields if isinstance(row.get(n), str)]
+        access = read_labels({n: value for n, value in row.items() if n not in texts})
     except RefusedError as e:
         return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
-    fields = {n: value for n, value in row.items() if value is not None and n != _ACCESS}
+    fields = {n: value for n, value in row.items() if value is not None and n != FIELD}
     identifier = _take(fields, settings.id_fields)
     plain = {name: _as_text(value) for name, value in fields.items()}
     source = f"{path}#{identifier or content_id('row', plain)}"
@@ -723,41 +713,6 @@ def _make_record(
         access,
         {name: _as_text(fields[name]) for name in sorted(fields)},
     )
-
-
-def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
-    """The access labels of a row, sorted; none where the field is missing, null or empty.
-
-    A row without labels is everybody's to read. So what was meant as a label and cannot be read
-    as one is never taken for none.
-
-    Raises:
-        RefusedError: `bad_access`; a field is all but named `access`, or its value is neither
-            labels in a list nor labels with commas between.
-    """
-    for name in row:
-        if name != _ACCESS and name.strip().strip("\ufeff").casefold() == _ACCESS:
-            detail = f"labels are read from the field 'access', not from {name!r}"
-            raise RefusedError("bad_access", f"{detail}: rename it, whatever it holds")
-    value = row.get(_ACCESS)
-    if value is None or value == "" or (isinstance(value, list | tuple) and not value):
-        return ()
-    given = value if isinstance(value, list | tuple) else [value]
-    labels = value.split(",") if isinstance(value, str) else [_as_label(each) for each in given]
-    if not all(label.strip() for label in labels) or labels[0].strip()[0] in "[{":
-        detail = f"access = {str(value)[:_MOST_SHOWN]!r} names no label, or not only labels"
-        raise RefusedError(
-            "bad_access",
-            f"{detail}: write a list of texts, or texts with commas between; nothing for a "
-            "document that everybody may read",
-        )
-    return tuple(sorted({label.strip() for label in labels}))
-
-
-def _as_label(value: object) -> str:
-    """A text, or a number that is one; empty for what is no label."""
-    is_label = isinstance(value, str | int) and not isinstance(value, bool)
-    return str(value) if is_label else ""
 
 
 def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:

@@ -19,9 +19,18 @@ from kpyramid.evaluation.metrics import (
 )
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.llm.caller import Asker, Caller
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Failure,
+    FailureKind,
+    Reply,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.query import STRATEGIES, answer
 from kpyramid.query.model.prompting import ask_model, flatten, make_request
 from kpyramid.query.model.reading import join_words
@@ -317,7 +326,7 @@ class Answers:
 
 
 COMPARISONS: Mapping[str, tuple[str, ...]] = {
-    "all": ("direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl"),
+    "all": tuple(STRATEGIES),
     "wts": (
         *(f"wts:depth={depth}" for depth in range(1, 5)),
         *(f"wts:match={match}" for match in ("exact", "entity")),

@@ -550,16 +550,9 @@ class OnnxTokenEncoder(OnnxEmbedder):
 
     def encode_tokens(self, text: str) -> Matrix:
         """See `TokenEncoder.encode_tokens`."""
-        encoding = self._tokenizer.encode(text)
-        ids = np.array([encoding.ids], dtype=np.int64)
-        feed = {
-            "input_ids": ids,
-            "attention_mask": np.ones_like(ids),
-            "token_type_ids": np.zeros_like(ids),
-        }
-        output = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})
+        output, encoding = self._model.run(text)
         inner = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
-        rows = output[0][0][inner].astype(np.float64)
+        rows = output[0][inner].astype(np.float64)
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
 

@@ -1,6 +1,7 @@
 """Erasing a document: successors without it, then everything that holds it goes."""
 
 import json
+import logging
 import re
 import shutil
 from collections.abc import Collection, Iterator, Sequence
@@ -25,11 +26,13 @@ from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
 from kpyramid.storage.retention import read_marks
-from kpyramid.storage.runs import list_runs, open_run
+from kpyramid.storage.runs import find_damaged, list_runs, open_run
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
 from kpyramid.storage.writing import sync_folder
+
+log = logging.getLogger(__name__)
 
 # Facts of a document are spread over tables, caches and replies, and no id leads to all of them.
 # So nothing is searched for words: what is kept is what comes of a corpus without the document.
@@ -96,7 +99,11 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     dirty = {parts[-2] for parts in holding if "ingest" in parts}
     heads = _list_heads(warehouse)
     results = {_name_folder(name) for name in stored if _RESULT.match(name)}
-    runs = _list_unclean(warehouse, results, dirty, set(names))
+    damaged = find_damaged(warehouse)
+    for problem in damaged.values():
+        log.warning("%s. Whether the document is in that run is unknown, so it goes", problem)
+    unclean = _list_unclean(warehouse, results, dirty, set(names), damaged)
+    runs = tuple(sorted({*unclean, *damaged}))
     clean = {str(run["run"]) for run in list_runs(warehouse)} - set(runs)
     goes = {*(f"snapshots/{name}" for name in names), *(f"runs/{name}" for name in runs)}
     goes |= results - {f"cache/results/{key}" for key in read_marks(warehouse, clean)}
@@ -220,12 +227,18 @@ def _list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
 
 
 def _list_unclean(
-    warehouse: Warehouse, results: Collection[str], dirty: Collection[str], gone: Collection[str]
-) -> tuple[str, ...]:
+    warehouse: Warehouse,
+    results: Collection[str],
+    dirty: Collection[str],
+    gone: Collection[str],
+    damaged: Collection[str],
+) -> list[str]:
     """The runs that read the document, and those of which that cannot be told any more."""
     unclean = []
     for run in list_runs(warehouse):
         name, made = str(run["run"]), str(run["snapshot"] or "")
+        if name in damaged:
+            continue
         read = [m for m in read_marks(warehouse, [name]) if m.startswith("ingest/")]
         if not read:
             continue  # it has read nothing yet
@@ -234,7 +247,7 @@ def _list_unclean(
         )
         if made in gone or read[0].partition("/")[2] in dirty or not is_known:
             unclean.append(name)
-    return tuple(sorted(unclean))
+    return unclean
 
 
 def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found) -> None:
@@ -305,7 +318,7 @@ def _build_again(
 ) -> str:
     try:
         run = open_run(warehouse, head.run)
-    except (InputError, SettingsError) as e:
+    except (InputError, IntegrityError, SettingsError) as e:
         raise InputError(
             f"how ref {ref!r} was built is not known any more ({e}). Move it to a snapshot without "
             f"the document, `kpyramid build CORPUS --ref {ref}`, then erase it again"

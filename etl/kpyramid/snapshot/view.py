@@ -1,6 +1,6 @@
 """What of a snapshot may be read: a scope says it, and a view is all that reads the store."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,17 +31,19 @@ class Scope:
     `documents`: ids or sources; a source stands for all records of its file. `metadata`: pairs of
     field and value, all of which a document must have. `classes`: IRIs or labels; facts are then
     those about an individual of one of them, passages those that state such a fact. Empty: all.
+    `hidden`: ids of documents that are not seen whatever their labels.
     """
 
     access: frozenset[str] | None = frozenset()
     documents: frozenset[str] = frozenset()
     metadata: frozenset[tuple[str, str]] = frozenset()
     classes: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
 
     @property
     def narrows(self) -> bool:
         """Whether it asks for less than its labels let be seen."""
-        return bool(self.documents or self.metadata or self.classes)
+        return bool(self.documents or self.metadata or self.classes or self.hidden)
 
 
 PUBLIC = Scope()
@@ -50,7 +52,7 @@ EVERYTHING = Scope(access=None)
 
 
 class View:
-    """A store of which everything is seen; `kpyramid.snapshot.scoped.ScopedView` hides rows of it.
+    """A store of which everything is seen; `NarrowedView` and `DividedView` hide rows of it.
 
     The only reader of the store. A row's number comes from `find`, `locate`, `select` or `mask`,
     which know what is hidden, and its words from the methods below.
@@ -242,3 +244,20 @@ class View:
             return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
         stated = self._store.locate(STATEMENTS).read_text("utf-8")
         return self._store.read_text(SCHEMA), stated
+
+
+class EntityTexts(Mapping[str, str]):
+    """What `read` gives of every entity by its id; nothing is read before it is asked for."""
+
+    def __init__(self, view: View, read: Callable[[int], str]) -> None:
+        self._view = view
+        self._read = read
+
+    def __getitem__(self, key: str) -> str:
+        return self._read(self._view.locate("entities", key))
+
+    def __iter__(self) -> Iterator[str]:
+        return self._view.keys("entities")
+
+    def __len__(self) -> int:
+        return self._view.count("entities")

@@ -4,10 +4,11 @@ import json
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from kpyramid.errors import ConflictError, IntegrityError
 from kpyramid.storage.layout import Warehouse, is_dead, name_process
-from kpyramid.storage.snapshots import has_snapshot
+from kpyramid.storage.snapshots import MANIFEST, has_snapshot, read_manifest
 
 _LEASES = "leases"
 GC_LOCK = "gc.lock"
@@ -34,6 +35,23 @@ def explain_removal(warehouse: Warehouse, snapshot: str) -> ConflictError:
         f"snapshot {snapshot} is not in {warehouse.locate('snapshots')}: it was removed, by `gc` "
         "if no ref was at it; run the command again"
     )
+
+
+@contextmanager
+def explain_loss(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
+    """Has whatever fails because a snapshot's files went away since it was opened say so.
+
+    Raises:
+        ConflictError: the block failed, and one of the files is gone.
+    """
+    folder = warehouse.snapshots / snapshot
+    files: Any = read_manifest(folder)["files"]
+    try:
+        yield
+    except Exception as e:
+        if all((folder / name).is_file() for name in (MANIFEST, *files)):
+            raise
+        raise explain_removal(warehouse, snapshot) from e
 
 
 @contextmanager

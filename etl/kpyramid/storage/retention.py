@@ -1,6 +1,7 @@
 """What of a warehouse is kept, and removing the rest in two steps."""
 
 import json
+import logging
 import os
 import shutil
 import stat
@@ -11,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -20,12 +20,14 @@ from kpyramid.keys import ID_DIGITS
 from kpyramid.storage.bucket import BucketStore, do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging
 from kpyramid.storage.leases import list_held, lock_bucket
-from kpyramid.storage.refs import list_entries, list_refs, list_standing
+from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing
 from kpyramid.storage.results import MARKER
-from kpyramid.storage.runs import list_runs
+from kpyramid.storage.runs import find_damaged, list_runs
 from kpyramid.storage.snapshots import MANIFEST, date_snapshots
 from kpyramid.storage.store import Blob
 from kpyramid.storage.writing import sync_folder
+
+log = logging.getLogger(__name__)
 
 # The trash of a warehouse: what lies there, moving things to it and back, deleting them.
 
@@ -51,30 +53,14 @@ class Item:
     in_trash: bool = False
 
 
-class Shelf(Protocol):
-    """Where items lie: in the warehouse or in its trash."""
-
-    def list_items(self, *, in_trash: bool) -> list[Item]: ...
-
-    def move(self, items: Sequence[Item]) -> None:
-        """Takes items out of the warehouse, into the trash."""
-        ...
-
-    def restore(self, items: Sequence[Item]) -> None:
-        """Puts items back, each unless there is one in its place."""
-        ...
-
-    def delete(self, items: Sequence[Item]) -> None:
-        """Deletes from the trash; what is half deleted is never taken for whole."""
-        ...
-
-    def finish(self) -> None:
-        """Deletes what a call that was killed left half deleted, or a publisher half written."""
-        ...
-
-
 class Folders:
-    """Items as folders: each is in one place, for it is renamed."""
+    """Items in folders: each is in one place, for it is renamed.
+
+    Both this and `Objects` list items, in the warehouse or in its trash; move them to the trash;
+    restore them, each unless there is one in its place; delete them from the trash, so that what is
+    half deleted is never taken for whole; and finish: delete what a call that was killed left half
+    deleted, or a publisher half written.
+    """
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._root = warehouse.root
@@ -188,13 +174,13 @@ class Objects:
         return items
 
     def move(self, items: Sequence[Item]) -> None:
-        """See `Shelf.move`; the mark is in the trash before it is gone from its place."""
+        """See `Folders`; the mark is in the trash before it is gone from its place."""
         for item in items:
             target = _name_mark(item.kind, item.path, in_trash=True)
             self._carry(_name_mark(item.kind, item.path), target)
 
     def restore(self, items: Sequence[Item]) -> None:
-        """See `Shelf.restore`; a mark that was written anew stays."""
+        """See `Folders`; a mark that was written anew stays."""
         for item in items:
             target = _name_mark(item.kind, item.path)
             source = _name_mark(item.kind, item.path, in_trash=True)
@@ -204,7 +190,6 @@ class Objects:
                 self._bucket.delete(source)
 
     def delete(self, items: Sequence[Item]) -> None:
-        """See `Shelf.delete`."""
         for item in items:
             source = _name_mark(item.kind, item.path, in_trash=True)
             note = f"{_DELETED}/{source.removeprefix(f'{_TRASH}/')}"
@@ -212,7 +197,6 @@ class Objects:
             self._purge(item.kind, item.path, note)
 
     def finish(self) -> None:
-        """See `Shelf.finish`."""
         for path, (kind, notes) in self._list(_DELETED).items():
             for note in notes:
                 self._purge(kind, path, note.name)
@@ -313,16 +297,17 @@ class Collected:
 def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> Collected:
     """Deletes what the last call put into the trash, and puts there what nothing needs any more.
 
-    With `dry_run` both are only listed.
+    With `dry_run` both are only listed. A run that cannot be read stays, and so do all results and
+    rows: which of them it needs is unknown.
 
     Raises:
         ConflictError: another call is at work.
-        IntegrityError: a ref, a lease or a run's mark cannot be read; nothing was removed.
+        IntegrityError: a ref or a lease cannot be read; nothing was removed.
     """
     if not warehouse.root.is_dir() and not warehouse.bucket:
         return Collected((), (), {})
     with nullcontext() if dry_run else _lock(warehouse):
-        shelf: Shelf = Folders(warehouse)
+        shelf: Folders | Objects = Folders(warehouse)
         if warehouse.bucket:
             late = (policy.now - _UNFINISHED).timestamp()
             shelf = Objects(warehouse.bucket, lambda: {*list_held(warehouse).values()}, late)
@@ -374,15 +359,18 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
     """Says of an item below the warehouse or its trash whether it stays or comes back."""
-    runs = list_runs(warehouse)
-    snapshots = {*held.values(), *_keep_snapshots(warehouse, policy, runs)}
-    named = _keep_runs(warehouse, policy, runs, snapshots)
-    heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
+    runs, known = list_runs(warehouse), date_snapshots(warehouse)
+    logs = {ref: list_entries(warehouse, ref) for ref in list_refs(warehouse)}
+    snapshots = {*held.values(), *_keep_snapshots(logs, policy, runs, known)}
+    named = _keep_runs(logs, policy, runs, snapshots)
+    heads = {entries[-1].run for entries in logs.values()}
     under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
-    marks = read_marks(warehouse, named & (heads | under_way))
+    damaged = find_damaged(warehouse, named | heads)
+    for problem in damaged.values():
+        log.warning("%s. Until then no results and no caches are removed", problem)
+    marks = read_marks(warehouse, (named & (heads | under_way)) - damaged.keys())
     results = replace(policy, older_than=min(policy.older_than, _RESULTS))
-    rows = policy.find_rows(sorted(named))
-    known = date_snapshots(warehouse)
+    rows = None if damaged else policy.find_rows(sorted(named))
     recorded = {str(run["run"]) for run in runs}
 
     def is_needed(item: Item) -> bool:
@@ -390,19 +378,24 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "snapshots":  # what is no snapshot, or no run, is not touched
             return name in snapshots or (not item.in_trash and name not in known)
         if item.kind == "runs":
-            return name in named or (not item.in_trash and name not in recorded)
+            is_known = name in recorded and name not in damaged
+            return name in named or (not item.in_trash and not is_known)
         kept = results if item.kind == "results" else policy
         if kept.is_young(datetime.fromtimestamp(item.used, UTC)):
             return True
         if item.kind == "results":
-            return f"{parent}/{name}" in marks
+            return bool(damaged) or f"{parent}/{name}" in marks
         return rows is None or f"{parent}/{name}" in rows
 
     return is_needed
 
 
+_Logs = Mapping[str, Sequence[RefEntry]]
+"""The entries of each ref."""
+
+
 def _keep_snapshots(
-    warehouse: Warehouse, policy: Policy, runs: Iterable[Mapping[str, object]]
+    logs: _Logs, policy: Policy, runs: Iterable[Mapping[str, object]], known: Mapping[str, float]
 ) -> set[str]:
     """What refs and tags are at, the last of each ref, and what was used lately."""
     kept: set[str] = set()
@@ -411,28 +404,23 @@ def _keep_snapshots(
     def use(snapshot: str, time: str) -> None:
         used[snapshot] = max(used.get(snapshot, _parse(time, policy)), _parse(time, policy))
 
-    for ref in list_refs(warehouse):
-        entries = list_entries(warehouse, ref)
+    for entries in logs.values():
         kept |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
         for entry, after in zip_longest(entries, entries[1:]):
             use(entry.snapshot, (after or entry).at)  # readers had it until the next came
     for run in runs:
         if run["snapshot"]:
             use(str(run["snapshot"]), str(run["started"]))
-    for name, written in date_snapshots(warehouse).items():
+    for name, written in known.items():
         if name not in used:  # nothing else says when it was made
             used[name] = datetime.fromtimestamp(written, UTC)
     return kept | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
 
 
 def _keep_runs(
-    warehouse: Warehouse,
-    policy: Policy,
-    runs: Sequence[Mapping[str, object]],
-    snapshots: set[str],
+    logs: _Logs, policy: Policy, runs: Sequence[Mapping[str, object]], snapshots: set[str]
 ) -> set[str]:
     """The runs that made what is kept, those of late, and those that may go on."""
-    logs = {ref: list_entries(warehouse, ref) for ref in list_refs(warehouse)}
     kept = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
     newest = {str(run["snapshot"]): str(run["run"]) for run in reversed(runs) if run["snapshot"]}
     kept |= {name for snapshot, name in newest.items() if snapshot in snapshots}
@@ -477,6 +465,6 @@ def _parse(time: str, policy: Policy) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _restore(shelf: Shelf, needed: _Needed) -> None:
+def _restore(shelf: Folders | Objects, needed: _Needed) -> None:
     """Puts back what is needed of what lies in the trash."""
     shelf.restore([item for item in shelf.list_items(in_trash=True) if needed(item)])

@@ -6,7 +6,7 @@ import re
 import subprocess
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,9 @@ from kpyramid.storage.refs import check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
+_LISTED = ("run", "started", "ref", "order", "corpus")
+_STATED = (*_LISTED, "settings", "allow_shrink")
+"""What a record says."""
 
 log = logging.getLogger(__name__)
 
@@ -154,13 +157,33 @@ def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
             record = json.loads(texts[name] or b"")
             publish = texts.get(f"{folder}/stages/publish.json")
             said = json.loads(publish)["details"] if publish else {}
-            row = {name: record[name] for name in ("run", "started", "ref", "order", "corpus")}
+            row = {name: record[name] for name in _LISTED}
         except (OSError, ValueError, KeyError, TypeError) as e:
             log.warning("run %s cannot be read and is left out: %r", warehouse.locate(folder), e)
             continue
         made = {name: said.get(name) for name in ("snapshot", "committed")}
         rows.append({**row, "stages": stages[folder.partition("/")[2]], **made})
     return sorted(rows, key=lambda row: (str(row["started"]), str(row["run"])), reverse=True)
+
+
+def find_damaged(warehouse: Warehouse, runs: Collection[str] | None = None) -> dict[str, str]:
+    """What cannot be read of these runs, by the run's name; by default of all."""
+    named = [blob.name for blob in warehouse.store.list("runs")]
+    names = [n for n in named if _RECORD.fullmatch(n) or _MARK.fullmatch(n)]
+    names = [n for n in names if runs is None or n.split("/")[1] in runs]
+    damaged: dict[str, str] = {}
+    for name, data in zip(names, warehouse.read_all(names), strict=True):
+        wanted = _STATED if _RECORD.fullmatch(name) else ("stage", "key", "details")
+        try:
+            if data is not None:  # else a build that goes on forgot it
+                row = json.loads(data)
+                _ = [row[field] for field in wanted]
+        except (ValueError, KeyError, TypeError) as e:
+            damaged[name.split("/")[1]] = (
+                f"{warehouse.locate(name)} cannot be read ({e!r}): put it back from a copy, or "
+                "remove the run's folder"
+            )
+    return damaged
 
 
 def write_mark(run: Run, mark: StageMark) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from kpyramid.documents.formats import RefusedError, read_labels
+from kpyramid.documents.labels import RefusedError, read_labels
 from kpyramid.documents.words import list_plain_words, normalise_name
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue, content_id

@@ -1,0 +1,307 @@
+"""Access labels: read from the field `access`, and never lost where something is nearly that field.
+
+A document without labels is everybody's to read. So what was meant as a label and cannot be read
+as one is refused, and never taken for none.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NoReturn
+
+import yaml
+
+FIELD = "access"
+_MOST_SHOWN = 100
+
+
+class RefusedError(ValueError):
+    """These bytes, or this record, cannot become a document; `reason` is short, for counting."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
+    """The access labels of a row, sorted; none where the field is missing, null or empty.
+
+    Raises:
+        RefusedError: `bad_access`; a field is nearly named `access`, such a field stands within
+            another one, or the value is neither labels in a list nor labels with commas between.
+    """
+    for name in _find_fields(row):
+        detail = f"labels are read from the field {FIELD!r}, not from {name!r}"
+        raise RefusedError("bad_access", f"{detail}: rename it, whatever it holds")
+    value = row.get(FIELD)
+    if value is None or value == "" or (isinstance(value, list | tuple) and not value):
+        return ()
+    given = value if isinstance(value, list | tuple) else [value]
+    labels = value.split(",") if isinstance(value, str) else [_as_label(each) for each in given]
+    if not all(label.strip() for label in labels) or labels[0].strip()[0] in "[{":
+        detail = f"access = {str(value)[:_MOST_SHOWN]!r} names no label, or not only labels"
+        raise RefusedError(
+            "bad_access",
+            f"{detail}: write a list of texts, or texts with commas between; nothing for a "
+            "document that everybody may read",
+        )
+    return tuple(sorted({label.strip() for label in labels}))
+
+
+def _as_label(value: object) -> str:
+    """A text, or a number that is one; empty for what is no label."""
+    is_label = isinstance(value, str | int) and not isinstance(value, bool)
+    return str(value) if is_label else ""
+
+
+def _find_fields(row: Mapping[str, object]) -> Iterator[str]:
+    """The fields of a row that are nearly named `access`, and those within other fields."""
+    yield from (name for name in row if name != FIELD and names_labels(name))
+    left = [(name, value) for name, value in row.items() if name != FIELD]
+    while left:  # no recursion: a row may be as deep as its parser allows
+        place, value = left.pop()
+        for name, inner in _list_pairs(value):
+            if name and names_labels(name):
+                yield f"{place}.{name}"
+            left.append((f"{place}.{name}" if name else place, inner))
+
+
+_WRITTEN = re.compile(r"""[{,]\s*[\\'"]*([^\\'"{}\[\]:=,\n]{1,60})[\\'"]*\s*[:=]""")
+
+
+def _list_pairs(value: object) -> Iterable[tuple[str, object]]:
+    """The names and values of an object, or of pairs in a list; other items have no name."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):  # an object written as a text
+        yield from ((name, None) for name in _WRITTEN.findall(value))
+    elif isinstance(value, Mapping):
+        named = [value.get(key) for key in ("key", "name") if {"value", "values"} & {*value}]
+        yield from ((name, None) for name in named if isinstance(name, str))
+        yield from ((str(name), inner) for name, inner in value.items())
+    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        yield value  # Arrow gives maps as pairs
+    elif isinstance(value, list | tuple):
+        yield from (("", item) for item in value)
+
+
+# Whether a name is nearly `access`.
+
+_LOOKALIKES = str.maketrans(
+    {
+        **dict.fromkeys("\u0430\u03b1\u0251\u0250\u1d00\u13aa\uab7a\u237a", "a"),
+        **dict.fromkeys("\u0441\u03f2\u1d04\u2ca5\u0188\u0297\u13df\uabaf\u037b", "c"),
+        **dict.fromkeys("\u0435\u03b5\u0454\u0259\u025b\u1d07\u04bd\uab32\u13ac\uab7c", "e"),
+        **dict.fromkeys("\u0455\u03c3\u03c2\ua731\u01bd\u0282\u13da\uabaa\u0585", "s"),
+    }
+)
+"""Letters of other scripts that look like one of the name, in small letters."""
+_DIGITS = str.maketrans("4@3€5$§¢", "aaeesssc")
+"""Digits and signs that stand for a letter of the name."""
+_WORDS = frozenset(
+    "abbess abscess accede accedes accent accents accept accepts accessed accessor accost accuse "
+    "accuses aces aches acmes acnes acres across actes actress adress assess caress cess chess "
+    "cress excess recess success".split()
+)
+"""Words within two edits of the name: of simplemma's English dictionary, and of two neighbours."""
+_AROUND = frozenset("doc document field fields file meta metadata record row".split())
+_AFTER = frozenset("group groups label labels list lists role roles tag tags".split())
+"""What a field with labels has besides the name: `metadata_access`, `access_labels`."""
+_PATH = re.compile(r"[./:>|\[\]\\]+|__")
+_PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
+
+
+@lru_cache(maxsize=4096)
+def names_labels(name: str) -> bool:
+    """Whether a field of that name holds access labels or is nearly named so.
+
+    Case, accents, marks, and letters that look alike make no difference. A name of one word may
+    be two edits away, one of several words one: `accessed`, `accession`, `access_date` and
+    `accessRights` are other names.
+    """
+    plain = unicodedata.normalize("NFKC", name)
+    words = [word for part in _PARTS.split(plain) if (word := _fold(part))]
+    joined = "".join(words)
+    if len(joined) < 2 or joined in _WORDS:
+        return False
+    if _count_edits(joined) <= (2 if len(words) == 1 else 1):
+        return True
+    if _count_edits(_fold(plain.casefold().translate(_DIGITS))) <= 1:
+        return True
+    if len(words) > 1 and any(_fold(part) == FIELD for part in _PATH.split(plain)):
+        return True
+    return (_count_edits(words[-1]) <= 1 and _AROUND.issuperset(words[:-1])) or (
+        _count_edits(words[0]) <= 1 and _AFTER.issuperset(words[1:])
+    )
+
+
+def _fold(text: str) -> str:
+    """The letters of a text, small, without accents, and as the Latin ones that they look like."""
+    plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LOOKALIKES)
+    return "".join(filter(str.isalpha, plain))
+
+
+def _count_edits(word: str) -> int:
+    """Letters to add, drop, replace or swap to turn a word into the name of the field."""
+    if abs(len(word) - len(FIELD)) > 2:
+        return len(FIELD)  # far away
+    former: list[int] = []
+    before = list(range(len(FIELD) + 1))
+    for at, letter in enumerate(word):
+        row = [at + 1]
+        for to, wanted in enumerate(FIELD):
+            edits = min(before[to + 1] + 1, row[to] + 1, before[to] + (letter != wanted))
+            if at and to and letter == FIELD[to - 1] and word[at - 1] == wanted:
+                edits = min(edits, former[to - 1] + 1)
+            row.append(edits)
+        former, before = before, row
+    return before[-1]
+
+
+# Fields at the head of a text: front matter, and what is nearly that.
+
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_FENCE = re.compile(r"[\s>\u200b\u2060\ufeff]*(?P<mark>([-+=~`;*_.—–])\2+|—|–|<!-|\{)")
+_IS = re.compile(r"[:=：→\t]|->")
+_ASIDE = re.compile(r"\s*(?:\#|//|%|$)")
+_MARKS = "\"'“”‘’`*{}[]<>?!;.|+-, \t"
+_MOST_LINES = 40
+"""Lines of a text among which a block of fields may begin."""
+_LONGEST_NAME, _LONGEST_VALUE = 4, 6
+"""Words of a line's name and value that make it a field and no sentence."""
+
+
+def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
+    """A Markdown text without the YAML between `---` and `---` at its head, and that, by name.
+
+    What is no mapping there is text.
+
+    Raises:
+        RefusedError: `bad_access`; the head says `access` where it cannot be read.
+    """
+    match = _FRONT_MATTER.match(text)
+    fields = _load_mapping(match[1]) if match else None
+    if match is None or fields is None:
+        refuse_fields(text)
+        return text, {}
+    lines = match[1].split("\n")
+    stated = [at for at, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")]
+    if len(stated) > (FIELD in fields):
+        _refuse(stated[-1], lines[stated[-1] - 2])
+    rest = text[match.end() :]
+    refuse_fields(rest, text[: match.end()].count("\n"))
+    return rest, fields
+
+
+def _load_mapping(text: str) -> dict[str, object] | None:
+    """What YAML says, all values as texts, lists and mappings; None where that is no mapping."""
+    try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            return None  # of aliases a few lines make gigabytes
+        found = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes neither dates nor objects
+    except (yaml.YAMLError, RecursionError):
+        return None
+    is_plain = isinstance(found, dict) and all(isinstance(name, str) for name in found)
+    return found if is_plain else None
+
+
+def refuse_fields(text: str, before: int = 0) -> None:
+    """Passes when no block of fields at the head of a text says `access`.
+
+    A block stands between marks such as `---`, `+++` or a brace, closed or not, or begins the text
+    without any. Sentences between rules and fields further down are no blocks. `before`: lines that
+    were cut off, for the message.
+
+    Raises:
+        RefusedError: `bad_access`; one does. Names the line.
+    """
+    lines = text.split("\n")
+    at, is_first = 0, True
+    while at < min(len(lines), _MOST_LINES):
+        fence = _FENCE.match(lines[at])
+        mark = fence["mark"][0] if fence else ""
+        if fence:
+            end, is_closed = _find_end(lines, at, mark)
+            is_block = _holds_fields(lines[at + 1 : end])
+            is_apart = (
+                is_closed or not at or _ASIDE.match(lines[at - 1])
+            )  # else a title's underline
+            is_read = is_first or (is_block and is_apart and mark not in "`~")
+        else:
+            is_read = is_block = is_first and _read_name(lines[at]) is not None
+            end = at
+            while is_block and end + 1 < len(lines) and _read_name(lines[end + 1]):
+                end += 1
+        for number, line in enumerate(lines[at : end + 1] if is_read else (), before + at + 1):
+            if any(map(names_labels, _list_names(line))) and (fence or _is_short(line)):
+                _refuse(number, line)
+        is_first = is_first and (bool(fence and is_block) or mark == "<" or not lines[at].strip())
+        at = end + 1 if is_block or mark == "<" else at + 1
+
+
+def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
+    """The line that closes a block, and that one does; else its last before a blank one."""
+    closing = {"<": "-->", "{": "}"}.get(mark, 2 * mark)
+    for at in range(start + (mark != "<"), len(lines)):
+        line = lines[at]
+        if closing in line if mark == "<" else line.startswith(closing):
+            return at, True
+        if mark == "-" and line.rstrip() == "...":
+            return at, True
+    begun = False
+    for at in range(start + 1, len(lines)):
+        if begun and not lines[at].strip():
+            return at, False
+        begun = begun or bool(lines[at].strip())
+    return len(lines), False
+
+
+def _holds_fields(block: list[str]) -> bool:
+    """Whether a block has a field, and besides fields only lists, comments and what is indented."""
+    named = [_read_name(line) for line in block]
+    return any(named) and all(
+        name
+        or not line.strip()
+        or line[0].isspace()
+        or _ASIDE.match(line)
+        or line.startswith(("-", "}", "]"))
+        for name, line in zip(named, block, strict=True)
+    )
+
+
+def _read_name(line: str) -> str | None:
+    """The name that a line gives a value to; None for a sentence."""
+    parts = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)
+    name = parts[0].strip(_MARKS)
+    is_field = len(parts) > 1 and not name.startswith("#")
+    return name if is_field and 0 < len(name.split()) <= _LONGEST_NAME else None
+
+
+def _list_names(line: str) -> Iterator[str]:
+    """What may be the name of a field in a line that is not what it should be."""
+    *parts, rest = _IS.split(line.lstrip(_MARKS + ":"))
+    if line.lstrip().startswith("#"):
+        return
+    for part in parts:
+        name = part.rpartition(",")[2].strip(_MARKS)
+        yield from (name, name.rpartition(" ")[2])
+    if not parts and len(rest.split()) <= _LONGEST_NAME:
+        yield rest.partition(" ")[0].strip(_MARKS)
+
+
+def _is_short(line: str) -> bool:
+    """Whether the value of a line is as short as labels are, and neither sentence nor address."""
+    value = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)[-1].strip()
+    is_sentence = value.endswith((".", "!", "?")) or "://" in value
+    return len(value.split()) <= _LONGEST_VALUE and not is_sentence
+
+
+def _refuse(number: int, line: str) -> NoReturn:
+    raise RefusedError(
+        "bad_access",
+        f"line {number} says {line.strip()[:_MOST_SHOWN]!r}: labels are read from {FIELD!r} in "
+        "plain YAML between `---` and `---` at the head of a Markdown file, once; write it there, "
+        "or give it another name",
+    )
