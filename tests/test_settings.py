@@ -75,9 +75,9 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
 def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "[complete]\nrounds = 3\n[index]\nseed = 1\n")
     with pytest.raises(SettingsError, match=r"3 setting.*fixed value") as e:
-        load_settings(path, {"KPYRAMID_QUERY__TRIPLES": "7"})
+        load_settings(path, {"KPYRAMID_LLM__SEED": "7"})
     assert f"complete.rounds, from {path}" in str(e.value)
-    assert "query.triples, from variable KPYRAMID_QUERY__TRIPLES" in str(e.value)
+    assert "llm.seed, from variable KPYRAMID_LLM__SEED" in str(e.value)
     with pytest.raises(SettingsError, match=r"did you mean chunk\.max_tokens\?"):
         load_settings(None, {"KPYRAMID_CHUNK__MAX_TOKEN": "7"})
     with pytest.raises(SettingsError, match=r"did you mean publish\?"):

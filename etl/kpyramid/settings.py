@@ -601,7 +601,6 @@ FIXED = frozenset(
         "condense": "neighbours anchor_similarity",
         "index": "exact_up_to min_recall seed",
         "publish": "min_triple_share min_kept_share",
-        "query": "triples chunks",
     }.items()
     for name in names.split()
 )

@@ -49,71 +49,60 @@ Count = Annotated[int, typer.Option(min=1)]
 Backend = Literal["rules", "llm"]
 """Who takes a decision; here, so that --help need not load the modules that name it."""
 
-_SHARED: Mapping[str, tuple[Any, object]] = {
+_SHARED: Mapping[str, tuple[Any, object, Any]] = {
     "warehouse": (
-        Annotated[
-            str,
-            typer.Option(
-                envvar="KPYRAMID_WAREHOUSE",
-                help="Folder or s3://bucket/prefix for snapshots, refs, runs and caches.",
-            ),
-        ],
+        str,
         DEFAULT_WAREHOUSE,
+        typer.Option(
+            envvar="KPYRAMID_WAREHOUSE",
+            help="Folder or s3://bucket/prefix for snapshots, refs, runs and caches.",
+        ),
     ),
     "snapshot": (
-        Annotated[
-            str,
-            typer.Option(
-                "--ref", "--snapshot", help="The ref, the id or the folder (./copy) of a snapshot."
-            ),
-        ],
+        str,
         "main",
+        typer.Option(
+            "--ref", "--snapshot", help="The ref, the id or the folder (./copy) of a snapshot."
+        ),
     ),
     "settings": (
-        Annotated[
-            Path | None,
-            typer.Option(
-                help="TOML file with sections such as [ingest], [llm] and [publish]; variables "
-                "KPYRAMID_<SECTION>__<NAME> override it. docs/settings.md lists the settings."
-            ),
-        ],
+        Path | None,
         None,
+        typer.Option(
+            help="TOML file with sections such as [ingest], [llm] and [publish]; variables "
+            "KPYRAMID_<SECTION>__<NAME> override it. docs/settings.md lists the settings."
+        ),
     ),
     "workers": (
-        Annotated[
-            int,
-            typer.Option(
-                min=1,
-                max=256,
-                help="Processes; any number gives the same bytes.",
-                show_default="number of processors",
-            ),
-        ],
+        int,
         os.cpu_count() or 1,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Processes; any number gives the same bytes.",
+            show_default="number of processors",
+        ),
     ),
     "access": (
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                help="A label that the reader has; again for each. Documents with labels that "
-                "the reader lacks are in no part of what is shown."
-            ),
-        ],
+        list[str] | None,
         None,
+        typer.Option(
+            help="A label that the reader has; again for each. Documents with labels that the "
+            "reader lacks are in no part of what is shown."
+        ),
     ),
     "everything": (
-        Annotated[bool, typer.Option("--everything", help="See documents whatever their labels.")],
+        bool,
         False,
+        typer.Option("--everything", help="See documents whatever their labels."),
     ),
-    "quiet": (Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress bars.")], False),
+    "quiet": (bool, False, typer.Option("-q", "--quiet", help="Show no progress bars.")),
     "as_json": (
-        Annotated[bool, typer.Option("--json", help="Print exactly one JSON object on stdout.")],
+        bool,
         False,
+        typer.Option("--json", help="Print exactly one JSON object on stdout."),
     ),
-    "verbose": (
-        Annotated[bool, typer.Option("-v", "--verbose", help="Log a line per stage.")],
-        False,
-    ),
+    "verbose": (bool, False, typer.Option("-v", "--verbose", help="Log a line per stage.")),
 }
 """Options that mean the same in every command that has a parameter of that name."""
 
@@ -219,12 +208,10 @@ def _declare(one: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspec
 
 
 def _declare_shared(name: str, meaning: str | None = None) -> inspect.Parameter:
-    kind, default = _SHARED[name]
-    if meaning:
-        base, info = get_args(kind)
-        kind = Annotated[base, copy.copy(info)]
-        get_args(kind)[1].help = meaning
-    return _make_option(name, kind, default)
+    kind, default, option = _SHARED[name]
+    info = copy.copy(option)
+    info.help = meaning or info.help
+    return _make_option(name, Annotated[kind, info], default)
 
 
 def _make_option(name: str, kind: Any, default: object) -> inspect.Parameter:
