@@ -7,7 +7,7 @@ reply, bad input, scopes, and the instruction rows with their split (4.2, Algori
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path as File
@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from kpyramid.errors import InputError
-from kpyramid.evaluation.instructions import (
+from making.instructions import (
     Row,
     TaughtWalk,
     encode_rows,
@@ -27,6 +25,8 @@ from kpyramid.evaluation.instructions import (
     make_instructions,
     split_walks,
 )
+
+from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
@@ -693,12 +693,6 @@ def test_a_leak_is_found() -> None:
     assert not find_leaks([one], [far])
 
 
-def write_gold(folder: File, *rows: Mapping[str, Any]) -> File:
-    path = folder / "questions.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
-
-
 ASKED: list[dict[str, Any]] = [
     {"question": WHERE, "options": CHOICES, "gold": "Leeds"},
     {"question": "What did Clara Zorblax found?", "answer": "Quuxville"},
@@ -720,19 +714,21 @@ def test_the_lora_recipe_learns_from_rows(root: File, tmp_path: File) -> None:
     assert spec is not None and spec.loader is not None
     recipe = sys.modules["tune_lora"] = module_from_spec(spec)
     spec.loader.exec_module(recipe)
-    path = write_gold(tmp_path, *ASKED)
-    made = make_instructions(
-        read_questions(path), open_snapshot("main", root), seed=0, test_share=0.5, prompt="paper"
-    )
+    gold = tmp_path / "questions.jsonl"
+    gold.write_text("\n".join(map(json.dumps, ASKED)))
+    snapshot = open_snapshot("main", root)
+    made = make_instructions(read_questions(gold), snapshot, test_share=0.5)
+    assert encode_rows(made.train) and made.left_out.total() == 1
+    (tmp_path / "rows").mkdir()
     for name, walks in (("train", made.train), ("test", made.test)):
-        (tmp_path / f"{name}.jsonl").write_bytes(encode_rows(walks))
+        (tmp_path / "rows" / f"{name}.jsonl").write_bytes(encode_rows(walks))
 
     def encode(text: str) -> list[int]:
         return list(text.encode())
 
     sides = [
         [recipe.encode_row(row, encode, 0, 1152) for row in recipe.read_rows(file)]
-        for file in (tmp_path / "train.jsonl", tmp_path / "test.jsonl")
+        for file in (tmp_path / "rows" / "train.jsonl", tmp_path / "rows" / "test.jsonl")
     ]
     example = sides[0][0]
     learnt = bytes(label for label in example.labels if label > 0).decode()

@@ -1,16 +1,15 @@
 """Choice questions made from facts: right ones right, wrong ones wrong, the same every time."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
+import make_questions as make_questions_script
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from kpyramid.documents.words import split_label
-from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import (
+from making.facts import (
     Fact,
     Thing,
     fold_words,
@@ -22,8 +21,13 @@ from kpyramid.evaluation.facts import (
     say_value,
     vary_value,
 )
-from kpyramid.evaluation.making import make_questions, word_for_subject, word_for_value
-from kpyramid.evaluation.questions import EvalQuestion, read_questions, write_questions
+from making.questions import make_questions, word_for_subject, word_for_value
+from sets.files import write_questions
+
+from kpyramid.documents.words import split_label
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion, read_questions
+from tests.corpora import copy_shared_build
 
 PEOPLE = (
     "Ann Alder,Ben Birch,Cay Cedar,Dan Dogwood,Eve Elm,Fay Fir,Gus Gum,Hal Holly,Ida Ivy".split(",")
@@ -378,3 +382,24 @@ def test_a_varied_number_is_written_as_the_right_one(value: int, digits: int, se
     varied = vary_value(text, "number", Random(seed))
     assert len(varied.partition(".")[2]) == digits
     assert float(varied) >= 0
+
+
+def test_the_script_makes_what_evaluation_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse, _ = copy_shared_build(tmp_path / "warehouse")
+    out = tmp_path / "questions.jsonl"
+    words = ["--warehouse", str(warehouse.root), "--out", str(out), "--json"]
+    monkeypatch.setattr("sys.argv", ["make_questions.py", *words])
+    monkeypatch.setattr(make_questions_script, "OPTIONS", 3)
+    make_questions_script.main()
+    said = json.loads(capsys.readouterr().out)
+    questions = read_questions(out)
+    assert said["questions"] == len(questions) > 0
+    born = {q.gold_documents: q for q in questions if q.group == "birth place"}
+    assert {source: q.values for source, q in born.items()} == {
+        ("batt.txt",): ("Oslo",),
+        ("lake.txt",): ("Kiruna",),
+        ("zorblax.txt",): ("Lima",),
+    }
+    assert born["lake.txt",].evidence == ("Per Lund was born in Kiruna.",)

@@ -12,6 +12,7 @@ from kpyramid.cli.cache import cache
 from kpyramid.cli.doctor import doctor
 from kpyramid.cli.evaluate import evaluate
 from kpyramid.cli.export import export, import_
+from kpyramid.cli.find import find
 from kpyramid.cli.learn import learn
 from kpyramid.cli.options import Commands, command, say
 from kpyramid.cli.proposals import proposals
@@ -44,7 +45,7 @@ app = typer.Typer(
 
 GROUPS = {
     "Build a pyramid": (build, plan, stage, backfill, doctor),
-    "Ask it, and learn from answers": (ask, evaluate, learn),
+    "Ask it, and learn from answers": (ask, find, evaluate, learn),
     "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),
     "Hand it on": (export, import_),

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
-"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
 _REASONS = 3
@@ -70,7 +68,7 @@ class Evaluated(Result):
 
         results = self.results
         differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
-        for metric in results.all_metrics:
+        for metric in results.metrics:
             figures = {arm: results.find(arm, metric) for arm in results.rows_by_arm}
             there = {arm: figure for arm, figure in figures.items() if figure}
             if metric.startswith(SHARE) and not any(figure.mean for figure in there.values()):
@@ -92,19 +90,17 @@ def _name_cells(sheet: "Sheet") -> list[dict[str, str]]:
 
 
 def evaluate(
-    questions: Path | None = None,
+    questions: Path,
     /,
     *,
-    set_: Path | None = None,
     warehouse: str,
     snapshot: str,
     strategy: list[str] | None = None,
-    strategies: ComparisonName | None = None,
+    strategies: Literal["all"] | None = None,
     reader: list[ReaderName] | None = None,
     tables: bool = False,
     baseline: str | None = None,
     judge: bool = False,
-    ratings: Path | None = None,
     out: str | None = None,
     loaded: "Settings",
     quiet: bool,
@@ -120,48 +116,38 @@ def evaluate(
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
 
     `questions`: questions with their answers: .jsonl, .csv or .tsv.
-    `set_`: a folder instead, with questions.jsonl about its corpus.jsonl.
     `strategy`: what to compare, with its options, such as polyrag or
     polyrag:mode=paper,triples=5,graph=false; again for each. By default naive, kaping, polyrag.
-    `strategies`: arms compared by one name: all strategies side by side, or what the paper of
-    wts, rok, hykge or ksl analyses of its own (depth, ablations, start).
+    `strategies`: all strategies side by side.
     `reader`: who decides and words answers, by default rules; again for both.
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
     say what completion, condensation and each layer add.
     `baseline`: the arm that the others are compared with; by default the first.
     `judge`: have the model of [llm] grade the answers as well.
-    `ratings`: CSV file with people's ratings of the answers.
     `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
     s3://bucket/prefix.
     """
     from kpyramid.evaluation.harness import (
-        COMPARISONS,
-        add_ratings,
         answer_all,
         open_measures,
         parse_arm,
-        read_ratings,
     )
-    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import Backends, open_snapshot
+    from kpyramid.query import STRATEGIES, Backends, open_snapshot
     from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
 
         is_there(out)  # a bucket that is none is found before the model is paid
-    if questions is not None and set_ is None:
-        asked = read_questions(questions)
-    elif set_ is not None and questions is None:
-        asked = read_set(set_)
-    else:
-        raise SettingsError("name a file of questions, or a set with --set, and not both")
+    asked = read_questions(questions)
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
-    chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
+    every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
+    chosen = every if strategies else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker, read_cost = None, None
@@ -184,8 +170,6 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        known = [question.id for question in asked], [arm.name for arm in arms]
-        rated = read_ratings(ratings, *known) if ratings else {}
         opened = open_snapshot(snapshot, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
@@ -198,7 +182,7 @@ def evaluate(
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(add_ratings(answers, rated), opened.id, baseline=baseline)
+    results = Results(answers, opened.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
