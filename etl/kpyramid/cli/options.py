@@ -176,7 +176,7 @@ def command(
     return register
 
 
-_MEANING = re.compile(r"^`(\w+)`: ((?:.+\n?)+?)(?=^`|^$|\Z)", re.M)
+_MEANING = re.compile(r"^`(\w+)`: ((?:.+\n?)+?)(?=^`\w+`: |^$|\Z)", re.M)
 
 
 def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
