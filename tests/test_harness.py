@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.cli.figures import print_figures
+from kpyramid.cli.evaluate import Evaluated
+from kpyramid.cli.render import print_result
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import (
@@ -133,7 +134,7 @@ def test_comparisons_are_question_by_question_with_the_baseline() -> None:
 def draw(results: Results) -> str:
     out = StringIO()
     with redirect_stdout(out):
-        print_figures(results, ())
+        print_result(Evaluated(results=results, sheets=(), out=None))
     return out.getvalue()
 
 
@@ -158,7 +159,7 @@ def test_a_star_marks_what_differs_after_correction_for_several_arms() -> None:
 
 
 def test_the_95th_percentile_of_seconds_is_called_so() -> None:
-    assert "95th pct. s" in draw(Results(run("planted"), "stub"))
+    assert "p95" in draw(Results(run("planted"), "stub"))
 
 
 def test_the_baseline_can_be_named_and_an_unknown_one_is_refused() -> None:
