@@ -10,10 +10,12 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 # As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
 WORKERS ?= auto
+# Further options of pytest for `test`: `.ci/run` leaves out what passed.
+TESTS ?=
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
-SYSTEM_PACKAGES := default-jre-headless postgresql redis-server wordnet-base
+SYSTEM_PACKAGES := default-jre-headless postgresql redis-server strace wordnet-base
 
 # A stamp tells which extras the environment has, so that targets share one environment and pip
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
@@ -24,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow check check-format lint types \
-	layers check-docs format docs versions golden bench constraints clean
+	layers check-docs format docs versions golden bench guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,8 +44,8 @@ demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a
 demo-llm: $(CORE)  ## Build it from recorded answers of a language model, also without a key
 	$(BIN)/python examples/demo/demo_llm.py
 
-test: $(DEV)  ## Run the fast tests
-	$(PYTEST) $(PARALLEL) -m "not slow"
+test: $(DEV)  ## Run the fast tests; a test that needs an extra is skipped without it
+	$(PYTEST) $(PARALLEL) $(TESTS) -m "not slow"
 
 test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
 	$(PYTEST) $(PARALLEL) -m slow
@@ -79,12 +81,15 @@ golden: $(DEV)  ## Record what the extractor makes of the golden examples; read 
 	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH only those of the demo
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py make_questions.py options.py reading_invented.py synthetic.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py make_questions.py options.py synthetic.py),$(wildcard benchmarks/*.py)); do \
 		if [ -z "$$KPYRAMID_BENCH" ] && grep -q folder=FOLDER "$$script"; then \
 			echo "== $$script: skipped, set KPYRAMID_BENCH to the folder with its data" >&2; continue; \
 		fi; \
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
+
+guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH
+	$(BIN)/python benchmarks/guards.py
 
 constraints: pyproject.toml  ## Resolve all extras anew and pin them in constraints.txt
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."

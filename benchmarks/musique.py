@@ -41,14 +41,14 @@ from sets.musique import (
     score_retrieval,
 )
 
-from kpyramid.answering.rules import Rules
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Titled
 from kpyramid.query import STRATEGIES, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
-from kpyramid.query.types import Item, Reading
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.types import RULES, Item, Reading
 from kpyramid.settings import Settings
 
 FOLDER = "musique100"
@@ -173,15 +173,15 @@ def measure_pyramid(
     return figures | measure_paths(asked, snapshot)
 
 
-class Listening(Rules):
-    """The rules, and what a reader was handed last."""
+class Listening(Decisions):
+    """No model, and what a reader was handed last."""
 
     handed: tuple[Item, ...] | None = None
 
     def read(
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
-        """See `Rules`."""
+        """See `Decisions`."""
         self.handed = tuple(items)
         return super().read(asked, items, found)
 
@@ -193,7 +193,7 @@ def measure_paths(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict
         report(f"{name} is asked {len(questions)} questions of two hops")
         rows = []
         for question in questions:
-            rules = Listening()
+            rules = Listening(RULES)
             found = STRATEGIES[name](analyse(question.text, snapshot), rules)
             rows.append(
                 find_answer(question, found.context if rules.handed is None else rules.handed)

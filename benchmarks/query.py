@@ -70,7 +70,8 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.stages import publish
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.indexing import READS, build_index, split_vectors
+    from kpyramid.snapshot.indexing import READS, build_index
+    from kpyramid.snapshot.parts import split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse, stage_folder
     from kpyramid.storage.publication import commit, write_snapshot
@@ -133,17 +134,11 @@ def _add_tables(folder: Path) -> None:
         "condensed_id": pa.array(numbers, pa.string()),
         **{name: triples[name] for name in ("head_id", "relation_id")},
         "standard_relation": pa.array([""] * count, pa.string()),
-        "standard_turned": pa.array([False] * count, pa.bool_()),
-        "standard_head_id": triples["head_id"],
-        "standard_tail_id": triples["tail_id"],
         **{name: triples[name] for name in ("tail_id", "literal", "qualifiers")},
-        "more_detailed_id": pa.nulls(count, pa.string()),
-        "anchor": pa.nulls(count, pa.string()),
-        "anchor_class": pa.nulls(count, pa.string()),
         "derived_from": each,
         "how": pa.ListArray.from_arrays(pa.array(np.arange(count + 1), pa.int32()), kept),
     }
-    write_table(folder, "condensed", pa.table(columns))
+    write_table(folder, "condensed", load_contracts()["condensed"].fill(columns))
     write_table(folder, "statements", _make_empty("statements"))
 
 

@@ -22,9 +22,9 @@ from kpyramid.llm.batch.collect import Collection, Till, collect
 from kpyramid.llm.batch.jobs import LIMITS, Limits, Record, read_records
 from kpyramid.llm.batch.submit import Desk, submit
 from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.endpoint import Dialect, open_connection, shape_request
 from kpyramid.llm.ledger import Ledger, read_lines
-from kpyramid.llm.transport import Dialect, open_connection, shape_request
-from kpyramid.llm.types import Message, Request, describe_model, key_request
+from kpyramid.llm.task import Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings, ModelPrice
 from kpyramid.storage.store import FolderStore
 from tests.loopback import Loopback

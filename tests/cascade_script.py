@@ -10,7 +10,7 @@ from typing import TypeVar
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
+from kpyramid.llm.task import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")

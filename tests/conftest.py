@@ -1,5 +1,6 @@
 """What all tests share: repeatable cases, models loaded once, no run without a test."""
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 
 SHARED = "PYTEST_KPYRAMID_SHARED"
 """As in `corpora.py`, which not every test needs."""
+
+EXTRAS = {
+    "airflow": "airflow",
+    "files": "kreuzberg",
+    "instructor": "sentence_transformers",
+    "ray": "ray",
+    "s3": "obstore",
+    "tune": "peft",
+}
+"""A library of each extra that a mark `needs` may name."""
+PASSED = "kpyramid/passed"
 
 with pytest.MonkeyPatch.context() as hiding:
     # thinc imports torch where that is installed, which takes two seconds and serves no test.
@@ -142,6 +154,12 @@ def snapshot() -> "Snapshot":
     return open_tiny()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--not-passed`, with which `.ci/run` runs no test twice."""
+    text = "leave out the tests that passed in the last run without this option"
+    parser.addoption("--not-passed", action="store_true", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the folder that the workers of this run share."""
     if not hasattr(config, "workerinput"):
@@ -154,10 +172,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ[SHARED], ignore_errors=True)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects what passed before, if so asked."""
+    if config.option.not_passed and config.cache:
+        passed = frozenset(config.cache.get(PASSED, []))
+        dropped = [item for item in items if item.nodeid in passed]
+        items[:] = [item for item in items if item.nodeid not in passed]
+        config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test whose mark `needs` names an extra that is missing; in CI that is a failure."""
+    for mark in item.iter_markers("needs"):
+        for extra in mark.args:
+            if importlib.util.find_spec(EXTRAS[extra]) is None:
+                stop = pytest.fail if os.environ.get("CI") else pytest.skip
+                stop(f"the extra {extra} is not installed; `make install-ci` installs it")
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Ends as pytest does for an empty selection when every selected test was skipped."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if exitstatus == pytest.ExitCode.OK and reporter and not session.config.option.collectonly:
+    """Keeps what passed for `--not-passed`.
+
+    Ends as pytest does for an empty selection when every selected test was skipped.
+    """
+    config = session.config
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if not reporter or config.option.collectonly:
+        return
+    if config.cache and not config.option.not_passed:
+        config.cache.set(PASSED, [report.nodeid for report in reporter.stats.get("passed", ())])
+    if exitstatus == pytest.ExitCode.OK:
         ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "xfailed"))
         if not ran:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

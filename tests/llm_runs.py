@@ -23,11 +23,17 @@ from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import FailureEntry, ReplyCache
 from kpyramid.llm.caller import Caller, KeyLocks
-from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.endpoint import Endpoint, HttpTransport, Limiter, open_transport
 from kpyramid.llm.ledger import Ledger, Totals, read_totals
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.transport import HttpTransport, open_transport
-from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, describe_model
+from kpyramid.llm.task import (
+    Failure,
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    describe_model,
+    parse_json,
+)
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.loopback import Loopback

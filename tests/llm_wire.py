@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kpyramid.llm.transport import Dialect, HttpTransport, open_connection, open_transport
-from kpyramid.llm.types import Message, Request
+from kpyramid.llm.endpoint import Dialect, HttpTransport, open_connection, open_transport
+from kpyramid.llm.task import Message, Request
 from kpyramid.settings import LLMSettings
 
 REQUEST = Request(

@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -100,12 +99,10 @@ def test_entities_are_refused_and_nothing_is_fetched() -> None:
     lol = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 15))
     bomb = f'<!DOCTYPE c [<!ENTITY l0 "lol">{lol}]><c>&l14;</c>'
     outside = '<!DOCTYPE c [<!ENTITY x SYSTEM "file:///etc/passwd">]><c>&x;</c>'
-    started = time.monotonic()
     for text in (bomb, outside):
         with pytest.raises(InputError, match=r"bad\.xml, line 1: declares the entity"):
             parse_xml(text.encode(), source="bad.xml")
     assert parse_xml(b'<!DOCTYPE c SYSTEM "http://192.0.2.1/x.dtd"><c/>', source="x").tag == "c"
-    assert time.monotonic() - started < 1
 
 
 @pytest.mark.parametrize(

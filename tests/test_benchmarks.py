@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from guards import is_fallen, write_table
 
 from tests.corpora import ROOT, find_bench
 
 FOLDER = ROOT / "benchmarks"
 SHARED = {
-    "choice_pyramids", "completion_pyramids", "embedding", "flips", "make_questions", "options",
-    "reading_invented", "synthetic",
+    "choice_pyramids", "completion_pyramids", "embedding", "flips", "guards", "make_questions",
+    "options", "synthetic",
 }  # fmt: skip
 """What scripts import, or what measures nothing; `make bench` leaves them out."""
 TINY = "TINY"
@@ -43,6 +44,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                "faults_dev"),
     "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
                   "overhead_ms wall_over_floor planned_over_actual"),
+    "lookup": ("musique100", "--limit 4", "demo_tuned musique_unseen"),
     "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
     "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
              "judge_kappa majority_rate"),
@@ -57,15 +59,12 @@ RUNS: dict[str, tuple[str, str, str]] = {
                 "open_seconds diff_seconds peak_mb"),
     "query": ("", "--triples 1000 --limit 8", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
-    "reading": ("text2kgbench_public", "--limit 3", "questions sentences"),
     "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
-    "sparql": ("ck25", "--limit 5", "right wrong_confident answered questions"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong answered best questions forms"),
-    "sufficiency": ("text2kgbench_public", "--limit 30", "questions in_force fitted"),
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),
@@ -73,6 +72,34 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "truth": ("", "--limit 40", "auc auc_published auc_true right vague wrong ece kinds "
                "other_kinds cuts bins rows judged drift"),
 }  # fmt: skip
+
+
+def test_the_page_of_results_is_what_the_guards_say() -> None:
+    guards = json.loads((FOLDER / "guards.json").read_bytes())
+    page = (FOLDER / "RESULTS.md").read_text("utf-8")
+    assert page == write_table(guards), "run python benchmarks/guards.py --table"
+    assert len(page.encode()) <= 8_000
+    for figure in guards["figures"]:
+        assert {"tolerance", "factor"} & figure.keys() or figure["value"] is not None
+    for run in guards["runs"].values():
+        assert all((FOLDER / command.split()[0]).is_file() for command in run["commands"])
+
+
+@pytest.mark.parametrize(
+    ("guard", "measured", "fallen"),
+    [
+        ({"value": 0.59, "tolerance": 0.005}, 0.585, False),
+        ({"value": 0.59, "tolerance": 0.005}, 0.584, True),
+        ({"value": 2.0, "factor": 1.3}, 2.6, False),
+        ({"value": 2.0, "factor": 1.3}, 2.7, True),
+        ({"value": None, "factor": 1.3}, 9.0, False),
+        ({"value": 0.59, "tolerance": 0.005}, None, True),
+    ],
+)
+def test_a_guard_falls_when_it_is_worse_than_it_permits(
+    guard: dict[str, float | None], measured: float | None, fallen: bool
+) -> None:
+    assert is_fallen(guard, measured) is fallen
 
 
 @pytest.fixture(scope="module")

@@ -661,10 +661,10 @@ def test_an_address_that_is_none_is_refused_and_no_secret_is_repeated() -> None:
         assert "secret4711" not in done.output
 
 
+@pytest.mark.needs("s3")
 def test_a_server_that_is_not_there_ends_with_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("obstore")
     move_to_a_new_machine(tmp_path, monkeypatch)
     use_server(S3Server("http://127.0.0.1:1"), monkeypatch)
     monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))

@@ -9,7 +9,7 @@ import pytest
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.errors import BudgetError
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, cut_extraction
-from kpyramid.llm.types import Failure, FailureKind, Request
+from kpyramid.llm.task import Failure, FailureKind, Request
 from tests.cascade_script import (
     CHUNK,
     PAPER,

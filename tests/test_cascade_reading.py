@@ -121,6 +121,9 @@ def test_words_that_do_not_stand_there_are_no_evidence(quotation: str) -> None:
         (("", "was born in", "Warsaw"), "not_a_triple"),
         (("Marie Curie", " ", "Warsaw"), "not_a_triple"),
         (("Marie Curie", "of", "Warsaw"), "empty_relation"),
+        (("Marie Curie", "is of", "Warsaw"), "empty_relation"),
+        (("Marie Curie", "is", "Warsaw"), "empty_relation"),
+        (("Marie Curie", "having the", "Warsaw"), "empty_relation"),
         (("Marie Curie", "was with a b c d e f g", "Warsaw"), "relation_too_long"),
         (("1867", "is the year of birth of", "Marie Curie"), "head_is_literal"),
         (("Marie Curie", "worked for", "Umbrella Corporation"), "unsupported"),
@@ -131,6 +134,12 @@ def test_words_that_do_not_stand_there_are_no_evidence(quotation: str) -> None:
 )
 def test_what_is_no_fact_of_the_text_is_dropped_with_its_reason(triple: Row, reason: str) -> None:
     assert read_row(triple) == reason
+
+
+@pytest.mark.parametrize("relation", ["is with", "has", "is in", "was from", "had"])
+def test_short_relations_that_examples_show_are_kept(relation: str) -> None:
+    fact = read_row(("Marie Curie", relation, "Warsaw"))
+    assert isinstance(fact, Fact) and fact.relation == relation
 
 
 def test_a_name_that_only_the_title_or_another_sentence_holds_is_less_sure() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.types import Claim, Extraction, Fact, Mention, Titled
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import Request
 from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     BY_RULES,

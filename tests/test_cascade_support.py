@@ -16,7 +16,7 @@ from kpyramid.extraction.types import (
     Titled,
     cut_extraction,
 )
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import Request
 from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     PAPER,

@@ -32,8 +32,7 @@ from kpyramid.extraction.cascade.tasks import (
 )
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.task import fence
-from kpyramid.llm.types import FailureKind, ReplyError, Request, key_request
+from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_request
 from kpyramid.pipeline.fingerprints import describe_model_part
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings

@@ -141,13 +141,13 @@ def test_a_far_smaller_corpus_ends_with_4_unless_it_is_meant(tmp_path: Path) -> 
 
 
 def test_a_corpus_without_any_document_ends_with_4(tmp_path: Path) -> None:
-    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "", "b.txt": " \n", "c.pdf": "x"})
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "", "b.txt": " \n", "c.doc": "x"})
 
     fails(4, ["no document is left"], "build", corpus, "--warehouse", tmp_path / "w")
 
     assert not [*(tmp_path / "w" / "refs").rglob("*.json")]
     report = json.loads(next((tmp_path / "w" / "runs").glob("*/report.json")).read_bytes())
-    assert report["rejects"]["ingest"] == {"empty": 2, "unconvertible": 1}
+    assert report["rejects"]["ingest"] == {"empty": 2, "unknown_format": 1}
 
 
 def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from kpyramid.condensation.condenser import (
     parse_what_is_same,
 )
 from kpyramid.condensation.graph import Neighbourhood, Statement
-from kpyramid.llm.types import Failure, FailureKind, ReplyError
+from kpyramid.llm.task import Failure, FailureKind, ReplyError
 from tests.pyramid_model import write_groups
 from tests.test_naming import Answers
 

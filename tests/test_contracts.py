@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import hash_bytes
+from kpyramid.storage import contracts
 from kpyramid.storage.contracts import (
     Contract,
     encode_table,
@@ -405,3 +406,35 @@ def test_rows_in_order_of_their_key_are_not_sorted_again() -> None:
     assert addresses[0] == addresses[1]
     with pytest.raises(IntegrityError, match="stands in more than one row"):
         contract("chunks").finish(pa.concat_tables([table, table]))
+
+
+def test_who_reads_a_row_makes_no_table_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = 'table = "things"\nversion = 1\nabout = "."\nkey = ["thing_id"]\n'
+    column = '[[columns]]\nname = "thing_id"\ntype = "string"\nabout = "."\n'
+    texts = [
+        plain + column,
+        plain + 'visible_by = ["thing_id"]\n' + column + "compared = true\nterm = true\n",
+        plain + column + 'unit = "things"\n',
+    ]
+    path = tmp_path / "things.toml"
+    monkeypatch.setattr(contracts, "locate_declarations", lambda _: {"things": path})
+    monkeypatch.setattr(contracts, "load_contracts", lambda: {"things": parse_contract(path)})
+    hashes = []
+    for text in texts:
+        path.write_text(text)
+        hashes.append(contracts.hash_contract.__wrapped__("things"))
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_a_column_that_is_not_given_is_what_stands_instead_of_it() -> None:
+    contract = load_contracts()["condensed"]
+    given = {"condensed_id": ["a"], "head_id": ["h"], "relation_id": ["r"], "literal": ["v"]}
+    given |= {"standard_relation": ["r"], "qualifiers": [[]], "derived_from": [["t"]]}
+    (row,) = contract.fill(given | {"how": [["kept"]]}).to_pylist()
+    assert row["standard_head_id"] == "h"
+    assert row["standard_tail_id"] is row["anchor"] is None
+    assert row["standard_turned"] is False
+    with pytest.raises(IntegrityError, match="how must not be null"):
+        contract.fill(given)

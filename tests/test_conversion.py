@@ -70,6 +70,7 @@ def ingest_files(
     return documents, {row["row_key"]: row for row in made["rejects"].to_pylist()}
 
 
+@pytest.mark.needs("files")
 def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
     documents, rejects = ingest_files(tmp_path, WRITTEN)
 
@@ -86,6 +87,7 @@ def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
     assert titles == {"a.pdf": "On Ida", "d.epub": "The book", "e.rst": "Lund"}
 
 
+@pytest.mark.needs("files")
 def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest_files(tmp_path, WRITTEN)
     monkeypatch.setattr(cache, "Converter", None)
@@ -96,6 +98,7 @@ def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert again == first
 
 
+@pytest.mark.needs("files")
 def test_what_harms_or_is_broken_is_a_reject_and_the_rest_is_read(tmp_path: Path) -> None:
     documents, rejects = ingest_files(tmp_path, {**HARMFUL, "z.pdf": WRITTEN["a.pdf"]})
 
@@ -108,6 +111,7 @@ def test_what_harms_or_is_broken_is_a_reject_and_the_rest_is_read(tmp_path: Path
     assert "root:" not in str(rejects)
 
 
+@pytest.mark.needs("files")
 def test_a_file_above_the_limit_is_not_converted(tmp_path: Path) -> None:
     _, rejects = ingest_files(
         tmp_path, {"a.pdf": WRITTEN["a.pdf"]}, ingest={"max_document_bytes": 100}

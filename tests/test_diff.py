@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,15 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
     everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
     done = CliRunner().invoke(app, [*everything, "--everything"])
     assert "moss.txt" in done.stdout
+
+
+def test_a_comparison_needs_nothing_that_only_builds(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    for scope in (EVERYTHING, Scope()):
+        with compare(*open_two(built, scope)) as found:
+            assert found.read("facts", None)
 
 
 def test_the_same_snapshot_twice_differs_in_nothing(built: Path) -> None:

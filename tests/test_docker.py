@@ -150,6 +150,7 @@ def test_values_of_the_chart_have_its_names_and_types() -> None:
         assert list(checker.iter_errors({**VALUES, **one})), one
 
 
+@pytest.mark.needs("airflow")
 def test_image_has_what_the_chart_starts_and_nothing_that_it_lacks() -> None:
     # Pods are started as `bash -c`, probes as `/entrypoint airflow jobs check`, log groomers as
     # `/clean-logs`, the login as FAB's; the first two are the image's, the others are switched off.

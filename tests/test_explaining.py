@@ -97,14 +97,6 @@ def test_the_last_line_says_what_each_layer_is_that_was_asked() -> None:
     assert LAYERS["text"] not in last
 
 
-def test_a_query_that_was_not_run_is_not_said_to_have_been_asked() -> None:
-    step = Step(
-        "ontology", Outcome.FAILED, "the ontology has nothing for 'born'", query="SELECT ?x"
-    )
-    said = explain(Answer("", (), (), None, (), (step,)))
-    assert "nearest query, not run: SELECT ?x" in said and "asked: " not in said
-
-
 def test_no_answer_is_said_to_be_none_and_the_nearest_findings_follow() -> None:
     item = Item("chunk-1", "London is large.", "text", 0.4, ())
     said = explain(Answer("", (), (item,), "text", (), (), confidence=0.1))

@@ -31,7 +31,7 @@ from kpyramid.errors import EndpointError, InputError, IntegrityError
 from kpyramid.ontology import names as n
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import FORMS, export
-from kpyramid.snapshot.indexing import write_rows
+from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot, list_exports

@@ -12,7 +12,7 @@ from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_pass
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, Titled
 from kpyramid.keys import hash_bytes
-from kpyramid.llm.types import Failure, FailureKind
+from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.pipeline.stages import extract
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import CascadeSettings

@@ -13,7 +13,7 @@ import pytest
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
 from kpyramid.errors import InputError, SettingsError
-from kpyramid.llm.types import FailureKind, Request
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact

@@ -14,15 +14,18 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
-from kpyramid.snapshot.indexing import Links, count_parts, settle, weigh_words, write_rows
-from kpyramid.snapshot.scoped import ScopedView
+from kpyramid.snapshot.divided import DividedView
+from kpyramid.snapshot.links import Links
+from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
+from kpyramid.snapshot.parts import count_parts
 from kpyramid.snapshot.search import (
     OneThread,
     PlacedVectors,
     rank_exactly,
     rank_words,
+    weigh_words,
 )
-from kpyramid.snapshot.store import MappedRows, Store
+from kpyramid.snapshot.store import Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.snapshots import READ_FORMATS
@@ -201,7 +204,7 @@ def test_documents_decide_which_facts_are_seen(built: Path) -> None:
     documents, facts = index.rows("documents"), index.rows("condensed")
     for allowed in range(len(documents)):
         mask = np.arange(len(documents)) == allowed
-        seen = ScopedView(index, [], mask)._rows_of("condensed")
+        seen = DividedView(index, [], mask).open("condensed")
         told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
         assert seen.tolist() == told
         part = index.part("condensed")

@@ -245,9 +245,16 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
 
 
 FLIPS = list(list_flips())
+EXTRAS_OF = {"library kreuzberg": ("files",)}
 
 
-@pytest.mark.parametrize(("flip", "owners"), [f[1:] for f in FLIPS], ids=[f[0] for f in FLIPS])
+@pytest.mark.parametrize(
+    ("flip", "owners"),
+    [
+        pytest.param(*f[1:], id=f[0], marks=pytest.mark.needs(*EXTRAS_OF.get(f[0], ())))
+        for f in FLIPS
+    ],
+)
 def test_each_ingredient_changes_exactly_the_keys_that_depend_on_it(
     bench: Bench, flip: Callable[[Bench], dict[str, str]], owners: set[str]
 ) -> None:

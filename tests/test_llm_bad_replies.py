@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.types import FailureKind
+from kpyramid.llm.task import FailureKind
 from tests.llm_runs import (
     ITEMS,
     SICK,
@@ -173,24 +173,6 @@ def test_probe_says_that_the_schema_is_ignored_and_replies_are_checked_all_the_s
     assert run(server, tmp_path / "other", "other").probe["schema"] == "ignored"
     server.faults.clear()
     assert run(server, tmp_path, "healed").probe["schema"] == "kept"
-
-
-def test_probe_says_that_nobody_counts_tokens(server: Loopback, tmp_path: Path) -> None:
-    server.faults.add("no_usage")
-    uncounted = run(server, tmp_path)
-    assert uncounted.probe["usage"] is False
-    assert uncounted.answered == set(range(ITEMS))
-    assert uncounted.totals.run.tokens > ITEMS * 50
-
-
-def test_server_that_takes_the_other_name_of_the_token_limit_is_asked_by_that(
-    tmp_path: Path,
-) -> None:
-    with serve(answer_item, refuses=["max_tokens", "seed"]) as server:
-        good = run(server, tmp_path)
-        assert good.answered == set(range(ITEMS))
-        assert (good.probe["limit"], good.probe["seed"]) == ("max_completion_tokens", False)
-        check_books(server, good)
 
 
 @pytest.mark.parametrize("fault", ["html", "404", "401", "400", "500", "error_200"])

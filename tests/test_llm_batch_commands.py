@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.llm.caller import hold_file
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import Request
 from kpyramid.pipeline import runner
 from kpyramid.pipeline.models import ASKING, locate_locks
 from kpyramid.settings import load_settings

@@ -16,7 +16,7 @@ import pytest
 from kpyramid.errors import EndpointError, RefusedError
 from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.transport import open_connection
+from kpyramid.llm.endpoint import open_connection
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (

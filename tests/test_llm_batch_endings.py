@@ -9,7 +9,7 @@ from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.jobs import LIMITS, Outcome, Record, read_results
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.types import FailureKind
+from kpyramid.llm.task import FailureKind
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (

@@ -12,8 +12,8 @@ from kpyramid.llm.batch.jobs import LIMITS, list_open_keys
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import Caller, Collector, KeyLocks
-from kpyramid.llm.transport import open_transport
-from kpyramid.llm.types import Failure, FailureKind, describe_model
+from kpyramid.llm.endpoint import open_transport
+from kpyramid.llm.task import Failure, FailureKind, describe_model
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (

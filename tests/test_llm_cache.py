@@ -4,7 +4,7 @@ import gzip
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
-from kpyramid.llm.types import Failure, FailureKind, Message, Request, describe_model, key_request
+from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 
@@ -276,26 +276,6 @@ def test_foreign_files_are_no_entries(cache: ReplyCache, tmp_path: Path) -> None
         path.parent.mkdir(exist_ok=True)
         path.touch()
     assert [key for key, _ in cache.list_replies()] == [KEY]
-
-
-def time_one(act: Callable[[], object], count: int) -> float:
-    """Seconds of one of so many, in the best of three goes: a busy machine slows some of them."""
-    took = []
-    for _ in range(3):
-        begun = time.process_time()
-        for _ in range(count):
-            act()
-        took.append(time.process_time() - begun)
-    return min(took) / count
-
-
-def test_hit_costs_little_more_than_reading_its_file(cache: ReplyCache, tmp_path: Path) -> None:
-    raw = {**RAW, "text": "x" * 2000}
-    cache.keep_reply(KEY, REQUEST, raw)
-    path = find_file(tmp_path, "replies")
-    plain = time_one(lambda: json.loads(path.read_bytes()), 300)
-    hit = time_one(lambda: (cache.read_failure(KEY), cache.read_reply(KEY)), 300)
-    assert hit < 8 * plain  # it takes twice that
 
 
 def make_entries(count: int) -> list[ReplyEntry]:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.keys import ID_DIGITS, JsonValue
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
-from kpyramid.llm.types import Failure, FailureKind, Message, Request
+from kpyramid.llm.task import Failure, FailureKind, Message, Request
 from kpyramid.storage.results import REQUESTS
 from kpyramid.storage.store import FolderStore
 from tests.s3 import BUCKET, serve_s3

@@ -17,7 +17,7 @@ from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import MAX_ATTEMPTS, Caller, Collector, KeyLocks, Source
-from kpyramid.llm.types import Failure, FailureKind, Message, ReplyError, Request, key_request
+from kpyramid.llm.task import Failure, FailureKind, Message, ReplyError, Request, key_request
 from kpyramid.storage.store import FolderStore
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}

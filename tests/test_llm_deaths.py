@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.llm.types import describe_model, key_request
+from kpyramid.llm.task import describe_model, key_request
 from kpyramid.settings import LLMSettings
 from tests.llm_runs import answer_item, count_items, make_request, open_cache, run_items
 from tests.loopback import Loopback, serve

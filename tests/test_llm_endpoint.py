@@ -10,10 +10,9 @@ import pytest
 
 from kpyramid.errors import BudgetError, EndpointError, RefusedError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.endpoint import PROBE, Endpoint, HttpTransport, Limiter, Pay, open_transport
 from kpyramid.llm.ledger import Ledger, read_lines
-from kpyramid.llm.transport import PROBE, HttpTransport, Pay, open_transport
-from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Transport
+from kpyramid.llm.task import FailureKind, Message, ReplyError, Request, TransientError, Transport
 from kpyramid.settings import LLMSettings
 from tests.loopback import Loopback, serve
 

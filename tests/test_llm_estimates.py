@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kpyramid.extraction.cascade.tasks import MERGED, RELATIONS
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.ledger import LEDGER, Ledger, bound_cost, cost_of, read_lines
-from kpyramid.llm.types import Message, Request, Usage
+from kpyramid.llm.task import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 SETTINGS = LLMSettings(provider="openai", model="m")

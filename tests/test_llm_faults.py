@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import BudgetError, EndpointError
-from kpyramid.llm.types import FailureKind
+from kpyramid.llm.task import FailureKind
 from tests.llm_runs import (
     ITEMS,
     SICK,

@@ -32,7 +32,7 @@ from kpyramid.llm.ledger import (
     read_lines,
     read_totals,
 )
-from kpyramid.llm.types import Message, Request, Usage
+from kpyramid.llm.task import Message, Request, Usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 PRICE = ModelPrice(input=0.15, output=0.6, cached_input=0.075)

@@ -10,7 +10,7 @@ import pytest
 
 from kpyramid.errors import BudgetError
 from kpyramid.llm.ledger import Ledger, read_lines, read_totals
-from kpyramid.llm.types import Usage
+from kpyramid.llm.task import Usage
 from tests.test_llm_ledger import make_call, make_settings
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.transport import PROBE, open_connection, open_transport
-from kpyramid.llm.types import Request, TransientError
+from kpyramid.llm.endpoint import PROBE, open_connection, open_transport
+from kpyramid.llm.task import Request, TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
 

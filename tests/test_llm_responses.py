@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.responses import (
+from kpyramid.llm.endpoint import Place, raise_complaint, read_complaint, read_retry_after
+from kpyramid.llm.task import (
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    Usage,
     has_usage,
     parse_json,
     quote_text,
@@ -18,8 +25,6 @@ from kpyramid.llm.responses import (
     read_usage,
     unfence,
 )
-from kpyramid.llm.transport import Place, raise_complaint, read_complaint, read_retry_after
-from kpyramid.llm.types import FailureKind, Message, ReplyError, Request, TransientError, Usage
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -242,11 +247,6 @@ def test_quoted_text_is_one_short_line_that_any_file_holds() -> None:
         ({"retry-after": "inf"}, None),
         ({"retry-after": "1", "retry-after-ms": "250"}, 0.25),
         ({"retry-after": "1", "retry-after-ms": "x"}, 1.0),
-        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "120ms"}, 0.12),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
-        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "tomorrow"}, None),
-        ({"x-ratelimit-remaining-requests": "9", "x-ratelimit-reset-requests": "1s"}, None),
     ],
 )
 def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, RefusedError
-from kpyramid.llm.responses import read_response
-from kpyramid.llm.transport import PageError, UnconnectedError
-from kpyramid.llm.types import FailureKind, ReplyError, TransientError
+from kpyramid.llm.endpoint import PageError, UnconnectedError
+from kpyramid.llm.task import FailureKind, ReplyError, TransientError, read_response
 from tests.llm_wire import (
     REQUEST,
     connect,

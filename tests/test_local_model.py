@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.responses import read_response
-from kpyramid.llm.transport import open_transport
-from kpyramid.llm.types import Message, Request
+from kpyramid.llm.endpoint import open_transport
+from kpyramid.llm.task import Message, Request, read_response
 from kpyramid.settings import LLMSettings
 from tests.local_model import assemble_model, serve_model
 

@@ -11,7 +11,7 @@ import pytest
 from kpyramid.completion.naming import MOST, Namer, Naming
 from kpyramid.completion.task import Nameless, ask_for_names, parse_names, tidy_name
 from kpyramid.completion.types import GraphLayer, Proposal
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.planted import MemoEmbedder, general_schema
 from tests.pyramid_model import make_name, write_names
 

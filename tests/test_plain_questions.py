@@ -43,7 +43,6 @@ def told() -> Snapshot:
     ("question", "values"),
     [
         ("What causes marsh fever?", {"Borrelia velmica"}),
-        ("What transmits marsh fever?", {"ticks"}),
         ("How is marsh fever treated?", {"doxycycline"}),
         ("Who first described marsh fever?", {"Anton Reuss"}),
         ("Who formed the Glass Herons?", {"Tilda Roe", "Marcus Venn", "Ola Strand"}),
@@ -52,15 +51,11 @@ def told() -> Snapshot:
         ("When was Brenmoor Castle built?", {"1180"}),
         ("When was Esker Abbey built?", {"1242"}),
         ("Where did Marcus Venn study?", {"University of Port Callan"}),
-        ("Which rivers are tributaries of the Tesk?", {"Ald", "Little Corse"}),
-        ("Which company was founded first?", {"Norrin Steel"}),
         ("Who founded Tarnow Abbey?", {"Duke Conrad II"}),
         ("What is the second largest city of Halvania?", {"Tarnow"}),
         ("Who did Clara Voss marry?", {"Karl Hein"}),
         ("Where did Clara Voss die?", {"Miren"}),
-        ("Which town did Drenn cede to Orsk?", {"Miren"}),
         ("Which cup have FC Selkburg won?", {"Drenn Cup"}),
-        ("How many times have FC Selkburg won the Drenn Cup?", {"four"}),
     ],
 )
 def test_what_one_sentence_says_is_answered(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.answering.verification import drop_document
 from kpyramid.cli.app import app
 from kpyramid.documents.qualifiers import (
     list_values,
@@ -20,7 +19,7 @@ from kpyramid.documents.qualifiers import (
 from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact, RatedFact, _sort, measure
-from kpyramid.query.types import Item, Question
+from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
@@ -109,13 +108,6 @@ def test_time_and_place_come_first_in_words() -> None:
 def test_of_some_statements_only_the_document_is_taken_from_all() -> None:
     whole = [("document", "Rest"), ("time", "1871 / 2019")]
     assert unite_qualifiers([("time", "2019")], whole) == [("document", "Rest"), ("time", "2019")]
-
-
-def test_rules_read_a_fact_without_the_title_of_its_document() -> None:
-    own = ("time: 2019", "document: Will rest (of a kind) not help?")
-    item = Item("key", f"patients met Batt ({'; '.join(own)})", "graph", 1.0, (), 0.9, own)
-    assert drop_document(item) == "patients met Batt (time: 2019"
-    assert drop_document(replace(item, text="a (time: 2019)", qualifiers=own[:1])).endswith("2019)")
 
 
 # Through a build, to everywhere where a fact is shown.

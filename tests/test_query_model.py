@@ -10,10 +10,10 @@ import pytest
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
-from kpyramid.llm.types import Reply, Token, Usage, key_request
+from kpyramid.llm.task import Reply, Token, Usage, key_request
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.backends import Chosen
 from kpyramid.query.baselines import ask_direct
+from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import judge_by_model
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
@@ -89,7 +89,7 @@ def test_a_yes_that_rests_on_no_fact_is_a_no(tmp_path: Path, facts: tuple[int, .
 
 def test_without_facts_nothing_is_asked(tmp_path: Path) -> None:
     with ask_scripted(tmp_path) as (server, asker):
-        judged = Chosen(Backends(sufficiency="llm", asker=asker)).judge_facts(ASKED, ())
+        judged = Decisions(Backends(sufficiency="llm", asker=asker)).judge_facts(ASKED, ())
         assert (judged.enough, judged.reason) == (False, "there is no fact to judge")
         assert server.log == []
 
@@ -375,7 +375,7 @@ def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
     reply = {name: value for name, value in say("Oslo").items() if name != "cites"}
     with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
         backends = Backends(reader="llm", asker=asker, logprobs=True)
-        found = ask_direct(ASKED, Chosen(backends))
+        found = ask_direct(ASKED, Decisions(backends))
 
     assert (found.text, found.layer) == ("Oslo", "model")
     assert set(found.logprobs) == {math.log(0.5)}

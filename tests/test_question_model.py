@@ -1,6 +1,7 @@
 """SPARQL that a model writes: asked at a real server, restricted, bounded, never an exception."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +13,15 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
-from kpyramid.llm.types import ReplyError
+from kpyramid.llm.task import ReplyError
+from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.store import OntologyStore, entity_iri
+from kpyramid.ontology.validation.checks import read_questions
 from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
-from kpyramid.query.model.polyrag import add_prefixes, parse, render
+from kpyramid.query.model.polyrag import add_prefixes, choose_column, parse, render, write_example
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import loopback
@@ -146,8 +149,63 @@ def test_the_query_is_asked_for_with_competency_questions_that_run(snapshot: Sna
     for one in stored:
         snapshot.sparql(one["sparql"], limit=1)
     shown = str(render("Where did Leon Batt study?", snapshot).messages[-1].content)
-    at = shown.index("Examples, with <Kind>")
-    assert shown[at:].count("SELECT") <= 4 and "Where did <Person> study or work?" in shown[at:]
+    at = shown.index("Examples, with KIND")
+    assert shown[at:].count("SELECT") <= 4 and "Where did e:PERSON study or work?" in shown[at:]
+
+
+@pytest.mark.parametrize("seed", ["general", "academic", "finance", "medical"])
+def test_examples_bind_what_they_name_and_select_one_variable(seed: str) -> None:
+    path = Path(__file__).parent.parent / "ontology" / f"{seed}.questions.toml"
+    left_out = []
+    for question in read_questions(path):
+        example = write_example(question.text, question.sparql)
+        if not example:
+            left_out.append(question.text)
+            continue
+        columns = re.sub(
+            r"\(.*? AS (\?\w+)\)", r"\1", re.search(r"SELECT (.*?)(WHERE|{)", example)[1]
+        )
+        assert len(re.findall(r"\?\w+", columns)) == 1, example
+        kinds = re.findall(r"<(\w+)>", question.text)
+        assert all(example.count(f"e:{kind.upper()}") >= 2 for kind in kinds), example
+    assert not left_out
+
+
+def test_a_model_that_imitates_an_example_answers_about_whom_it_is_asked(
+    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+) -> None:
+    shown = str(render(QUESTION, snapshot).messages[-1].content)
+    example = re.search(r"- Where was \S+ born, and in which year\? (.*)", shown)
+    assert example is not None
+    sparql = example[1].replace("e:PERSON", f"e:{batt}")
+
+    assert ask(write_sparql(sparql), snapshot, warehouse, tmp_path).text == "Oslo"
+
+
+def test_of_several_columns_the_one_that_is_asked_for_is_taken(
+    snapshot: Snapshot, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    sparql = "SELECT ?person ?place WHERE { ?person :birthPlace ?place }"
+
+    found = ask(write_sparql(sparql), snapshot, warehouse, tmp_path)
+
+    assert found.text == "Oslo"
+    assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
+
+
+@pytest.mark.parametrize(
+    ("question", "column"),
+    [
+        ("Where was Ann born?", "town"),
+        ("When was Ann born?", "date"),
+        ("In which year was Ann born?", "year"),
+        ("What is known of Ann?", "date"),
+    ],
+)
+def test_a_column_is_chosen_by_name_then_by_kind_then_by_place(question: str, column: str) -> None:
+    ann, bob, town = (f"{ENTITY}{name}" for name in ("ann", "bob", "town"))
+    rows = [{"who": who, "date": "1901-02-03", "year": "1901", "town": town} for who in (ann, bob)]
+    assert choose_column(rows, question, {ann}) == (rows[:1], column)
 
 
 def test_all_is_selected_by_the_same_prefixes_and_patterns() -> None:

@@ -20,8 +20,7 @@ from kpyramid.extraction.types import Chunk, Extraction
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplayTransport, ReplyCache, write_recording
 from kpyramid.llm.caller import Caller, KeyLocks
-from kpyramid.llm.responses import read_response
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, key_request
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, key_request, read_response
 from kpyramid.settings import CascadeSettings
 from kpyramid.storage.store import FolderStore
 
@@ -98,9 +97,13 @@ def test_a_recorded_extraction_is_a_valid_merged_reply(tmp_path: Path) -> None:
 def test_every_recorded_row_becomes_a_fact_or_a_counted_reject(tmp_path: Path) -> None:
     (made,) = read_chunks(write_lines(tmp_path / "r", ROW), tmp_path / "cache", Chunk(TEXT))
     assert isinstance(made, Extraction)
-    assert [(f.head, f.tail) for f in made.facts] == [("Ann Lee", "Aster"), ("Ann Lee", "1901")]
+    assert [(f.head, f.tail) for f in made.facts] == [
+        ("Ann Lee", "Aster"),
+        ("Aster", "Oslo"),
+        ("Ann Lee", "1901"),
+    ]
     reasons = sorted(dropped.reason for dropped in made.dropped)
-    assert reasons == ["empty_relation", "no_evidence", *["not_a_triple"] * 4]
+    assert reasons == ["no_evidence", *["not_a_triple"] * 4]
     assert len(made.facts) + len(reasons) == len(ROW["triples"])
     shown = next(d.text for d in made.dropped if "NaN" in d.text and "Ann" in d.text)
     assert shown == '["Ann Lee", NaN, "Aster"] |  | '

@@ -11,7 +11,7 @@ import pytest
 
 from kpyramid.cli.answers import print_explanation
 from kpyramid.errors import InputError
-from kpyramid.llm.types import FailureKind, Request
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis

@@ -21,13 +21,15 @@ from kpyramid.errors import BudgetError, EndpointError, IntegrityError, Settings
 from kpyramid.llm.endpoint import Endpoint, Limiter
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.workers import pack_vector
 from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.layout import Warehouse
+from tests import loopback_replies
 from tests.corpora import SETTINGS, build_corpus, use_quick_models, write_corpus
 from tests.llm_runs import Time
 from tests.loopback import serve
-from tests.loopback_replies import make_vector
+from tests.loopback_replies import VECTOR_SIZE, make_vector
 from tests.loopback_server import Loopback
 
 PATH = "/embeddings"
@@ -280,19 +282,50 @@ def test_another_model_size_or_instruction_is_asked_again(
     assert server.calls(PATH) == 2
 
 
+def serve_size(size: int) -> Connect:
+    """An endpoint whose vectors have so many numbers."""
+
+    class Answer:
+        def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
+            rows = range(len(request.messages))
+            return {"data": [{"index": row, "embedding": [1.0] * size} for row in rows]}
+
+    return lambda open_transport, describe: Answer()
+
+
 def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
-    def serve_size(size: int) -> Connect:
-        class Answer:
-            def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
-                rows = range(len(request.messages))
-                return {"data": [{"index": row, "embedding": [1.0] * size} for row in rows]}
-
-        return lambda open_transport, describe: Answer()
-
     settings = make_settings("http://localhost:1/v1")
     open_cached(tmp_path, settings, serve_size(3)).embed(TEXTS[:2])
+    cached = open_cached(tmp_path, settings, serve_size(3))
+    cached.function.store({TEXTS[2]: pack_vector(np.ones(4, np.float32))})
     with pytest.raises(IntegrityError, match=r"3 and 4 numbers.*Remove .*cache"):
-        open_cached(tmp_path, settings, serve_size(4)).embed(TEXTS[:4])
+        cached.embed(TEXTS[:4])
+
+
+def test_a_build_ends_where_vectors_change_length_and_goes_on_when_the_endpoint_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    corpus, warehouse = write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "warehouse")
+    with serve() as server:
+        settings = replace(SETTINGS, embed=make_settings(server.base_url).embed)
+        open_cached(warehouse.root, settings).embed(TEXTS[:1])
+        with monkeypatch.context() as broken:
+            broken.setattr(loopback_replies, "VECTOR_SIZE", VECTOR_SIZE - 1)
+            for _ in range(2):
+                with pytest.raises(EndpointError, match=r"numbers where \d+ were expected"):
+                    build_corpus(corpus, warehouse, settings)
+        assert build_corpus(corpus, warehouse, settings).snapshot
+
+
+def test_vectors_of_another_length_are_not_stored_by_a_later_run(tmp_path: Path) -> None:
+    settings = make_settings("http://localhost:1/v1")
+    open_cached(tmp_path, settings, serve_size(3)).embed(TEXTS[:2])
+    for _ in range(2):
+        with pytest.raises(EndpointError, match="4 numbers where 3 were expected"):
+            open_cached(tmp_path, settings, serve_size(4)).embed(TEXTS[2:4])
+    later = open_cached(tmp_path, settings, serve_size(3))
+    assert later.embed(TEXTS[:4]).shape == (4, 3) and later.function.computed == 2
 
 
 def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(

@@ -278,6 +278,7 @@ def test_paths_that_pages_give_exist() -> None:
     assert seen > 10
 
 
+@pytest.mark.needs("airflow")
 def test_names_in_the_code_that_pages_give_exist() -> None:
     wrong, seen = [], 0
     for page in list_prose():

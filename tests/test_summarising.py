@@ -18,7 +18,7 @@ from kpyramid.condensation.statements import (
     verify_statement,
 )
 from kpyramid.llm.caller import Loss
-from kpyramid.llm.types import FailureKind, ReplyError
+from kpyramid.llm.task import FailureKind, ReplyError
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build

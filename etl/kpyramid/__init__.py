@@ -3,6 +3,7 @@
 What stands in `__all__` is public; every other module is internal and may change.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
         retrieve,
         tools,
     )
+
+# onnxruntime reads this once, when it is loaded: else it looks up its maker's telemetry host and
+# writes below the home folder. Whatever module loads it is loaded after this, in every process.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = [
     "EVERYTHING",

@@ -8,11 +8,19 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from kpyramid.errors import SettingsError
 from kpyramid.keys import JsonValue
+from kpyramid.strategies import STRATEGIES
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -136,6 +144,11 @@ class LLMSettings:
     recording: str | None = None
     prices: dict[str, ModelPrice] = field(default_factory=dict)
 
+    @property
+    def is_served(self) -> bool:
+        """Whether an endpoint is asked: over a network, with a key, at a price."""
+        return self.provider == "openai"
+
     @model_validator(mode="after")
     def _endpoint_is_complete(self) -> "LLMSettings":
         if self.provider == "openai" and not self.model:
@@ -144,7 +157,7 @@ class LLMSettings:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
         if problem := _judge_url(self.base_url):
             raise ValueError(problem)
-        if self.budget is not None and self.provider == "openai" and self.model not in self.prices:
+        if self.budget is not None and self.is_served and self.model not in self.prices:
             known = ", ".join(sorted(self.prices)) or "none"
             raise ValueError(
                 f"a budget in dollars needs the price of {self.model!r}: add "
@@ -152,6 +165,12 @@ class LLMSettings:
                 f"tokens (priced now: {known}), or use budget_tokens"
             )
         return self
+
+
+def _check_strategy(name: str) -> str:
+    if name not in STRATEGIES:
+        raise ValueError(f"there are {', '.join(STRATEGIES)}")
+    return name
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -166,9 +185,7 @@ class QuerySettings:
     --strategy` takes them.
     """
 
-    strategy: Literal[
-        "direct", "naive", "kaping", "exact", "polyrag", "wts", "rok", "hykge", "ksl", "tools"
-    ] = "polyrag"
+    strategy: Annotated[str, AfterValidator(_check_strategy)] = "polyrag"
     mode: Literal["best", "authors", "paper"] = "best"
     triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
     chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
@@ -285,6 +302,11 @@ class EmbedSettings:
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     dimensions: Count | None = None
+
+    @property
+    def is_served(self) -> bool:
+        """Whether an endpoint is asked: over a network, with a key, at a price."""
+        return self.provider == "openai"
 
     @model_validator(mode="after")
     def _provider_has_what_it_needs(self) -> "EmbedSettings":
@@ -484,7 +506,7 @@ class Settings:
 
     @model_validator(mode="after")
     def _bought_vectors_have_a_price(self) -> "Settings":
-        bought = self.embed.provider == "openai"
+        bought = self.embed.is_served
         if bought and self.llm.budget is not None and self.embed.model not in self.llm.prices:
             raise ValueError(
                 f"a budget in dollars needs the price of {self.embed.model!r}, which embeds: add "

@@ -15,11 +15,18 @@ from rich.console import Console, Group
 from rich.padding import Padding
 from rich.text import Text
 
-from kpyramid.cli.console import LONGEST, SafeConsole, name_origin, shorten
+from kpyramid.cli.console import (
+    LONGEST,
+    SafeConsole,
+    excerpt,
+    find_best_sentence,
+    name_origin,
+    shorten,
+)
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
+from kpyramid.llm.endpoint import read_key
 from kpyramid.llm.ledger import read_totals
-from kpyramid.llm.transport import read_key
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import (
     STRATEGIES,
@@ -45,7 +52,7 @@ _out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
 
 LAYERS = {
-    "ontology": "statements of a fixed vocabulary, asked with a query",
+    "ontology": "statements of a fixed vocabulary",
     "graph": "facts read from the text, each a subject, a relation and an object",
     "text": "the passages of the documents themselves",
     "model": "a language model without any of your documents",
@@ -56,7 +63,7 @@ OUTCOMES = {
     Outcome.ANSWERED: "It answers",
     Outcome.INSUFFICIENT: "Not enough to answer from",
     Outcome.EMPTY: "It knows nothing of this",
-    Outcome.FAILED: "No sure query of it could be made",
+    Outcome.FAILED: "No query of it could be made",
     Outcome.TOO_BROAD: "Too much to be an answer",
     Outcome.SKIPPED: "Not asked",
 }
@@ -98,8 +105,7 @@ def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
     style = "green" if answered and not guesses else "yellow"
     lines = [Text.assemble((f"{said}: ", style), step.reason + ".")]
     if step.query:
-        what = "nearest query, not run: " if step.outcome is Outcome.FAILED else "asked: "
-        lines.append(Text.assemble((what, "dim"), step.query))
+        lines.append(Text.assemble(("asked: ", "dim"), step.query))
     for found in step.found[:_MOST_FOUND]:
         lines.append(Text.assemble(("found: ", "dim"), shorten(found)))
     if len(step.found) > _MOST_FOUND:
@@ -118,7 +124,7 @@ def _show_answer(answer: Answer) -> list[Text | Padding]:
         for item in paths[:_MOST_SHOWN]:
             lines += _show_path(item, ())
         for item in _sort_nearest(answer) if not paths else ():
-            lines.append(_indent(Text(shorten(item.told))))
+            lines.append(_indent(Text(excerpt(item, answer.question))))
             for place in item.evidence[:1] if item.layer != "text" else ():
                 lines.append(_indent(_mark(place, ()), 4))
     else:
@@ -307,7 +313,7 @@ def require_model(settings: Settings, what: str) -> None:
             f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
             "leave the option out"
         )
-    if settings.llm.provider == "openai":
+    if settings.llm.is_served:
         read_key(settings.llm)
 
 
@@ -338,8 +344,14 @@ def open_asker(
 def describe_answer(found: Answer) -> dict[str, Any]:
     """The answer as plain values; `nearest`: what is near the question where it has none."""
     nearest = () if found.text else _sort_nearest(found)
-    shown = [{"text": i.text, "sentences": [p.text for p in i.evidence]} for i in nearest]
+    shown = [{"text": i.text, "sentences": _list_sentences(i, found.question)} for i in nearest]
     return {**found.to_dict(), "nearest": shown}
+
+
+def _list_sentences(item: Item, question: str) -> list[str]:
+    if item.layer == "text":
+        return [find_best_sentence(item.text, question)]
+    return [place.text for place in item.evidence]
 
 
 def describe_spending(found: Answer) -> str:
@@ -351,10 +363,6 @@ def describe_spending(found: Answer) -> str:
     return f"Model: {calls}, {found.tokens:,} tokens{cost}"
 
 
-WALKS = frozenset({"wts", "rok", "hykge", "ksl"})
-"""Strategies with numbers of their own, which `query.options` changes."""
-
-
 def _answer(
     question: str,
     snapshot: Snapshot,
@@ -363,8 +371,8 @@ def _answer(
     backends: Backends,
 ) -> Answer:
     known = inspect.signature(STRATEGIES[asked.strategy]).parameters
-    named = ("mode", "triples", "chunks") if asked.strategy not in WALKS else ()
-    options = {n: getattr(asked, n) for n in named if n in known} | asked.options
+    named = (name for name in ("mode", "triples", "chunks") if name in known)
+    options = {name: getattr(asked, name) for name in named} | asked.options
     return answer(
         question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
     )

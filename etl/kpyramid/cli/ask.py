@@ -17,15 +17,17 @@ from kpyramid.cli.options import (
     say,
 )
 from kpyramid.errors import InputError
+from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 
-StrategyName = Literal[
-    "polyrag", "kaping", "exact", "naive", "direct", "wts", "rok", "hykge", "ksl", "tools"
-]
-"""The strategies of `kpyramid.query`, named here so that --help need not load them."""
+def check_strategy(name: str | None) -> str | None:
+    """The strategy, which has to be one that there is."""
+    if name is not None and name not in STRATEGIES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
+    return name
 
 
 def ask(
@@ -35,8 +37,12 @@ def ask(
     warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
     ref: SnapshotOption = "main",
     strategy: Annotated[
-        StrategyName | None,
-        typer.Option(help="Where the answer is looked for, see above.  [default: polyrag]"),
+        str | None,
+        typer.Option(
+            callback=check_strategy,
+            metavar=f"[{'|'.join(STRATEGIES)}]",
+            help="Where the answer is looked for, see above.  [default: polyrag]",
+        ),
     ] = None,
     choice: Annotated[
         list[str] | None,

@@ -117,7 +117,7 @@ def collect(
     """
     from kpyramid.llm.batch import collect
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_connection
+    from kpyramid.llm.endpoint import open_connection
     from kpyramid.pipeline.models import open_replies, put_run
 
     _require_batches(loaded)
@@ -168,7 +168,7 @@ def status(
 
 def _require_batches(loaded: "Settings") -> None:
     """That there is something in the settings that batches are for."""
-    if loaded.llm.provider != "openai":
+    if not loaded.llm.is_served:
         raise SettingsError(
             f'batches need llm.provider = "openai", not "{loaded.llm.provider}": set it with '
             "llm.model, and say in [cascade], [induce], [complete] and [condense] what a model does"
@@ -184,7 +184,7 @@ def _require_batches(loaded: "Settings") -> None:
 def _open_desk(run: "Run") -> "Desk":
     from kpyramid.llm.batch.submit import Desk, prepare_shape
     from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.transport import open_connection
+    from kpyramid.llm.endpoint import open_connection
     from kpyramid.pipeline.models import PROBE, open_ledger, open_replies
 
     place, llm = (run.warehouse, run.settings), run.settings.llm

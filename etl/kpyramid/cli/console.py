@@ -65,6 +65,25 @@ def shorten(text: str, most: int = LONGEST) -> str:
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
+def find_best_sentence(text: str, question: str) -> str:
+    """The sentence of a text that shares most words with a question, the first of equals."""
+    from kpyramid.documents.sentences import split_sentences
+    from kpyramid.documents.words import STOP, split_words
+
+    wanted = {word.stem for word in split_words(question)} - STOP
+    sentences = [text[span.start : span.end] for span in split_sentences(text)]
+    shared = [len(wanted & {word.stem for word in split_words(each)}) for each in sentences]
+    return sentences[shared.index(max(shared))] if sentences else text
+
+
+def excerpt(item: "Item", question: str) -> str:
+    """A statement, or a passage from the sentence on that is nearest to a question."""
+    if item.layer != "text":
+        return shorten(item.told)
+    start = max(item.text.find(find_best_sentence(item.text, question)), 0)
+    return f"{'… ' if start else ''}{shorten(item.text[start:])}"
+
+
 def name_origin(place: "Evidence") -> str:
     """Says of a place that it was learnt from an answered question; nothing of what a source says.
 
@@ -235,7 +254,7 @@ def print_answer(answer: "Answer") -> None:
     if answer.context and not answer.text:
         out.print(nothing, style="bold")
         near = sorted(answer.context, key=lambda item: item.layer == "text")
-        _print_places([(_quote(item), item.evidence[:1]) for item in near])
+        _print_places([(_quote(item, answer.question), item.evidence[:1]) for item in near])
     else:
         out.print(answer.text or nothing, style="bold")
     out.print(f"Layer: {answer.layer or 'none'}")
@@ -248,10 +267,11 @@ def print_answer(answer: "Answer") -> None:
         _print_places([(place.text, [place]) for place in answer.evidence])
 
 
-def _quote(item: "Item") -> str:
-    """A statement with the sentence that says it; a passage as it is."""
+def _quote(item: "Item", question: str) -> str:
+    """A statement with the sentence that says it; a passage around its best sentence."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
-    return f"{shorten(item.told)}: {shorten(says)}" if says else shorten(item.told)
+    told = excerpt(item, question)
+    return f"{told}: {shorten(says)}" if says else told
 
 
 def _print_places(found: "Sequence[tuple[str, Sequence[Evidence]]]") -> None:

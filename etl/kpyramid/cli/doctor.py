@@ -225,7 +225,7 @@ def _check_models(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
 
     embed = settings.embed
     identity = identify_embedding(embed)
-    if embed.provider == "openai":
+    if embed.is_served:
         yield Finding("embedding", "ok", f"{identity.name}, served; see endpoint")
     else:
         started = time.monotonic()
@@ -262,9 +262,9 @@ def _check_engine(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
 
 def _check_endpoint(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
     asked: list[tuple[str, LLMSettings | EmbedSettings]] = []
-    if settings.asks_model and settings.llm.provider == "openai":
+    if settings.asks_model and settings.llm.is_served:
         asked.append(("llm", settings.llm))
-    if settings.embed.provider == "openai":
+    if settings.embed.is_served:
         asked.append(("embed", settings.embed))
     for section, chosen in asked:
         yield _ask_models(section, chosen, settings)
@@ -276,7 +276,7 @@ def _ask_models(
     section: str, chosen: "LLMSettings | EmbedSettings", settings: "Settings"
 ) -> Finding:
     """Whether an endpoint lists the model to the key of the settings; nothing is paid."""
-    from kpyramid.llm.transport import OPENAI, read_key
+    from kpyramid.llm.endpoint import OPENAI, read_key
 
     llm = replace(settings.llm, base_url=chosen.base_url, api_key_env=chosen.api_key_env)
     key = read_key(llm, section)

@@ -319,7 +319,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
 
 
 _LESS = {
-    "duckdb": "; 'kpyramid[export]' is enough to export and to compare snapshots",
+    "duckdb": "; 'kpyramid[export]' is enough to export snapshots",
     **dict.fromkeys(
         ("openai", "httpx2"), "; 'kpyramid[llm]' is enough to ask a model about questions"
     ),

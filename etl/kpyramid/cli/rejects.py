@@ -189,7 +189,7 @@ def retry(
 
 
 def _choose(cache: "ReplyCache", kind: str | None) -> "list[FailureEntry]":
-    from kpyramid.llm.types import FailureKind
+    from kpyramid.llm.task import FailureKind
 
     kinds = sorted(FailureKind)
     if kind is not None and kind not in kinds:

@@ -10,7 +10,7 @@ from kpyramid.completion.types import GraphLayer, Proposal, may_share
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.llm.caller import Asker, Loss, ask_batches, cut_batches
-from kpyramid.llm.types import Failure, FailureKind
+from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema

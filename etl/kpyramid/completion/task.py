@@ -7,17 +7,19 @@ from functools import partial
 from typing import Literal
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import (
     GUARD,
     Expected,
+    FailureKind,
+    ReplyError,
+    Request,
     Strict,
     Task,
     flatten,
+    parse_json,
     strict_schema,
     write_json,
 )
-from kpyramid.llm.types import FailureKind, ReplyError, Request
 
 _PHRASES = 5
 _CHARACTERS = 160

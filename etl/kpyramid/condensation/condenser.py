@@ -11,17 +11,20 @@ from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_va
 from kpyramid.condensation.merging import Condensation, Merger
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
-from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import (
     GUARD,
     Expected,
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
     Strict,
     Task,
     flatten,
+    parse_json,
     strict_schema,
     write_json,
 )
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 from kpyramid.ontology.schema import Schema
 
 _CHARACTERS = 120

@@ -13,17 +13,20 @@ from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, list_plain_words, stem_words
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
-from kpyramid.llm.responses import parse_json
 from kpyramid.llm.task import (
     GUARD,
     Expected,
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
     Strict,
     Task,
     flatten,
+    parse_json,
     strict_schema,
     write_json,
 )
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
 
 _CHARACTERS = 300
 """Of a fact that a prompt shows; one that is longer is not summarised."""

@@ -39,15 +39,7 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
-_NO_CHARSET = (
-    "utf-16",
-    "utf-32",
-    "utf-7",
-    "idna",
-    "punycode",
-    "unicode-escape",
-    "raw-unicode-escape",
-)
+_NO_CHARSET = tuple("utf-16 utf-32 utf-7 idna punycode unicode-escape raw-unicode-escape".split())
 """Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
@@ -697,7 +689,8 @@ def _make_record(
     try:
         check_text(_as_text(dict(row)))
         # A text may be JSON that says anything.
-        access = read_labels({n: v for n, v in row.items() if n not in settings.text_fields})
+        texts = [n for n in settings.text_fields if isinstance(row.get(n), str)]
+        access = read_labels({n: value for n, value in row.items() if n not in texts})
     except RefusedError as e:
         return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
     fields = {n: value for n, value in row.items() if value is not None and n != FIELD}

@@ -4,7 +4,6 @@ A document without labels is everybody's to read. So what was meant as a label a
 as one is refused, and never taken for none.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -63,20 +62,20 @@ def _find_fields(row: Mapping[str, object]) -> Iterator[str]:
     left = [(name, value) for name, value in row.items() if name != FIELD]
     while left:  # no recursion: a row may be as deep as its parser allows
         place, value = left.pop()
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-            try:
-                value = json.loads(value)
-            except (ValueError, RecursionError):
-                continue
         for name, inner in _list_pairs(value):
             if name and names_labels(name):
                 yield f"{place}.{name}"
             left.append((f"{place}.{name}" if name else place, inner))
 
 
+_WRITTEN = re.compile(r"""[{,]\s*[\\'"]*([^\\'"{}\[\]:=,\n]{1,60})[\\'"]*\s*[:=]""")
+
+
 def _list_pairs(value: object) -> Iterable[tuple[str, object]]:
     """The names and values of an object, or of pairs in a list; other items have no name."""
-    if isinstance(value, Mapping):
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):  # an object written as a text
+        yield from ((name, None) for name in _WRITTEN.findall(value))
+    elif isinstance(value, Mapping):
         named = [value.get(key) for key in ("key", "name") if {"value", "values"} & {*value}]
         yield from ((name, None) for name in named if isinstance(name, str))
         yield from ((str(name), inner) for name, inner in value.items())

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from kpyramid.embeddings.onnx import OnnxModel
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import SettingsError
 
@@ -42,33 +43,19 @@ class CrossEncoder:
     """A cross-encoder exported to ONNX, such as bge-reranker or ms-marco-MiniLM.
 
     `folder` holds `model.onnx` and `tokenizer.json`. Its one logit, or of two the difference, goes
-    through a sigmoid. Pairs go through one at a time in one thread, as in `OnnxEmbedder`.
+    through a sigmoid.
     """
 
     def __init__(self, folder: Path) -> None:
-        from onnxruntime import InferenceSession, SessionOptions
-        from tokenizers import Tokenizer
-
         self.name = folder.name
-        options = SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        model, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
-        read = model
+        files = folder / "model.onnx", folder / "tokenizer.json"
         try:
-            providers = ["CPUExecutionProvider"]
-            self._session = InferenceSession(str(model), options, providers=providers)
-            read = tokenizer
-            self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        except Exception as e:  # both libraries raise bare Exception on a bad file
-            fault = "cannot be read as what it is named" if read.is_file() else "is not there"
+            self._model = OnnxModel(*files, MAX_WORD_PIECES)
+        except SettingsError as e:
             raise SettingsError(
-                f"rerank = {folder}: {read.name} {fault}; name a folder with model.onnx and "
-                "tokenizer.json of a cross-encoder, or leave `rerank` out: cosines stand for it"
+                f"rerank = {folder}: {e}; name a folder with model.onnx and tokenizer.json of "
+                "a cross-encoder, or leave `rerank` out: cosines stand for it"
             ) from e
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(MAX_WORD_PIECES)
-        self._inputs = {node.name for node in self._session.get_inputs()}
 
     def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
         """See `Reranker.score`."""
@@ -76,14 +63,8 @@ class CrossEncoder:
         return np.array(rows, np.float32).reshape(len(texts), len(queries))
 
     def _score_pair(self, query: str, text: str) -> float:
-        encoded = self._tokenizer.encode(query, text)
-        feed = {
-            "input_ids": np.array([encoded.ids], np.int64),
-            "attention_mask": np.array([encoded.attention_mask], np.int64),
-            "token_type_ids": np.array([encoded.type_ids], np.int64),
-        }
-        output = self._session.run(None, {k: v for k, v in feed.items() if k in self._inputs})
-        logits = np.asarray(output[0], np.float64).ravel()
+        output, _ = self._model.run(query, text)
+        logits = np.asarray(output, np.float64).ravel()
         logit = logits[-1] - logits[0] if len(logits) > 1 else logits[0]
         return float(1 / (1 + np.exp(-logit)))
 

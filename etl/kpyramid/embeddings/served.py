@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import Source, split_by_size
+from kpyramid.llm.endpoint import Connection, Pay, open_connection
 from kpyramid.llm.ledger import Call, describe_call
-from kpyramid.llm.transport import Connection, Pay, open_connection
-from kpyramid.llm.types import (
+from kpyramid.llm.task import (
     FailureKind,
     Message,
     ReplyError,
@@ -53,7 +54,8 @@ Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]],
 class ServedEmbedder:
     """A model behind an endpoint; threads may share it. Only what it answers is taken for a vector.
 
-    `prefix`: put before every text. `stage` is for the books.
+    `prefix`: put before every text. `stage` is for the books. `size`: the length of the vectors
+    that are stored; unless it or `dimensions` says it, the first reply does.
     """
 
     def __init__(
@@ -64,13 +66,15 @@ class ServedEmbedder:
         *,
         prefix: str = "",
         stage: str = "embed",
+        size: int | None = None,
     ) -> None:
         self.name = model
         self._dimensions = dimensions
         self._source = source
         self._prefix = prefix
         self._stage = stage
-        self._size = dimensions
+        self._size = size or dimensions
+        self._guard = Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`; a long text counts with its beginning.
@@ -111,7 +115,8 @@ class ServedEmbedder:
             for text, vector in zip(texts, self._read_vectors(raw, len(texts)), strict=True)
             if vector is not None
         }
-        size = self._find_size(vectors.values())
+        with self._guard:
+            size = self._find_size(vectors.values())
         good = {text: vector for text, vector in vectors.items() if len(vector) == size}
         keep(good)
         if bad := len({*texts} - good.keys()):
@@ -144,7 +149,9 @@ class ServedEmbedder:
                 raise EndpointError(
                     f"{self.name!r} made vectors of {size} numbers where {self._size} were "
                     "expected: the endpoint leaves embed.dimensions aside (take the setting "
-                    "out), or serves another model under that name"
+                    "out), or serves another model under that name than the one whose vectors "
+                    "are stored (below cache/rows/embedder of the warehouse): when that is "
+                    "mended, run the same command"
                 )
             self._size = size
         return self._size
@@ -195,11 +202,16 @@ def _read_vector(values: JsonValue) -> Matrix | None:
 
 
 def open_served(
-    settings: EmbedSettings, llm: LLMSettings, connect: Connect, stage: str = "embed"
+    settings: EmbedSettings,
+    llm: LLMSettings,
+    connect: Connect,
+    stage: str = "embed",
+    size: int | None = None,
 ) -> ServedEmbedder:
     """A model behind an endpoint; nothing is opened before the first text.
 
-    `llm` says how long to wait; `connect` puts retries, limits and books around the calls.
+    `llm` says how long to wait; `connect` puts retries, limits and books around the calls; `stage`
+    and `size` as of `ServedEmbedder`.
     """
     place = LLMSettings(
         provider="openai",
@@ -216,7 +228,12 @@ def open_served(
 
     source = connect(open_transport, partial(describe_embedding, settings.model))
     return ServedEmbedder(
-        settings.model, settings.dimensions, source, prefix=settings.instruction, stage=stage
+        settings.model,
+        settings.dimensions,
+        source,
+        prefix=settings.instruction,
+        stage=stage,
+        size=size,
     )
 
 

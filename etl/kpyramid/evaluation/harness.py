@@ -15,9 +15,18 @@ from kpyramid.evaluation.metrics import (
 )
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.llm.caller import Asker, Caller
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Failure, FailureKind, Reply, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Failure,
+    FailureKind,
+    Reply,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.query import STRATEGIES, answer
 from kpyramid.query.model.prompting import ask_model, flatten, make_request
 from kpyramid.query.model.reading import join_words

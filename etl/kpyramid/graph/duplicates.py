@@ -16,9 +16,18 @@ from jinja2 import Environment
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.relations import Union
 from kpyramid.llm.caller import Asker, ask_batches, cut_batches
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Expected, Strict, Task, strict_schema
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Expected,
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    strict_schema,
+)
 
 _SIMILARITY = 0.75
 """Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""

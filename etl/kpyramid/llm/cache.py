@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, Request, describe_model
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, describe_model
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import Blob, BlobStore
 from kpyramid.storage.writing import sync_folder

@@ -14,9 +14,8 @@ from filelock import FileLock
 
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.responses import read_response, read_usage
-from kpyramid.llm.types import Asker as Asker
-from kpyramid.llm.types import (
+from kpyramid.llm.task import Asker as Asker
+from kpyramid.llm.task import (
     Failure,
     FailureKind,
     Read,
@@ -24,8 +23,10 @@ from kpyramid.llm.types import (
     Request,
     ThreadCounts,
     key_request,
+    read_response,
+    read_usage,
 )
-from kpyramid.llm.types import Parse as Parse
+from kpyramid.llm.task import Parse as Parse
 
 # One at a time per key, over threads and processes; what a killed holder held is free.
 

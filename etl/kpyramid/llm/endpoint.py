@@ -1,23 +1,670 @@
-"""Replies from an endpoint: budget, rate limits, retries, and knowing when it is down."""
+"""An endpoint that speaks OpenAI's API: its words and errors, its limits, and when it is down."""
 
 import fcntl
+import ipaddress
 import json
+import logging
 import math
 import os
+import re
+import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
+from urllib.parse import urlsplit
 
-from kpyramid.errors import EndpointError
-from kpyramid.keys import hash_bytes
+from kpyramid.errors import EndpointError, RefusedError, SettingsError
+from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.ledger import Call, Ledger
-from kpyramid.llm.responses import read_usage
-from kpyramid.llm.transport import Pay, Raw
-from kpyramid.llm.types import FailureKind, ReplyError, Request, TransientError, Transport
+from kpyramid.llm.task import (
+    FailureKind,
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    Transport,
+    has_usage,
+    load_json,
+    quote_text,
+    read_response,
+    read_usage,
+    unfence,
+)
+from kpyramid.settings import LLMSettings
+from kpyramid.storage.writing import write_durably
+
+if TYPE_CHECKING:
+    import openai
+
+Raw: TypeAlias = Mapping[str, JsonValue]
+
+log = logging.getLogger(__name__)
+
+# What a failed call means: try again, give up this item, or give up all.
+#
+# The client sorts failures by status and retries by itself. Ours stand where that is wrong, in
+# brackets the test (tests/test_llm_*.py) that shows it:
+# - its retries are not in the books: each try is reserved and settled, so `max_retries` is 0
+#   (faults: work that was done before the connection broke counts at its highest);
+# - it waits for one call, not for all processes at an endpoint that is busy, and does not retry
+#   when Retry-After is above two minutes (faults: busy endpoint is waited for);
+# - a 429 is retried when the account is out of credit or the request too large for any minute
+#   (faults: fatal answer ends the run; transport: what only this request does not survive);
+# - an error in a body with status 200 and a web page are taken for replies, or raise a TypeError
+#   (responses: error that came with 200; transport: answers of odd servers);
+# - a wrong key or an unknown model may come with status 400 (transport: what no request survives);
+# - its errors hold the request and so the key (transport: planted key is in no error).
+
+_QUOTA = frozenset(
+    "insufficient_quota billing_hard_limit_reached billing_not_active insufficient_credits "
+    "account_deactivated".split()
+)
+_KEY = frozenset(
+    "invalid_api_key incorrect_api_key authentication_error invalid_authentication unauthorized "
+    "permission_denied".split()
+)
+_MODEL = frozenset("model_not_found invalid_model model_not_available".split())
+_FILTER = frozenset(
+    "content_filter content_policy_violation responsibleaipolicyviolation moderation "
+    "moderation_blocked content_moderation".split()
+)
+_BUSY = frozenset("rate_limit_exceeded rate_limit_error requests tokens overloaded_error".split())
+
+
+class PageError(TransientError):
+    """A web page came instead of JSON: a proxy's error, or another address than the API's."""
+
+
+class UnconnectedError(TransientError):
+    """There was no connection, so nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call went, for the messages; never the key itself. `section` of the settings."""
+
+    base_url: str
+    model: str
+    key_variable: str
+    section: str = "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What a server says about a call that it did not answer."""
+
+    status: int
+    codes: frozenset[str]
+    message: str
+
+
+def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
+    """The error in a body, in any of the shapes that servers give it; `text` where it has none."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    if not isinstance(error, Mapping):
+        words = error if isinstance(error, str) else text
+        return Complaint(status, frozenset(), quote_text(words) or "nothing")
+    named = [error.get("code"), error.get("type"), error.get("status")]
+    inner = error.get("innererror")
+    if isinstance(inner, Mapping):
+        named.append(inner.get("code"))
+    for code in named:
+        number = code if isinstance(code, int) else None
+        if status == 200 and number is not None and 400 <= number < 600:
+            status = number
+    codes = frozenset(code.lower() for code in named if isinstance(code, str))
+    message = error.get("message") or error.get("detail") or error.get("msg")
+    words = message if isinstance(message, str) else json.dumps(error)
+    return Complaint(status, codes, quote_text(words).rstrip("."))
+
+
+def raise_complaint(
+    complaint: Complaint, place: Place, retry_after: float | None, models: str
+) -> NoReturn:
+    """Raises what the complaint means; `models` says which ones there are.
+
+    Raises:
+        TransientError: it may work later. After 429 `retry_after` is never None: 0 is "not said".
+        ReplyError: this request cannot be answered.
+        RefusedError: no request can be.
+    """
+    status, codes, message = complaint.status, complaint.codes, complaint.message
+    reason = f"the endpoint says: {message}"
+    if codes & _FILTER and status not in (401, 404):
+        raise ReplyError(FailureKind.REFUSED, f"a content filter stopped the request; {reason}")
+    if codes & _QUOTA or status == 402:
+        raise RefusedError(
+            f"{place.base_url}: the account is out of quota or credit; {reason}. What was answered "
+            "is kept: once there is credit again run the same command, and it asks only for the "
+            "rest"
+        )
+    if status in (401, 403) or codes & _KEY:
+        raise RefusedError(
+            f"{place.base_url} does not accept the key in the variable {place.key_variable} "
+            f"({status}); {reason}. Set the right key there, or name another variable in "
+            f"{place.section}.api_key_env; what was answered is kept"
+        )
+    if status == 404 and not codes & _MODEL:
+        raise RefusedError(
+            f"{place.base_url} has nothing at this address (404); {reason}. Mend "
+            f"{place.section}.base_url: it ends in /v1 for most servers, without "
+            f"/chat/completions. {models}"
+        )
+    if codes & _MODEL:
+        raise RefusedError(
+            f"{place.base_url} does not know the model {place.model!r} ({status}); {reason}. "
+            f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "
+            "is kept"
+        )
+    if 300 <= status < 400 or status in (405, 407, 410):
+        raise RefusedError(
+            f"{place.base_url} does not answer as a model's API does ({status}); {reason}. Mend "
+            f"{place.section}.base_url (it ends in /v1 for most servers)"
+        )
+    if status == 429 and "request too large" in message.lower():
+        raise ReplyError(FailureKind.UNACCEPTED, reason)
+    if status == 429 or (status == 200 and codes & _BUSY):
+        raise TransientError(
+            f"busy ({status}): {message}", retry_after=retry_after or 0.0, sent=False
+        )
+    if status in (200, 408, 409, 425) or status >= 500:
+        raise TransientError(
+            f"failed ({status}): {message}", retry_after=retry_after, sent=status != 503
+        )
+    raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}); {reason}")
+
+
+def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that a server asks to wait, by names in lower case; None for none or nonsense.
+
+    `now` in seconds since 1970, for a date.
+    """
+    milliseconds = _read_number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    asked = headers.get("retry-after")
+    seconds = _read_number(asked)
+    if seconds is not None:
+        return seconds
+    if asked is not None:
+        try:
+            return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def _read_number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+# One call to the server each; what fails is classified.
+
+OPENAI = "https://api.openai.com/v1"
+_NO_KEY = "none"
+"""Sent to a server of one's own that wants no key; the client insists on one."""
+_SHORTEST_SECRET = 8
+"""Characters from which a key is looked for in what a server says; "none" is in many texts."""
+_CONNECT_TIMEOUT = 10.0
+_MOST_BYTES = 64_000_000
+_SHOWN_MODELS = 5
+
+
+class Connection:
+    """A pool of connections to one server; threads may share it. Nothing it says holds the key."""
+
+    def __init__(self, settings: LLMSettings, key: str, section: str) -> None:
+        base_url = settings.base_url or OPENAI
+        self.place = Place(base_url, settings.model, settings.api_key_env, section)
+        self.client = _open_client(base_url, key, settings)
+        self._timeout = settings.timeout
+        self._secret = key if len(key) >= _SHORTEST_SECRET else ""
+
+    def post(self, resource: Literal["chat", "embeddings"], body: Mapping[str, Any]) -> Raw:
+        """The reply as the server sent it; one call, no retry. Errors as of `Transport.send`."""
+        import httpx2
+        import openai
+
+        deadline = time.monotonic() + self._timeout
+        answered = None
+        # The client's errors hold the request, and so the key: none of them is passed on, not
+        # even as the cause of ours, which are raised when the client's is forgotten.
+        try:
+            with self._start(resource, body) as response:
+                return self._read_reply(_read_all(response.iter_bytes(), deadline))
+        except openai.APIStatusError as e:
+            answered = e.response
+        except (openai.APIConnectionError, httpx2.HTTPError) as e:
+            failed = e.__cause__ or e
+            problem = f"{type(failed).__name__} {self.blot(str(failed))}".strip()
+            unsent = isinstance(
+                failed, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+            )
+            late = isinstance(failed, httpx2.TimeoutException)
+        if answered is not None:
+            self._refuse(answered.status_code, answered.content, answered.headers)
+        if unsent:
+            raise UnconnectedError(f"no connection ({problem})", sent=False)
+        if late:
+            raise TransientError(f"no answer within {self._timeout:g} s")
+        raise TransientError(f"the connection broke ({problem})")
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.client.close()
+
+    def _read_reply(self, data: bytes) -> Raw:
+        """The reply as an object, as it was sent; a key that a server echoes is blotted out."""
+        if self._secret and self._secret.encode() in data:
+            data = data.replace(self._secret.encode(), b"[key]")
+        try:
+            value = load_json(data)
+        except (ValueError, RecursionError):
+            text = self.blot(data[:2000].decode("utf-8", "replace"))
+            if _is_page(data):
+                raise PageError(f"the reply is a web page: {text[:120]}", sent=False) from None
+            raise TransientError(f"the reply is no JSON: {text[:120] or 'nothing'}") from None
+        if not isinstance(value, dict):
+            raise TransientError(f"the reply is no JSON object: {self.blot(str(value))[:120]}")
+        if value.get("error") and not value.get("choices"):
+            self._refuse(200, data, {})
+        return value
+
+    def _refuse(self, status: int, data: bytes, headers: Mapping[str, str]) -> NoReturn:
+        text = data[:20_000].decode("utf-8", "replace")
+        if self._secret:
+            text = text.replace(self._secret, "[key]")
+        try:
+            body: JsonValue = json.loads(text)
+        except (ValueError, RecursionError):
+            body = None
+        if body is None and _is_page(data):
+            text = re.sub(r"<[^>]*>", " ", re.sub(r"(?is)<(script|style).*?</\1>", " ", text))
+        complaint = read_complaint(status, body, text)
+        models = self._list_models() if complaint.status == 404 else ""
+        wait = read_retry_after({k.lower(): v for k, v in headers.items()}, time.time())
+        raise_complaint(complaint, self.place, wait, models)
+
+    def _list_models(self) -> str:
+        """A sentence with the names of the endpoint's models, as far as it tells them."""
+        import httpx2
+        import openai
+
+        try:
+            names = sorted(model.id for model in self.client.models.list().data)
+        except (openai.OpenAIError, httpx2.HTTPError, ValueError, AttributeError, TypeError):
+            return "It lists no models either: is base_url missing /v1?"
+        shown = ", ".join(quote_text(str(name), 60) for name in names[:_SHOWN_MODELS])
+        more = f" and {len(names) - _SHOWN_MODELS} more" if len(names) > _SHOWN_MODELS else ""
+        return f"It has: {shown or 'none'}{more}."
+
+    def blot(self, text: str) -> str:
+        """A server's words in one line, without the key."""
+        return quote_text(text.replace(self._secret, "[key]") if self._secret else text)
+
+    def _start(self, resource: str, body: Mapping[str, Any]) -> Any:
+        # An extra_body takes the place of the arguments and is sent as it is; going through
+        # every part of a schema costs the client a third of all that a call does.
+        if resource == "embeddings":
+            embeddings = self.client.embeddings.with_streaming_response
+            return embeddings.create(model="", input=[], extra_body=body)
+        completions = self.client.chat.completions.with_streaming_response
+        return completions.create(model="", messages=(), extra_body=body)
+
+
+def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
+    """A connection to the endpoint of the settings; nothing is sent yet.
+
+    `section` is what the messages call the settings.
+
+    Raises:
+        SettingsError: there is no key, or none that can be sent.
+    """
+    return Connection(settings, read_key(settings, section), section)
+
+
+def read_key(settings: LLMSettings, section: str = "llm") -> str:
+    """The key that the variable of the settings holds.
+
+    Raises:
+        SettingsError: there is none for OpenAI, or none that can be sent.
+    """
+    key = os.environ.get(settings.api_key_env, "").strip()
+    if not key and settings.base_url is None:
+        raise SettingsError(
+            f"the variable {settings.api_key_env} holds no key for {OPENAI}: set it, name "
+            f"another variable in {section}.api_key_env, or set {section}.base_url to a server "
+            "of your own"
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError(
+            f"the variable {settings.api_key_env} holds characters that no key has (a line break, "
+            "a letter beyond ASCII): copy the key again"
+        )
+    return key or _NO_KEY
+
+
+def _open_client(base_url: str, key: str, settings: LLMSettings) -> "openai.OpenAI":
+    import httpx2
+    import openai
+
+    pool = settings.concurrency + 1
+    local = _is_loopback(base_url)
+    # Loading the world's certificates takes longer than a short run on a server of one's own.
+    plain = local and base_url.startswith("http:")
+    http = openai.DefaultHttpxClient(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+        limits=httpx2.Limits(max_connections=pool, max_keepalive_connections=pool),
+        follow_redirects=False,
+        # HTTP_PROXY and the like hold for the world outside; no proxy reaches this machine.
+        trust_env=not local,
+    )
+    client = openai.OpenAI(
+        api_key=key,
+        base_url=base_url,  # given, so that OPENAI_BASE_URL does not send the corpus elsewhere
+        max_retries=0,
+        timeout=httpx2.Timeout(settings.timeout, connect=min(_CONNECT_TIMEOUT, settings.timeout)),
+        http_client=http,
+    )
+    weakref.finalize(client, http.close)
+    return client
+
+
+def _is_loopback(base_url: str) -> bool:
+    host = urlsplit(base_url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _read_all(chunks: Iterable[bytes], deadline: float) -> bytes:
+    """The body; a server that sends drop by drop is cut off at the deadline."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > _MOST_BYTES:
+            raise TransientError(f"the reply is longer than {_MOST_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise TransientError("the reply came too slowly, llm.timeout is over")
+    return b"".join(parts)
+
+
+def _is_page(data: bytes) -> bool:
+    return data.lstrip()[:1] == b"<"
+
+
+# Trying an endpoint out once: what it takes, and whether it keeps to a schema.
+
+Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+
+_ONLY_ANSWER = "k7-heron"
+"""What no model says of its own accord: only a constraint brings it."""
+
+PROBE = Request(
+    task="probe",
+    version=1,
+    messages=(
+        Message("system", "Answer in JSON."),
+        Message("user", "What is the capital of France? Answer with one word."),
+    ),
+    schema={
+        "type": "object",
+        "properties": {"answer": {"type": "string", "enum": [_ONLY_ANSWER]}},
+        "required": ["answer"],
+        "additionalProperties": False,
+    },
+    max_tokens=512,
+)
+"""The room is for models that reason first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What servers disagree about: the name of the token limit, and whether a seed is taken."""
+
+    limit: Limit
+    seed: bool = True
+
+
+def probe_endpoint(
+    send: Callable[[Request, Dialect], Raw], dialect: Dialect, place: Place
+) -> tuple[Dialect, dict[str, JsonValue]]:
+    """The dialect that the endpoint takes, and a record of the probe for the run.
+
+    `dialect` is tried first. One call, and one more for each parameter that is refused.
+
+    Raises:
+        EndpointError: the endpoint is no use as it is set; the message says what to mend.
+        TransientError: it may work later.
+    """
+    refused = {""}
+    while True:
+        try:
+            raw = send(PROBE, dialect)
+            break
+        except PageError as e:
+            raise RefusedError(
+                f"{place.base_url} answers with a web page and not as a model's API: is base_url "
+                f"missing /v1? {e}"
+            ) from None
+        except UnconnectedError as e:
+            raise EndpointError(
+                f"cannot connect to {place.base_url}: is the server running, and is "
+                f"{place.section}.base_url right? {e}"
+            ) from None
+        except ReplyError as e:
+            if e.kind is not FailureKind.UNACCEPTED:
+                raise RefusedError(f"{place.base_url} refuses the probe: {e.detail}") from None
+            name = _find_parameter(e.detail, dialect)
+            if name in refused:
+                raise RefusedError(_say_what_to_mend(e.detail, place)) from None
+            refused.add(name)
+            dialect = _leave_out(name, dialect)
+    schema = _judge_schema(raw)
+    counts = has_usage(raw)
+    model = raw.get("model")
+    if schema == "ignored":
+        log.warning(
+            "%s ignores the JSON schema it is given: every reply is checked, but expect more "
+            "rejects and more calls",
+            place.base_url,
+        )
+    if not counts:
+        log.warning(
+            "%s does not count tokens: they are estimated from the text's length", place.base_url
+        )
+    return dialect, {
+        "base_url": place.base_url,
+        "model": place.model,
+        "answered_by": quote_text(model) if isinstance(model, str) else None,
+        "schema": schema,
+        "usage": counts,
+        "limit": dialect.limit,
+        "seed": dialect.seed,
+    }
+
+
+def keep_probe(path: Path, record: Mapping[str, JsonValue]) -> None:
+    """Writes a run's record of its endpoint."""
+    write_durably(path, json.dumps(record, indent=1).encode())
+
+
+def load_probe(path: Path) -> dict[str, JsonValue] | None:
+    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
+    """The dialect that an earlier probe found, or None when it was of another endpoint."""
+    limit, seed = record.get("limit"), record.get("seed")
+    same = (record.get("base_url"), record.get("model")) == (place.base_url, place.model)
+    if not same or not isinstance(seed, bool) or limit not in get_args(Limit):
+        return None
+    return Dialect(cast("Limit", limit), seed)
+
+
+def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
+    try:
+        content = read_response(raw).content
+    except ReplyError:
+        return "unclear"
+    try:
+        value = json.loads(unfence(content))
+    except (ValueError, RecursionError):
+        return "ignored"
+    return "kept" if value == {"answer": _ONLY_ANSWER} else "ignored"
+
+
+def _find_parameter(detail: str, dialect: Dialect) -> str:
+    """The parameter that a refusal is about and that there is another way for, else nothing."""
+    if dialect.limit in detail or "max_completion_tokens" in detail:
+        return "limit"
+    return "seed" if dialect.seed and "seed" in detail else ""
+
+
+def _leave_out(name: str, dialect: Dialect) -> Dialect:
+    if name == "seed":
+        return replace(dialect, seed=False)
+    swapped = dialect.limit == "max_tokens"
+    return replace(dialect, limit="max_completion_tokens" if swapped else "max_tokens")
+
+
+def _say_what_to_mend(detail: str, place: Place) -> str:
+    if "temperature" in detail:
+        mend = 'set llm.temperature = "default"'
+    elif "response_format" in detail or "json_schema" in detail:
+        mend = "it cannot be held to a JSON schema: choose a model or a server that can"
+    else:
+        mend = "mend llm.model or llm.base_url"
+    return f"{place.base_url} does not take requests for {place.model!r}: {detail}; {mend}"
+
+
+# Requests as the endpoint understands them.
+
+Pay = Callable[[Request, Callable[[], Raw]], Raw]
+"""Makes a call, with its cost reserved before and settled after; see `Endpoint`."""
+
+
+_OPENAI_HOSTS = ("api.openai.com", ".openai.azure.com")
+
+
+class HttpTransport:
+    """A `Transport` over one connection; threads may share it."""
+
+    def __init__(self, settings: LLMSettings, connection: Connection, dialect: Dialect) -> None:
+        self.connection = connection
+        self.dialect = dialect
+        self._settings = settings
+        self._no_logprobs = False
+
+    def send(self, request: Request) -> Raw:
+        """See `Transport.send`; log-probabilities that the endpoint refuses are done without."""
+        if request.logprobs and not self._no_logprobs:
+            try:
+                return self.connection.post("chat", self.shape_request(request))
+            except (ReplyError, EndpointError) as e:
+                # Unknown to some servers (400), forbidden for some models (403).
+                if "logprobs" not in str(e):
+                    raise
+                self._no_logprobs = True
+                log.info("%s gives no log-probabilities: %s", self.connection.place.base_url, e)
+        return self.connection.post("chat", self.shape_request(replace(request, logprobs=False)))
+
+    def shape_request(self, request: Request) -> dict[str, Any]:
+        """The body of a call."""
+        return shape_request(request, self.dialect, self._settings)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.connection.close()
+
+
+def open_transport(
+    settings: LLMSettings,
+    note: Callable[[Mapping[str, JsonValue]], None],
+    pay: Pay | None = None,
+    known: Callable[[], Mapping[str, JsonValue] | None] | None = None,
+) -> HttpTransport:
+    """A transport to the endpoint of the settings, which was probed and can be used.
+
+    `note` is given the record of the probe. `pay` makes the probe's calls; without it they are
+    just made. `known` gives the record of an earlier probe: one of this endpoint is not repeated.
+
+    Raises:
+        SettingsError: there is no key, or none that can be sent.
+        EndpointError: the endpoint is no use as it is set.
+        TransientError: it may work later.
+    """
+    connection = open_connection(settings)
+    host = urlsplit(settings.base_url or OPENAI).hostname or ""
+    # OpenAI's reasoning models take no max_tokens; other servers may not know the newer name,
+    # and would then silently know no limit.
+    limit: Limit = "max_completion_tokens" if host.endswith(_OPENAI_HOSTS) else "max_tokens"
+
+    def send(request: Request, dialect: Dialect) -> Raw:
+        transport = HttpTransport(settings, connection, dialect)
+        if pay is None:
+            return transport.send(request)
+        return pay(request, lambda: transport.send(request))
+
+    record = known() if known else None
+    dialect = read_dialect(record, connection.place) if record else None
+    if dialect is not None:
+        return HttpTransport(settings, connection, dialect)
+    try:
+        dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
+        note(record)
+    except BaseException:
+        connection.close()
+        raise
+    return HttpTransport(settings, connection, dialect)
+
+
+def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:
+    """What is sent: nothing but what all servers that speak the API are to know."""
+    body: dict[str, Any] = {
+        "model": settings.model,
+        "messages": [{"role": m.role, "content": m.content} for m in request.messages],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {
+                "name": re.sub(r"[^a-zA-Z0-9_-]", "_", request.task)[:64] or "reply",
+                "strict": True,
+                "schema": request.schema,
+            },
+        },
+        dialect.limit: request.max_tokens,
+    }
+    if settings.temperature != "default":
+        body["temperature"] = settings.temperature
+    if dialect.seed:
+        body["seed"] = settings.seed
+    if request.logprobs:
+        body["logprobs"] = True
+    return body
+
 
 # Requests and tokens per minute, shared by all processes of a machine through one small file.
 

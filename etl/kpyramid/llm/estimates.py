@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kpyramid.keys import canonical_json
 from kpyramid.llm.ledger import LEDGER, Line, cost_of, read_lines
-from kpyramid.llm.task import Expected, Task
-from kpyramid.llm.types import Request, Usage
+from kpyramid.llm.task import Expected, Request, Task, Usage
 from kpyramid.settings import ModelPrice
 
 FEW = 5

@@ -15,8 +15,7 @@ from typing import Literal, cast
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.responses import read_usage
-from kpyramid.llm.types import ReplyError, Request, TransientError, Usage
+from kpyramid.llm.task import ReplyError, Request, TransientError, Usage, read_usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 # Money: what tokens cost, and sums of it that are exact.

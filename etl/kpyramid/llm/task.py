@@ -1,18 +1,242 @@
-"""A task: one kind of work asked of a language model, and what its requests share."""
+"""A task: the work asked of a language model, its requests, and how replies are read."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NoReturn,
+    Protocol,
+    TypeGuard,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
-from kpyramid.llm.types import Message, Request
 
 if TYPE_CHECKING:
-    from kpyramid.settings import Settings
+    from kpyramid.settings import LLMSettings, Settings
+
+# What is asked, and what comes back.
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation; what all requests of a task share stands in the first."""
+
+    role: Literal["system", "user"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One structured completion.
+
+    `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
+    `logprobs` asks for the log-probabilities of the reply's tokens; an endpoint may have none.
+    The rest is no part of the key: `stage`; `document`, the id of the one it is for, if it is for
+    one; `subject`, the text it is about, which a recording is looked up by and estimates are scaled
+    by; `once`: a reply that is cut off is not asked for again with twice the room.
+    """
+
+    task: str
+    version: int
+    messages: tuple[Message, ...]
+    schema: Mapping[str, JsonValue] = field(hash=False)
+    max_tokens: int
+    stage: str = ""
+    document: str | None = None
+    subject: str = ""
+    logprobs: bool = False
+    once: bool = False
+
+    @property
+    def prompt_characters(self) -> int:
+        """The length of all that is sent as text; the schema is not counted."""
+        return sum(len(message.content) for message in self.messages)
+
+    def make_single(self) -> "Request":
+        """The same as one call: asked once, with the room that a cut-off reply is given."""
+        return replace(self, once=True, max_tokens=2 * self.max_tokens)
+
+
+def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
+    """The sha256 of everything that shapes the reply: what is sent, and the task's version."""
+    # What most requests do not ask for is in no key, so that older replies are found.
+    wanted: dict[str, JsonValue] = {"logprobs": True} if request.logprobs else {}
+    return hash_value(
+        {
+            "endpoint": "chat",
+            "model": model,
+            "task": request.task,
+            "version": request.version,
+            "messages": [[message.role, message.content] for message in request.messages],
+            "schema": request.schema,
+            "max_tokens": request.max_tokens,
+            **wanted,
+        }
+    )
+
+
+def describe_model(settings: "LLMSettings") -> dict[str, JsonValue]:
+    """The model and its parameters; not where it is served, so that moving it costs nothing."""
+    return {
+        "name": settings.model,
+        "temperature": settings.temperature,
+        "seed": settings.seed,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call; `completion` includes `reasoning`, `prompt` includes `cached`."""
+
+    prompt: int = 0
+    completion: int = 0
+    reasoning: int = 0
+    cached: int = 0
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt + self.completion
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply in UTF-8, which it may hold a part of, and its log-probability."""
+
+    text: bytes
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of a finished completion; its tokens where the endpoint gave log-probabilities."""
+
+    content: str
+    usage: Usage
+    tokens: tuple[Token, ...] = ()
+
+
+class FailureKind(StrEnum):
+    """Why there is no usable reply; the values are the reasons in rejects, after `llm_`."""
+
+    REFUSED = "refused"
+    """The model or a content filter refused: asked again only by `kpyramid rejects retry`."""
+    TRUNCATED = "truncated"
+    """Cut off at the token limit, also at the doubled one."""
+    INVALID = "invalid"
+    """No JSON, or not of the schema, or not what the task allows."""
+    EMPTY = "empty"
+    """No choice or no content."""
+    UNACCEPTED = "unaccepted"
+    """The endpoint refused this request alone, such as one that is too long."""
+    UNREACHED = "unreached"
+    """The endpoint failed at every try: the next run asks again."""
+    DEFERRED = "deferred"
+    """The endpoint asked to wait longer than llm.max_wait: the next run asks again."""
+    PENDING = "pending"
+    """Not asked: it was only noted what would be."""
+    UNRECORDED = "unrecorded"
+    """Not in the recording that is replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request without a usable reply; `attempts` counts the runs that got a bad reply."""
+
+    key: str
+    kind: FailureKind
+    detail: str
+    attempts: int = 1
+
+
+class ReplyError(Exception):
+    """A reply that cannot be used: raised by what reads replies and by the parsers of tasks."""
+
+    def __init__(self, kind: FailureKind, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+class TransientError(Exception):
+    """One call failed in a way that may pass; `retry_after` is what the server asked for.
+
+    `sent`: the server may have done, and billed, the work.
+    """
+
+    def __init__(self, detail: str, *, retry_after: float | None = None, sent: bool = True) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+        self.sent = sent
+
+
+class Transport(Protocol):
+    """One way to get a raw reply: over HTTP, from a recording."""
+
+    def send(self, request: Request) -> Mapping[str, JsonValue]:
+        """The chat completion as the server sent it; one call, no retry.
+
+        Raises:
+            TransientError: it may work later.
+            ReplyError: this request cannot be answered, others can.
+            EndpointError: no request can be answered.
+        """
+        ...
+
+
+T = TypeVar("T")
+Parse = Callable[[str], T]
+Read = Callable[[Reply], T]
+
+
+class Asker(Protocol):
+    """What the tasks of stages are given."""
+
+    def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
+        """What `parse` makes of the reply's text, or why there is nothing; never None.
+
+        `parse` raises `ReplyError` for a reply that breaks its rules.
+
+        Raises:
+            BudgetError: the call might pass the budget.
+            EndpointError: the endpoint answers nobody.
+        """
+        ...
+
+
+class ThreadCounts(threading.local):
+    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+@runtime_checkable
+class CountingAsker(Protocol):
+    """An asker that reads whole replies and keeps count of what each thread took."""
+
+    @property
+    def spent(self) -> ThreadCounts:
+        """What this thread took that was not stored before."""
+        ...
+
+    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
+        """As `Asker.ask`, for what looks at more of a reply than its text."""
+        ...
+
 
 # What every prompt has: the guard, the fence around its material, a strict form of the reply.
 
@@ -151,3 +375,231 @@ class Task:
             subject=content if subject is None else subject,
             logprobs=logprobs,
         )
+
+
+# Reading chat completions: the text of a good one, what it used, what is wrong with a bad one.
+
+M = TypeVar("M", bound=BaseModel)
+
+_MOST_TOKENS = 10_000_000
+"""Of one call; the largest context windows hold a few million. A higher count is no count."""
+_BYTES_PER_TOKEN = 3
+"""Where the server counts nothing. English has about four, most other scripts two to three."""
+_LONGEST_QUOTE = 300
+_SHOWN_PROBLEMS = 3
+
+_FENCE = re.compile(r"\A```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\Z", re.DOTALL)
+
+
+def read_response(raw: Mapping[str, JsonValue]) -> Reply:
+    """The text of a finished completion.
+
+    Raises:
+        ReplyError: refused, truncated, empty or invalid.
+    """
+    if not isinstance(raw, Mapping):
+        raise ReplyError(FailureKind.INVALID, f"the reply is {_name_type(raw)}, not an object")
+    choices = raw.get("choices")
+    if not _is_list(choices) or not choices or not isinstance(choices[0], Mapping):
+        error = raw.get("error")
+        note = f"; it says: {quote_text(_read_message(error))}" if error else ""
+        raise ReplyError(FailureKind.EMPTY, f"the reply has no choice{note}")
+    choice = choices[0]
+    message = choice.get("message")
+    message = message if isinstance(message, Mapping) else {}
+    finish = choice.get("finish_reason")
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal.strip():
+        raise ReplyError(FailureKind.REFUSED, f"the model refused: {quote_text(refusal)}")
+    if finish == "content_filter":
+        raise ReplyError(FailureKind.REFUSED, "a content filter stopped the reply")
+    usage = _read_counts(raw)
+    if finish == "length":
+        used = f" after {usage.completion} tokens" if usage.completion else ""
+        thought = f", {usage.reasoning} of them reasoning" if usage.reasoning else ""
+        raise ReplyError(FailureKind.TRUNCATED, f"the reply was cut off{used}{thought}")
+    content = message.get("content")
+    if isinstance(content, str) and content.strip():
+        return Reply(content, usage, tuple(_read_tokens(choice)))
+    if content is not None and not isinstance(content, str):
+        raise ReplyError(FailureKind.INVALID, f"the content is {_name_type(content)}, not text")
+    if message.get("tool_calls") or message.get("function_call"):
+        raise ReplyError(FailureKind.INVALID, "the model called a tool, though it was given none")
+    failed = choice.get("error")
+    note = f"; it says: {quote_text(_read_message(failed))}" if failed else ""
+    raise ReplyError(
+        FailureKind.EMPTY, f"the reply has no content (finish_reason {finish!r}){note}"
+    )
+
+
+def read_usage(raw: Mapping[str, JsonValue], request: Request) -> Usage:
+    """The tokens of a call; what the server does not count is estimated from the bytes.
+
+    A reply that was replayed took none.
+    """
+    if isinstance(raw, Mapping) and raw.get("replayed") is True:
+        return Usage()
+    usage = _read_counts(raw)
+    prompt = usage.prompt or _estimate_tokens(
+        "".join(message.content for message in request.messages), json.dumps(request.schema)
+    )
+    completion = usage.completion or _estimate_tokens(*_find_texts(raw))
+    return Usage(prompt, completion, usage.reasoning, usage.cached)
+
+
+def has_usage(raw: Mapping[str, JsonValue]) -> bool:
+    """Whether the server counts tokens."""
+    usage = _read_counts(raw)
+    return usage.prompt > 0 and usage.completion > 0
+
+
+def unfence(text: str) -> str:
+    """The text without blanks and a Markdown fence around all of it."""
+    text = text.strip()
+    match = _FENCE.match(text)
+    return match[1].strip() if match else text
+
+
+def parse_json(content: str, model: type[M]) -> M:
+    """The reply as a value of the task's model, validated strictly.
+
+    Raises:
+        ReplyError: no JSON, not of the model, or with characters that no text holds.
+    """
+    text = unfence(content)
+    try:
+        value = load_json(text)
+    except (ValueError, RecursionError) as e:
+        raise ReplyError(FailureKind.INVALID, f"no JSON: {quote_text(str(e))}") from None
+    if _holds_broken_text(value):
+        raise ReplyError(FailureKind.INVALID, "the JSON holds a NUL or half of a surrogate pair")
+    try:
+        return model.model_validate_json(text, strict=True)
+    except ValidationError as e:
+        raise ReplyError(FailureKind.INVALID, _list_problems(e)) from None
+
+
+def quote_text(text: str, longest: int = _LONGEST_QUOTE) -> str:
+    """A server's words in one line that any file and terminal can hold."""
+    sound = text.encode("utf-8", "replace").decode("utf-8")
+    line = " ".join("".join(c if c.isprintable() else " " for c in sound).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _read_counts(raw: Mapping[str, JsonValue]) -> Usage:
+    """The server's counts; zero where there is none that can be true."""
+    usage = _read_part(raw, "usage")
+    prompt = _read_count(usage, "prompt_tokens")
+    completion = _read_count(usage, "completion_tokens")
+    reasoning = _read_count(_read_part(usage, "completion_tokens_details"), "reasoning_tokens")
+    cached = _read_count(_read_part(usage, "prompt_tokens_details"), "cached_tokens")
+    if prompt and completion:
+        # Some servers leave the reasoning out of the completion; the total has it, and the bill.
+        completion = max(completion, _read_count(usage, "total_tokens") - prompt)
+    return Usage(prompt, completion, min(reasoning, completion), min(cached, prompt))
+
+
+def _read_tokens(choice: Mapping[str, JsonValue]) -> Iterator[Token]:
+    """The tokens with log-probabilities, as far as they are some; the rest is left out."""
+    listed = _read_part(choice, "logprobs").get("content")
+    for row in listed if _is_list(listed) else ():
+        if not isinstance(row, Mapping):
+            continue
+        text, value = row.get("token"), row.get("logprob")
+        if not isinstance(text, str) or isinstance(value, bool):
+            continue
+        if isinstance(value, int | float) and -math.inf < value <= 0.0:
+            # A token may be a part of a character, which only its bytes tell.
+            spelt = _join_bytes(row.get("bytes")) or text.encode("utf-8", "replace")
+            yield Token(spelt, float(value))
+
+
+def _join_bytes(values: JsonValue) -> bytes:
+    try:
+        return bytes(values) if _is_list(values) else b""  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return b""
+
+
+def _read_part(value: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
+    part = value.get(name) if isinstance(value, Mapping) else None
+    return part if isinstance(part, Mapping) else {}
+
+
+def _read_count(usage: Mapping[str, JsonValue], name: str) -> int:
+    count = usage.get(name)
+    if isinstance(count, float) and count.is_integer():
+        count = int(count)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
+        return 0
+    return count
+
+
+def _find_texts(raw: Mapping[str, JsonValue]) -> list[str]:
+    """All that the model wrote, as far as the reply shows it."""
+    choices = raw.get("choices") if isinstance(raw, Mapping) else None
+    texts = []
+    for choice in choices if _is_list(choices) else ():
+        message = _read_part(choice, "message") if isinstance(choice, Mapping) else {}
+        for name in ("content", "refusal", "reasoning_content", "reasoning"):
+            text = message.get(name)
+            if isinstance(text, str):
+                texts.append(text)
+    return texts
+
+
+def _estimate_tokens(*texts: str) -> int:
+    return -(-sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN)
+
+
+def _holds_broken_text(value: JsonValue) -> bool:
+    left = [value]
+    while left:  # no recursion: a reply may be nested deeper than Python goes
+        value = left.pop()
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
+                return True
+        elif isinstance(value, Mapping):
+            left += [*value, *value.values()]
+        elif _is_list(value):
+            left += value
+    return False
+
+
+def _list_problems(error: ValidationError) -> str:
+    """Where the reply breaks its schema; what it says there stays in the raw reply."""
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    shown = [
+        f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"
+        for problem in problems[:_SHOWN_PROBLEMS]
+    ]
+    more = len(problems) - len(shown)
+    return quote_text("; ".join(shown) + (f"; and {more} more" if more else ""))
+
+
+def _read_message(error: JsonValue) -> str:
+    message = error.get("message") if isinstance(error, Mapping) else None
+    return message if isinstance(message, str) else str(error)
+
+
+def _name_type(value: object) -> str:
+    names = {str: "text", type(None): "null", bool: "a truth value", int: "a number"}
+    return names.get(type(value), "a list" if _is_list(value) else "an object")
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[JsonValue]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def load_json(data: str | bytes) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is none, or holds NaN or an infinity, which Python alone takes for JSON.
+        RecursionError: it is nested too deeply.
+    """
+    return json.loads(data, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

@@ -65,3 +65,8 @@ OWLREADY = "http://www.lesfleursdunormal.fr/static/_downloads/owlready_ontology.
 ENTITY_TYPE = KP + "entityType"
 COMMON_NOUNS = KP + "commonNouns"
 COMPETENCY_QUESTION = KP + "competencyQuestion"
+
+
+def shorten(iri: str) -> str:
+    """An entity's id, or the value itself."""
+    return iri.removeprefix(ENTITY)

@@ -138,8 +138,8 @@ def _require_all(settings: Settings) -> None:
 def _write_plan(run: Run, workers: int) -> None:
     """Notes what the run is expected to pay, before it pays anything."""
     settings, path = run.settings, run.folder / PLAN
-    asks = settings.asks_model and settings.llm.provider == "openai"
-    if (asks or settings.embed.provider == "openai") and not path.exists():
+    asks = settings.asks_model and settings.llm.is_served
+    if (asks or settings.embed.is_served) and not path.exists():
         plan = plan_build(run.corpus, run.warehouse, settings, keep=True, workers=workers)
         write_durably(path, json.dumps(plan, indent=1).encode())
 

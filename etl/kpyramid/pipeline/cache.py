@@ -51,6 +51,9 @@ _FLUSH_SECONDS = 2.0
 _BLOCK = 1 << 19
 """Texts whose keys are in memory at a time: 100 MB."""
 
+_SIZE = "\x00size"
+"""Stands among the texts with zeros as many as the numbers of a served model's vectors."""
+
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 Compute = Callable[[Sequence[R]], Iterator[bytes]]
@@ -158,11 +161,11 @@ class CachedFunction(Generic[R, T]):
         yield own
         yield from self._cache.walk(set(keys) - own.keys())
 
-    def store(self, results: Mapping[R, bytes]) -> None:
+    def store(self, results: Mapping[R, bytes], *, is_computed: bool = True) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""
         self._cache.store({key_row(self.fingerprint, text): r for text, r in results.items()})
         with self._guard:
-            self.computed += len(results)
+            self.computed += len(results) if is_computed else 0
 
     @property
     def folder(self) -> Path:
@@ -219,6 +222,7 @@ class CachedEmbedder:
         self._progress = progress
         self._connect = connect
         self._stage = stage
+        self._size: int | None = None
         self._locks = KeyLocks(warehouse.cache / "llm" / "held")
         self._scratch = None if read_only else warehouse.staging
         self.function = CachedFunction(
@@ -237,7 +241,7 @@ class CachedEmbedder:
         Raises:
             EndpointError, BudgetError: a served model cannot be asked; what came is kept.
         """
-        if self._settings.embed.provider == "openai" and self.function.list_missing(texts):
+        if self._settings.embed.is_served and self.function.list_missing(texts):
             with self._locks.hold(self.function.fingerprint):
                 self._buy(self.function.list_missing(texts))
         matrix = np.zeros((0, 0), dtype=np.float32)
@@ -246,22 +250,23 @@ class CachedEmbedder:
             for place, text in enumerate(texts[start : start + _BLOCK], start):
                 places.setdefault(text, []).append(place)
             for text, vector in self.function.stream(places):
-                if not len(matrix):
-                    matrix = allocate_matrix(len(texts), len(vector), self._scratch)
-                if len(vector) != matrix.shape[1]:
-                    sizes = sorted([len(vector), matrix.shape[1]])
+                self._size = self._size or len(vector)
+                if len(vector) != self._size:
+                    sizes = sorted([len(vector), self._size])
                     raise IntegrityError(
                         f"vectors of {self.name!r} have {' and '.join(map(str, sizes))} numbers: "
                         "the endpoint served another model under that name before. Remove "
                         f"{self.function.folder} and build again"
                     )
+                if not len(matrix):
+                    matrix = allocate_matrix(len(texts), self._size, self._scratch)
                 matrix[places[text]] = vector
         return matrix
 
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:
             return
-        if self._settings.embed.provider == "openai":
+        if self._settings.embed.is_served:
             raise IntegrityError(
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
@@ -277,11 +282,25 @@ class CachedEmbedder:
                 for vector in pool.map(lambda text: model.embed([text])[0], part):
                     yield pack_vector(vector)
 
+    def _read_size(self) -> int | None:
+        """The length of the vectors that the endpoint gave first, in whatever run."""
+        if self.function.list_missing([_SIZE]):
+            return None
+        ((_, zeros),) = self.function.stream([_SIZE])
+        return len(zeros)
+
     def _buy(self, texts: Sequence[str]) -> None:
         """Has all vectors that are not stored yet made by the endpoint, and stores them."""
-        model = open_served(self._settings.embed, self._settings.llm, self._connect, self._stage)
+        self._size = self._size or self._read_size()
+        model = open_served(
+            self._settings.embed, self._settings.llm, self._connect, self._stage, self._size
+        )
 
         def keep(vectors: Mapping[str, Matrix]) -> None:
+            if vectors and not self._size:
+                self._size = len(next(iter(vectors.values())))
+                zeros = np.zeros(self._size, np.float32)
+                self.function.store({_SIZE: pack_vector(zeros)}, is_computed=False)
             self.function.store({text: pack_vector(v) for text, v in vectors.items()})
             self._progress.advance(len(vectors))
 

@@ -318,7 +318,7 @@ def _build_again(
 ) -> str:
     try:
         run = open_run(warehouse, head.run)
-    except (InputError, SettingsError) as e:
+    except (InputError, IntegrityError, SettingsError) as e:
         raise InputError(
             f"how ref {ref!r} was built is not known any more ({e}). Move it to a snapshot without "
             f"the document, `kpyramid build CORPUS --ref {ref}`, then erase it again"

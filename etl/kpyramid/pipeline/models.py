@@ -14,10 +14,17 @@ from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
-from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.endpoint import (
+    Endpoint,
+    Limiter,
+    Pay,
+    keep_probe,
+    load_probe,
+    open_transport,
+    read_key,
+)
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
-from kpyramid.llm.transport import Pay, keep_probe, load_probe, open_transport, read_key
-from kpyramid.llm.types import FailureKind, ReplyError, Request, Transport, describe_model
+from kpyramid.llm.task import FailureKind, ReplyError, Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.storage.bucket import open_blobs
 from kpyramid.storage.layout import Warehouse, name_place
@@ -96,7 +103,7 @@ def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
 
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
     """The books of a run, with what was spent since the ref's last finished build."""
-    if settings.asks_model or settings.embed.provider == "openai":
+    if settings.asks_model or settings.embed.is_served:
         fetch_books(warehouse)
     return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
 
@@ -150,7 +157,7 @@ def require_key(settings: Settings) -> None:
     Raises:
         SettingsError: it would be refused.
     """
-    if settings.asks_model and settings.llm.provider == "openai":
+    if settings.asks_model and settings.llm.is_served:
         read_key(settings.llm)
 
 

@@ -242,7 +242,7 @@ class Forecast:
         if not self._known >= set(stage.reads):
             return False
         ports = self._open(name, model)
-        if stored or self._settings.embed.provider == "openai":
+        if stored or self._settings.embed.is_served:
             ports.embedder = _StoredVectors(self._warehouse, self._settings)
         tables = {table: self._read(table) for table in stage.reads}
         try:
@@ -258,7 +258,7 @@ class Forecast:
             Chunk(row["text"], title[row["document_id"]], row["document_id"])
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
-        bought = self._settings.embed.provider == "openai"
+        bought = self._settings.embed.is_served
         embedder = None if bought else self._open("induce", model).embedder
         open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
         return self.estimator.estimate(model.pending.values())
@@ -403,9 +403,9 @@ def _plan_stages(
         row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
         outlooks = []
         # A recording costs nothing.
-        if settings.llm.provider == "openai" and describe_model_part(stage.name, settings):
+        if settings.llm.is_served and describe_model_part(stage.name, settings):
             outlooks.append(forecast.look_ahead(stage.name))
-        if settings.embed.provider == "openai" and "embedder" in stage.ports:
+        if settings.embed.is_served and "embedder" in stage.ports:
             outlooks.append(forecast.look_ahead_of_vectors(stage.name))
         if outlooks:
             row.update(_describe_outlooks(outlooks, settings))

@@ -17,7 +17,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import Request
 from kpyramid.pipeline.cache import Progress
 from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
 from kpyramid.pipeline.models import Opener, put_run

@@ -27,9 +27,9 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 15, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 16, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 10, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 11, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -87,7 +87,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=3,
+        version=4,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),

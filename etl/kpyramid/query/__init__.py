@@ -5,16 +5,13 @@ imports the snapshot, embeddings, and a model's client when a model decides; nev
 """
 
 import time
-from collections import UserDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import CountingAsker, ThreadCounts
+from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
-from kpyramid.query.backends import Chosen
-from kpyramid.query.decisions import bound_confidence
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
 from kpyramid.query.toolset import call_tool, tools
 from kpyramid.query.types import RULES, Answer, Backends, Item
@@ -22,29 +19,27 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.snapshot import Snapshot, hold_snapshot, open_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC, Scope
+from kpyramid.strategies import STRATEGIES as REGISTRY
 
 Strategy = Callable[..., Answer]
 
 
-_BASELINES = ("direct", "naive", "kaping", "exact")
-_ELSEWHERE = {"tools": "model.tools"}
-
-
-class _Strategies(UserDict[str, Strategy | None]):
-    """Strategies by name; the module of one, `query/NAME.py`, is loaded when it is looked up."""
+class _Strategies(Mapping[str, Strategy]):
+    """Strategies by name; the module of one is loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> Strategy:
-        if (strategy := self.data[name]) is None:
-            module = "baselines" if name in _BASELINES else _ELSEWHERE.get(name, name)
-            strategy = getattr(import_module(f"kpyramid.query.{module}"), f"ask_{name}")
-            self.data[name] = strategy
-        assert strategy is not None
-        return strategy
+        module, function = REGISTRY[name]
+        found: Strategy = getattr(import_module(module), function)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(REGISTRY)
+
+    def __len__(self) -> int:
+        return len(REGISTRY)
 
 
-STRATEGIES = _Strategies(
-    dict.fromkeys((*_BASELINES, "polyrag", "wts", "rok", "hykge", "ksl", "tools"))
-)
+STRATEGIES: Mapping[str, Strategy] = _Strategies()
 """The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
 
 
@@ -69,6 +64,8 @@ def answer(
             snapshot, the backends or an option is none that there is.
     """
     asked = analyse(question, snapshot, candidates)
+    from kpyramid.query.decisions import FLOOR, Decisions, withhold  # `retrieve` needs none
+
     if strategy not in STRATEGIES:
         known = ", ".join(STRATEGIES)
         raise InputError(f"unknown strategy {cut_value(strategy)}; there are {known}")
@@ -84,10 +81,12 @@ def answer(
     asker = backends.asker  # one that keeps no counts took nothing, as far as is known
     spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
     calls, tokens = spent.calls, spent.tokens
-    decisions = Chosen(backends)
-    found = STRATEGIES[strategy](asked, decisions, **options)
-    literal = options.get("mode", "best") != "best"  # PolyRAG as published
-    found = bound_confidence(asked, found, decisions, floor, literal=literal)
+    found = STRATEGIES[strategy](asked, Decisions(backends), **options)
+    if floor is None:
+        # A paper's algorithm, as published, withholds nothing.
+        literal = options.get("mode", "best") != "best" or backends.walk == "llm"
+        floor = 0.0 if literal else FLOOR
+    found = withhold(asked, found, floor)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,

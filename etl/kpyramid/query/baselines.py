@@ -16,7 +16,7 @@ from kpyramid.query.facts import (
     MOST_ENTITIES,
     NearFact,
     find_about,
-    find_facts,
+    find_nearest,
     state_facts,
     state_items,
 )
@@ -80,7 +80,7 @@ def ask_kaping(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     _require_facts(triples)
-    facts = find_facts(asked, triples, anchored=False)
+    facts = find_nearest(asked, triples)
     return _read_facts(asked, facts, "nearest to the question", decisions)
 
 

@@ -11,12 +11,15 @@ import numpy as np
 
 from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
+from kpyramid.graph.steps import Step as GraphStep
+from kpyramid.graph.steps import StepRater
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
     UNFOUNDED,
     NearFact,
     find_about,
+    find_end,
     match_candidates,
     measure_kind,
     state_facts,
@@ -30,7 +33,6 @@ from kpyramid.query.paths import (
     state_paths,
 )
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
-from kpyramid.query.wording import list_behind, rate_steps
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -130,7 +132,7 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
             fit = {}  # where somebody works
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
-        echoes = all(word in asked.plain_words - list_behind(asked) for word in words)
+        echoes = all(word in asked.plain_words for word in words)
         echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
         mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
         if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):
@@ -146,13 +148,15 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
     """Paths that leave an entity of the question, with the chance of each, best first.
 
     The value of a path is its last entity, or a time of its last fact. See
-    `kpyramid.query.wording` for how a chain is rated; where the words of the question say nothing
+    `kpyramid.graph.steps` for how a chain is rated; where the words of the question say nothing
     of any, the nearest statement comes first.
     """
     if not paths:
         return []
     chances = [
-        rate_steps(asked, _name_start(path), list(zip(path.relations, path.forward, strict=True)))
+        rate_steps(asked, _name_start(path), tuple(zip(path.relations, path.forward, strict=True)))[
+            1
+        ]
         for path in paths
     ]
     if not any(chances):
@@ -161,6 +165,25 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
         chances = [*near.tolist(), *[0.0] * (len(paths) - len(near))]
     rated = [_give_value(path, chance, asked) for path, chance in zip(paths, chances, strict=True)]
     return sorted(rated, key=_rank)
+
+
+def rate_steps(
+    asked: QuestionAnalysis, start: str, steps: tuple[GraphStep, ...]
+) -> tuple[float, float]:
+    """The chance that steps from an entity are the first of what is asked, and that they are all.
+
+    See `kpyramid.graph.steps`.
+    """
+    snapshot, names = asked.snapshot, asked.linked.names
+    name = next((name for name in names if start in link_text(name, snapshot).entities), "")
+    raters: dict[str, StepRater] = asked.__dict__.setdefault("step_raters", {})
+    if name not in raters:
+
+        def wants_head(relation: str) -> bool | None:
+            return find_end(relation, asked.text, names)
+
+        raters[name] = StepRater(asked.text, name, snapshot.embed_all, wants_head)
+    return raters[name].rate(steps)
 
 
 def _name_start(path: StatedPath) -> str:

@@ -1,188 +1,137 @@
-"""The port through which a question's decisions are taken: by rules or by a model.
+"""Who takes a question's decisions: the look-up, or a model; each is loaded when first asked."""
 
-`Decisions` is what strategies call. `kpyramid.answering` implements it by rules;
-`kpyramid.query.backends` takes each decision by them or by a model.
-"""
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
-
-from kpyramid.llm.types import Asker
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import NearFact
-from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
-from kpyramid.snapshot.evidence import Evidence
+from kpyramid.query.facts import Judgement, NearFact, restate_items, tell_facts
+from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
 
-Fact = tuple[str, str, str]
-"""Subject, property, object: IRIs, the object also a literal's text."""
+if TYPE_CHECKING:
+    from kpyramid.query.model.reading import Prompt
 
 SUFFICIENT = 0.65
-"""Probability from which the graph answers: of what is answered from there on, about nine in ten
-are right on questions that the weights were not fitted on; between .5 and .6 fewer than half are
-(`benchmarks/RESULTS.md`). What is below goes down to the text, which sees these facts as well: a
+"""Probability from which the graph answers; what is below goes down to the text with its facts: a
 question sent down needlessly costs milliseconds, one answered wrongly costs trust."""
 FLOOR = 0.5
-"""Probability below which nothing is given as the answer of an open question, by any strategy: what
-is more often wrong than right helps nobody."""
+"""Probability below which nothing is given as the answer of an open question: what is more often
+wrong than right helps nobody. What follows a paper to the letter withholds nothing."""
+NO_READER = "only a model reads an answer out of passages"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
+class Decisions:
+    """Each decision by the look-up or by the model, as `backends` says.
 
-    outcome: Outcome
-    reason: str
-    values: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
-    sparql: str = ""
-    """The query that was run, or the nearest one that was not sure enough to run."""
+    `walker` asks the model that leads walks, if any. `prompt`: what a strategy has context read by,
+    in words of its own. Each method raises `BudgetError` or `EndpointError` where a model may not
+    or cannot be asked.
+    """
+
+    def __init__(self, backends: Backends, prompt: "Prompt | None" = None) -> None:
+        self.backends = backends
+        self.walker = backends.asker if backends.walk == "llm" else None
+        self._prompt = prompt
 
     @property
-    def step(self) -> Step:
-        """The layer's part in the trace."""
-        return Step("ontology", self.outcome, self.reason)
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Whether facts are enough, how probably their answer is right, and which facts support it.
-
-    `values` are what they give, of a question with candidates the candidates, also when several of
-    them are wanted, for which facts are never enough: there may be more below. `chances` says of
-    each fact how probably it answers, where the rules judged.
-    """
-
-    enough: bool
-    probability: float
-    reason: str
-    supporting: tuple[NearFact, ...]
-    values: tuple[str, ...] = ()
-    chances: Mapping[NearFact, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """The most that an answer's confidence can be, and why; no reason: its citations support it.
-
-    `least` is what it is at least, where one sentence says all that the question says.
-    """
-
-    bound: float = 1.0
-    reason: str = ""
-    least: float = 0.0
-
-
-SUPPORTED = Verification()
-NO_ANSWER = 0.0
-"""The bound of what is not of the form of an answer."""
-
-
-class Decisions(Protocol):
-    """What is decided on the way to an answer; `walker` asks the model that leads walks, if any.
-
-    Each raises `BudgetError` or `EndpointError` where a model may not or cannot be asked.
-    """
-
-    walker: Asker | None
-
-    def ask_sets(self, asked: QuestionAnalysis, *, text: bool = True) -> Answer | None:
-        """The answer to a question about sets, by rules; None where it is no such question.
-
-        Without `text`: from the layers above it.
-        """
+    def writes_sparql(self) -> bool:
+        """Whether a model queries the ontology layer."""
+        return self.backends.sparql == "llm"
 
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
-        """What SPARQL written for the question finds in the ontology layer."""
+        """What the SPARQL that a model writes for the question finds in the ontology layer."""
+        from kpyramid.query.model.polyrag import ask_by_model
+
+        return ask_by_model(asked.text, asked.snapshot, self.backends.open_asker())
 
     def judge_facts(
         self, asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float = SUFFICIENT
     ) -> Judgement:
-        """Whether facts are enough to answer the question."""
+        """Whether facts are enough to answer the question.
+
+        The model says yes or no; it rates no fact and gives no values.
+        """
+        if not facts:
+            return Judgement(False, 0.0, "there is no fact to judge", ())
+        if self.backends.sufficiency == "rules":
+            from kpyramid.query.lookup import judge
+
+            return judge(asked, facts, sufficient)
+        from kpyramid.query.model.polyrag import judge_by_model
+
+        statements = tell_facts(facts, asked.snapshot)
+        places, why = judge_by_model(asked.question, statements, self.backends.open_asker())
+        reason = f"the model says {'yes' if places else 'no'}: {why}"
+        supporting = tuple(facts[at] for at in places)
+        return Judgement(bool(places), float(bool(places)), reason, supporting)
 
     def read(
         self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
     ) -> Reading:
         """The answer that context gives, best items first; empty where it does not say.
 
-        `found` are values that a layer gives for it: rules keep them, a model words them anew.
+        `found` are values that a layer gives for it, which a model words anew. Without a model
+        options are chosen by facts and passages, and an open question is answered by facts alone.
         """
+        if self.backends.reader == "llm":
+            return self._read(asked, items) if items else Reading("", (), 0.0, ())
+        if found:
+            return found
+        if asked.candidates:
+            from kpyramid.query.choices import choose
 
-    def add_disagreeing(self, asked: QuestionAnalysis, answer: Answer) -> Answer:
-        """A date or number with the others that other documents state, where one can hold.
+            return choose(asked, items)
+        facts = restate_items(asked, items)
+        if not facts:
+            return Reading("", (), 0.0, (), reason=NO_READER)
+        from kpyramid.query.lookup import judge
 
-        A model that reads is shown them and words its answer itself.
-        """
+        judged = judge(asked, facts, SUFFICIENT)
+        if not judged.values:
+            return Reading("", (), judged.probability, (), reason=judged.reason)
+        return read_values(judged, items)
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
-        """The answer without any context."""
+        """The answer without any context; without a model a guess among options."""
+        if self.backends.reader == "llm":
+            return self._read(asked)
+        if not asked.candidates:
+            return Reading("", (), 0.0, (), reason="nothing is known without context")
+        from kpyramid.query.choices import guess
 
-    def verify(
-        self,
-        asked: QuestionAnalysis,
-        values: Sequence[str],
-        places: Sequence[Evidence],
-        context: Sequence[Item],
-    ) -> Verification:
-        """How far the places that are cited for values support them as the answer."""
+        return guess(asked)
+
+    def _read(self, asked: QuestionAnalysis, items: Sequence[Item] = ()) -> Reading:
+        from kpyramid.query.model.reading import read_by_model
+
+        asker, prompt = self.backends.open_asker(), self._prompt if items else None
+        return read_by_model(asked.question, items, asker, self.backends.logprobs, prompt)
 
 
-def bound_confidence(
-    asked: QuestionAnalysis,
-    answer: Answer,
-    decisions: Decisions,
-    floor: float | None = None,
-    *,
-    literal: bool = False,
-) -> Answer:
-    """The answer with at most the confidence that its citations support; none below the floor.
+def read_values(judged: Judgement, items: Sequence[Item]) -> Reading:
+    """The values of the facts that support an answer, with their citations."""
+    keys = {fact.condensed_id for fact in judged.supporting}
+    places = tuple(
+        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
+    )
+    return Reading("; ".join(judged.values), judged.values, judged.probability, places)
 
-    What follows a `literal` algorithm, which verifies and withholds nothing, is not verified, and
-    only below a floor that is given it is none.
 
-    The last step of its trace says why. Of no answer only the context is left. The choice among
-    candidates stays what it is, and so does what a model recalls from no context.
+def withhold(asked: QuestionAnalysis, answer: Answer, floor: float) -> Answer:
+    """The answer, or what is left of it where its probability is below a floor: the context.
+
+    The last step of its trace says why. The choice among candidates stays what it is, and so does
+    what a model recalls from no context.
     """
     if not answer.text and not answer.choices:
         return replace(answer, evidence=(), confidence=0.0)
-    last, chance, why = answer.trace[-1], answer.confidence, answer.trace[-1].reason
-    if answer.choices and answer.evidence and not literal:
-        all_of = answer.choices
-        kept, verified = choose_supported(asked, all_of, answer.evidence, answer.context, decisions)
-        is_list = 1 < len(all_of) < 2 * len(kept) and answer.text == "; ".join(all_of)
-        if verified.bound < FLOOR and is_list:
-            answer, verified = replace(answer, text="; ".join(kept), choices=kept), SUPPORTED
-        chance = max(chance, verified.least)
-        if verified.bound < chance:
-            chance = verified.bound
-            why = f"{why}; but {verified.reason}, so at most {chance:.2f}"
-    least = floor if floor is not None else 0.0 if literal else FLOOR
-    unsure = chance < least or (not chance and not literal)
-    if not asked.candidates and answer.layer != "model" and unsure:
-        why = f"{why}; “{answer.text}” has a probability of {chance:.2f}, and below {least:.2f} no "
-        why += "answer is given"
-        if last.layer == "graph" and not asked.linked.entities:
-            why += "; the question names nothing that the graph knows"
-        last = replace(last, outcome=Outcome.INSUFFICIENT)
-        answer = replace(answer, text="", choices=(), evidence=())
-    step = replace(last, reason=why, confidence=chance)
-    given = chance if answer.text or answer.choices else 0.0
-    return replace(answer, confidence=given, trace=(*answer.trace[:-1], step))
-
-
-def choose_supported(
-    asked: QuestionAnalysis,
-    values: tuple[str, ...],
-    places: Sequence[Evidence],
-    items: Sequence[Item],
-    decisions: Decisions,
-) -> tuple[tuple[str, ...], Verification]:
-    """The values that their places support as an answer, and how far they support all together.
-
-    Where they do so together, that is all; else each is verified by itself.
-    """
-    whole = decisions.verify(asked, values, places, items)
-    if whole.bound >= FLOOR or asked.candidates:
-        return values, whole
-    bounds = {one: decisions.verify(asked, (one,), places, items).bound for one in values}
-    return tuple(one for one in values if bounds[one] >= FLOOR), whole
+    if asked.candidates or answer.layer == "model" or answer.confidence >= floor:
+        return answer
+    last = answer.trace[-1]
+    why = f"{last.reason}; “{answer.text}” has a probability of {answer.confidence:.2f}, and below "
+    why += f"{floor:.2f} no answer is given"
+    if last.layer == "graph" and not asked.linked.entities:
+        why += "; the question names nothing that the graph knows"
+    step = replace(last, outcome=Outcome.INSUFFICIENT, reason=why, confidence=answer.confidence)
+    trace = (*answer.trace[:-1], step)
+    return replace(answer, text="", choices=(), evidence=(), confidence=0.0, trace=trace)

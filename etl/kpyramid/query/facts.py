@@ -8,7 +8,7 @@ which would cost an embedding per relation: see `benchmarks/sufficiency.py` in R
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -50,6 +50,8 @@ class NearFact:
 
     `confidence` says how surely it was read, `qualifiers` when, where and how it holds. `through`
     is the fact that leads to it: the answer to "the X of the Y of Z" lies beyond one about Z.
+    `standard` is its standard relation, `turned` where that is read from tail to head. A statement
+    of the ontology is a fact whose relation is a property's label.
     """
 
     condensed_id: str
@@ -64,6 +66,9 @@ class NearFact:
     confidence: float = 1.0
     qualifiers: tuple[str, ...] = ()
     through: "NearFact | None" = None
+    standard: str = ""
+    turned: bool = False
+    is_instance: bool = False
 
     @property
     def statement(self) -> str:
@@ -73,29 +78,25 @@ class NearFact:
         return f"{self.through.statement}; {own}" if self.through else own
 
 
-def find_facts(asked: QuestionAnalysis, k: int, *, anchored: bool = True) -> list[NearFact]:
-    """The k facts of the condensed graph most relevant to a question, best first.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether facts are enough, how probably their answer is right, and which facts support it.
 
-    Without `anchored` they are simply the nearest (PolyRAG's Algorithm 1, KAPING). With it,
-    facts about the question's entities are candidates as well, and all are ranked by the chance
-    that they answer it, see `rate_facts`; a question for something of something that it names
-    has the facts one hop beyond among them.
+    `values` are what they give, of a question with candidates the candidates. `chances` says of
+    each fact how probably it answers, where the look-up judged.
     """
-    if not anchored:
-        return find_nearest(asked, k)
-    return [rated.fact for rated in rank_facts(asked)[:k]]
+
+    enough: bool
+    probability: float
+    reason: str
+    supporting: tuple[NearFact, ...]
+    values: tuple[str, ...] = ()
+    chances: Mapping[NearFact, float] = field(default_factory=dict)
 
 
 def rank_facts(asked: QuestionAnalysis) -> "list[RatedFact]":
     """The facts nearest to a question and about its entities, rated, best first."""
     return hop_by_facts(asked, rate_singles(asked, gather_facts(asked)))
-
-
-def rate_best(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> float:
-    """The highest chance of some facts, of single ones and of those beyond others."""
-    singles = rate_singles(asked, [fact for fact in facts if not fact.through])
-    chains = rate_chains(asked, [fact for fact in facts if fact.through])
-    return max((rated.chance for rated in (*singles, *chains)), default=0.0)
 
 
 def find_nearest(asked: QuestionAnalysis, k: int) -> list[NearFact]:
@@ -135,9 +136,13 @@ def find_about(
 
 def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]:
     """Facts in words, in the order given."""
-    state, qualify = snapshot.state_condensed, snapshot.qualify_condensed
+    found = []
     known = zip(cosines.items(), snapshot.weigh_condensed(list(cosines)), strict=True)
-    return [NearFact(key, *state(key), near, at[0], qualify(key)) for (key, near), at in known]
+    for (key, cosine), (confidence, *_) in known:
+        stated, held = snapshot.state_condensed(key), snapshot.qualify_condensed(key)
+        standard, turned = snapshot.read_standard(key)
+        found.append(NearFact(key, *stated, cosine, confidence, held, None, standard, turned))
+    return found
 
 
 def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
@@ -161,6 +166,15 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
         items.append(replace(item, statement="" if statement in told else statement))
         told.add(statement)
     return tuple(items)
+
+
+def restate_items(asked: QuestionAnalysis, items: Sequence[Item]) -> list[NearFact]:
+    """The facts that items of context state, with their cosines."""
+    keys = [item.key for item in items if item.key.startswith("condensed-")]
+    if not keys:
+        return []
+    cosines = (asked.snapshot.vectors_of(keys, "condensed") @ asked.vector).tolist()
+    return state_facts(dict(zip(keys, cosines, strict=True)), asked.snapshot)
 
 
 def tell_facts(facts: Iterable[NearFact], snapshot: Snapshot) -> list[str]:
@@ -275,11 +289,6 @@ UNFOUNDED = 0.1
 """Chance that is left of a fact that cannot answer whatever else speaks for it: a name or year of
 the question occurs nowhere in it, or it is of another form than the answer. Set by hand."""
 
-STATED = 0.75
-"""Chance at least of a short value whose fact says of what is named all that the question says."""
-_SHORT = 5
-"""Words."""
-
 SAME_VALUE = 0.85
 """How far a date or number must say an option to be it: a year is its first of January."""
 
@@ -324,7 +333,7 @@ def rate_facts(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rated
 
 def find_chance(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """The chance that a fact with these measures answers, six decimals."""
-    chance = max(apply_weights(measures, weights), STATED * measures["stated"])
+    chance = apply_weights(measures, weights)
     return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 6)
 
 
@@ -336,10 +345,10 @@ def measure(
     Its own words or its standard relation say what is asked, whichever says more of it.
     """
     is_exact = bool({fact.head_id, fact.tail_id} & set(asked.linked.entities))
-    standard = list_lemmas(asked.snapshot.name_standard(fact.condensed_id))
+    standard = list_lemmas(fact.standard)
     worded = max(
         (list_lemmas(fact.relation), standard),
-        key=lambda said: _count_shared(said, asked.lemmas) / max(len(said), 1),
+        key=lambda said: count_shared(said, asked.lemmas) / max(len(said), 1),
     )
     held = tuple(text for text in fact.qualifiers if not text.startswith("document: "))
     statement = frozenset(list_plain_words(replace(fact, qualifiers=held).statement))
@@ -352,24 +361,14 @@ def measure(
         "named": 0.0 if is_exact else _cover(list_plain_words(anchor), asked.plain_words),
         "missing": float(bool(names)),
         "cosine": max(fact.cosine, 0.0),
-        "said": _count_shared(worded, asked.lemmas) / max(len(worded), 1),
-        "left": (len(asked.lemmas) - _count_shared(asked.lemmas, lemmas))
+        "said": count_shared(worded, asked.lemmas) / max(len(worded), 1),
+        "left": (len(asked.lemmas) - count_shared(asked.lemmas, lemmas))
         / max(len(asked.lemmas), 1),
         "bare": float(not worded),
         "echo": _cover(content, asked.plain_words) if content else 1.0,
         "proper": float(kind == LITERAL or value[:1].isupper()),
     }
-    measures |= measure_kind(kind, value, asked)
-    said = worded | {lemmatise(word) for word in content}
-    wanted = asked.lemmas - asked.kind or asked.lemmas
-    is_worded = measures["said"] == 1.0 or asked.types in (KIND_TYPES["when"], KIND_TYPES["where"])
-    is_stated = is_worded and bool(measures["anchored"]) and len(value.split()) <= _SHORT
-    is_stated = is_stated and 0 < len(wanted) == _count_shared(wanted, said)
-    if is_stated and "unfit" in measures:  # names are typed by guess; who does what is said fits
-        ends = find_end(fact.relation, asked.text, asked.linked.names)
-        is_stated = bool(measures["proper"]) and kind != LITERAL and ends is not None
-    measures["stated"] = float(is_stated)
-    return measures
+    return measures | measure_kind(kind, value, asked)
 
 
 def open_side(fact: NearFact, asked: QuestionAnalysis) -> tuple[str, str | None, str]:
@@ -503,7 +502,7 @@ def _cover(words: Sequence[str] | frozenset[str], others: frozenset[str]) -> flo
     return sum(word in others for word in words) / len(words) if words else 0.0
 
 
-def _count_shared(words: frozenset[str], others: frozenset[str]) -> int:
+def count_shared(words: frozenset[str], others: frozenset[str]) -> int:
     """The words that others have too, or a word of their stem: `director` and `direct`."""
     return sum(word in others or any(share_stem(word, other) for other in others) for word in words)
 
@@ -547,7 +546,7 @@ def rate_singles(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rat
     for at, rated in enumerate(weighed):
         said = list_lemmas(rated.fact.relation)
         is_part = any(said & first and not said & rest for first, rest in firsts)
-        if is_part and not rated.measures["stated"]:
+        if is_part:
             weighed[at] = replace(rated, chance=round(FIRST_ONLY * rated.chance, 6))
     return _sort(weighed)
 
@@ -566,17 +565,6 @@ def hop_by_facts(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> list[
             about = find_about(end, asked, MOST_BEYOND, known=known)
             beyond = [replace(f, through=bridge.fact) for f in state_facts(about, asked.snapshot)]
             found += _rate_beyond(asked, parts, bridge, beyond)
-    return _sort(found)
-
-
-def rate_chains(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[RatedFact]:
-    """Facts beyond others with the chance that each chain answers the question, best first."""
-    found = []
-    for parts in list_parts(asked.text, asked.linked) if facts else ():
-        for fact in facts:
-            if fact.through:
-                (first,) = rate_facts(asked.part(parts.first), [fact.through])
-                found += _rate_beyond(asked, parts, first, [fact])
     return _sort(found)
 
 

@@ -16,7 +16,7 @@ from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Failure
+from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
 from kpyramid.query.chains import (

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Asker, Failure
+from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import find_anchors, link_names

@@ -7,7 +7,7 @@ stored counts the same calls, and gives the same answer, as the one that paid fo
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kpyramid.llm.types import (
+from kpyramid.llm.task import (
     Asker,
     CountingAsker,
     Failure,
@@ -19,9 +19,7 @@ from kpyramid.llm.types import (
     ThreadCounts,
     Usage,
 )
-from kpyramid.query.backends import Chosen
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.types import RULES
 
 T = TypeVar("T")
 
@@ -67,7 +65,7 @@ class DepthAskers:
     """
 
     def __init__(self, decisions: Decisions) -> None:
-        backends = decisions.backends if isinstance(decisions, Chosen) else RULES
+        backends = decisions.backends
         self.calls = Calls(1)
         self.logprobs = backends.logprobs
         asker = LimitedAsker(backends.open_asker(), self.calls) if backends.asks_model else None
@@ -81,9 +79,9 @@ class DepthAskers:
 
 def limit_calls(decisions: Decisions, most: int, strategy: str, domain: str) -> Decisions:
     """The same decisions with at most `most` calls, reading by the strategy's own prompt."""
-    if not isinstance(decisions, Chosen) or not decisions.backends.asks_model:
+    if not decisions.backends.asks_model:
         return decisions
     from kpyramid.query.model.walks import prompt_answer
 
     asker = LimitedAsker(decisions.backends.open_asker(), Calls(most))
-    return Chosen(replace(decisions.backends, asker=asker), prompt_answer(strategy, domain))
+    return Decisions(replace(decisions.backends, asker=asker), prompt_answer(strategy, domain))

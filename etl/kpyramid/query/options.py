@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kpyramid.documents.values import Date, find_values
+from kpyramid.documents.values import find_values
 from kpyramid.documents.words import Name, find_name, read_name, split_words
 from kpyramid.query.analysis import ASKING, QuestionAnalysis, link_text
 from kpyramid.query.types import Item
@@ -20,11 +20,10 @@ _SHORTEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An option: its name in all forms, the entities that it can be, and their type."""
+    """An option: its name in all forms, and the entities that it can be."""
 
     name: Name
     entities: frozenset[str]
-    kind: str
 
 
 def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]:
@@ -33,7 +32,7 @@ def read_candidates(texts: Sequence[str], snapshot: Snapshot) -> list[Candidate]
     forms = snapshot.surface_forms([e for ids in entities for e in ids])
     aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in entities]
     return [
-        Candidate(name, frozenset(ids), _find_option_kind(name, ids, snapshot))
+        Candidate(name, frozenset(ids))
         for name, ids in zip(read_names(texts, aliases), entities, strict=True)
     ]
 
@@ -69,13 +68,6 @@ def _link_whole(text: str, snapshot: Snapshot) -> tuple[str, ...]:
     linked = link_text(text, snapshot)
     whole = len(linked.names) == 1 and join_words(linked.names[0]) == join_words(text)
     return linked.entities if whole else ()
-
-
-def _find_option_kind(name: Name, entities: Sequence[str], snapshot: Snapshot) -> str:
-    if name.value is not None:
-        return "DATE" if isinstance(name.value, Date) else "CARDINAL"
-    kinds = {snapshot.types[entity] for entity in entities}
-    return kinds.pop() if len(kinds) == 1 else ""
 
 
 # How many things a question asks for.

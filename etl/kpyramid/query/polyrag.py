@@ -4,18 +4,17 @@
 they suffice; else the 5 chunks nearest by embedding. The first layer that has something answers,
 and what it gives is given. `mode="authors"` hands the triples to the reader of the chunks as well,
 as the authors' code does. `mode="best"` looks for facts about what the question names, judges
-them by a calibrated probability, carries what a layer found without answering down to the next
-one, unites what several layers found, and withholds what its citations do not support.
+them by a calibrated probability, and carries what a layer found without answering down to the next
+one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, Judgement
-from kpyramid.query.facts import find_facts, state_items
+from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, read_values
+from kpyramid.query.facts import Judgement, NearFact, find_nearest, rank_facts, state_items
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
@@ -33,7 +32,6 @@ class _Way:
     trace: list[Step] = field(default_factory=list)
     carried: list[Item] = field(default_factory=list)
     recognised: tuple[str, ...] = ()
-    partial: list[Reading] = field(default_factory=list)
 
     def end(self, answer: Answer) -> Answer:
         """An answer with the whole way in it."""
@@ -67,35 +65,27 @@ def ask_polyrag(
     if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
         raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
-    best = mode == "best" and ontology and graph
-
-    def end(answer: Answer) -> Answer:
-        return way.end(decisions.add_disagreeing(asked, answer) if best else answer)
-
-    if best and (whole := decisions.ask_sets(asked, text=text)):
-        way.trace.append(whole.trace[-1])
-        return end(whole)
+    best = mode == "best"
     if ontology:
-        found = ask_ontology(asked, decisions, literal=mode != "best")
+        found = ask_ontology(asked, decisions, literal=not best, sufficient=sufficient)
         way.trace.append(found.step)
         if found.answer:
-            return end(found.answer)
-        way.carried += found.items if mode == "best" else ()
-        way.partial += [found.partial] if found.partial else []
+            return way.end(found.answer)
+        way.carried += found.items if best else ()
     else:
         way.trace.append(_skip("ontology"))
     if graph:
-        last = mode == "best" and not text and not asked.candidates
+        last = best and not text and not asked.candidates
         enough = min(sufficient, FLOOR) if last else sufficient  # no passage says it better
         answer = _ask_graph(asked, decisions, way, mode, triples, enough)
         if answer:
-            return end(answer)
+            return way.end(answer)
     else:
         way.trace.append(_skip("graph"))
     if text:
-        return end(_ask_text(asked, decisions, way, mode, chunks))
+        return way.end(_ask_text(asked, decisions, way, mode, chunks))
     way.trace.append(_skip("text"))
-    return end(_read_carried(asked, decisions, way, best=mode == "best"))
+    return way.end(_read_carried(asked, decisions, way, best=best))
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -121,22 +111,20 @@ def _ask_graph(
     sufficient: float,
 ) -> Answer | None:
     """The graph's answer, None when its facts do not suffice; they are carried down."""
-    facts = find_facts(asked, triples, anchored=mode == "best")
+    best = mode == "best"
+    facts = find_nearest(asked, triples)
+    if best:
+        facts = _find_facts(asked, triples, whole=decisions.backends.sufficiency == "rules")
     judged = decisions.judge_facts(asked, facts, sufficient)
     # A model that judges says nothing of single facts: they keep the order of their cosines.
     scores = judged.chances or {fact: fact.cosine for fact in facts}
-    items = state_items(((fact, scores.get(fact, 0.0)) for fact in facts), asked.snapshot)
-    answer = None
-    if judged.enough:
-        answer = _take_facts(asked, judged, items, decisions, literal=mode != "best")
+    shown = sorted(facts, key=lambda fact: -scores.get(fact, 0.0))[:triples] if best else facts
+    shown = list(dict.fromkeys((*judged.supporting, *shown)))
+    items = state_items(((fact, scores.get(fact, 0.0)) for fact in shown), asked.snapshot)
+    answer = _take_facts(asked, judged, items, decisions, literal=not best)
     outcome = Outcome.INSUFFICIENT if facts else Outcome.EMPTY
     reason = judged.reason
-    unsupported = ""
-    if answer and not asked.candidates and mode == "best":
-        unsupported = decisions.verify(asked, answer.choices, answer.evidence, items).reason
-    if unsupported:  # the text may support what the fact does not
-        answer, reason = None, f"{reason}; {unsupported}"
-    elif answer:
+    if answer:
         outcome = Outcome.ANSWERED
     elif judged.enough:
         reason += "; no place in the documents, or no value, can be given from it"
@@ -144,14 +132,18 @@ def _ask_graph(
     chance = judged.probability if facts else None
     way.trace.append(Step("graph", outcome, reason, found, chance))
     if not answer:
-        if judged.values and not judged.enough:
-            way.partial.append(_read_values(judged, items))
-        way.carried += _choose_carried(judged, items) if mode == "best" else items
+        way.carried += _choose_carried(judged, items) if best else items
     return answer
 
 
+def _find_facts(asked: QuestionAnalysis, most: int, *, whole: bool) -> list[NearFact]:
+    """The `most` likeliest facts; the `whole` of those about what a question names as well."""
+    rated = [one.fact for one in rank_facts(asked)]
+    return rated[:most] + [fact for fact in rated[most:] if whole and not fact.through]
+
+
 def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The facts that a reader of the text is shown: those that may answer, by the rules."""
+    """The facts that a reader of the text is shown: by the look-up those that may answer."""
     if not judged.chances:
         return items[:CARRIED]
     return tuple(item for item in items if item.score >= LEAST)[:CARRIED]
@@ -169,40 +161,13 @@ def _take_facts(
 
     To the `literal` algorithm they are the context, whatever the reader makes of it.
     """
-    values = _read_values(judged, items)
-    places = values.evidence
-    reading = decisions.read(asked, items, values if judged.values else None)
-    if not literal and not (reading.answers and (reading.evidence or places)):
+    if not judged.enough:
         return None
-    return reading.give(items, "graph", places=places)
-
-
-def _read_values(judged: Judgement, items: tuple[Item, ...]) -> Reading:
-    """The values of the facts that support an answer, with their citations."""
-    keys = {fact.condensed_id for fact in judged.supporting}
-    places = tuple(
-        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
-    )
-    return Reading("; ".join(judged.values), judged.values, judged.probability, places)
-
-
-def _unite(readings: Sequence[Reading], candidates: Sequence[str]) -> Reading:
-    """One reading of the options that several layers found, no surer than the least sure.
-
-    What would not be given by itself takes no part.
-    """
-    found = [r for r in readings if r.choices and r.evidence and r.confidence >= OPTION_FLOOR]
-    if len(found) < 2:
-        return found[0] if found else readings[0]
-    chosen = dict.fromkeys(choice for reading in found for choice in reading.choices)
-    choices = tuple(c for c in candidates or chosen if c in chosen)
-    return replace(
-        found[0],
-        text="; ".join(choices),
-        choices=choices,
-        confidence=min(reading.confidence for reading in found),
-        evidence=tuple(dict.fromkeys(p for reading in found for p in reading.evidence)),
-    )
+    values = read_values(judged, items)
+    reading = decisions.read(asked, items, values if judged.values else None)
+    if not literal and not (reading.answers and (reading.evidence or values.evidence)):
+        return None
+    return reading.give(items, "graph", places=values.evidence)
 
 
 def _ask_text(
@@ -214,34 +179,23 @@ def _ask_text(
     else:
         passages = tuple(find_passages(asked, chunks, by="vectors"))
     items = passages if mode == "paper" else (*passages, *way.carried)
-    own = decisions.read(asked, items)
-    if mode != "best":
-        step = _judge_reading(own, f"{len(passages)} passages", bool(passages), "text", 0.0)
-        way.trace.append(step)
-        return _make_answer(own, step, items, "text")
-    reading = _unite([own, *way.partial], asked.candidates)
-    floor = OPTION_FLOOR if asked.candidates else 0.0
-    above = reading in way.partial  # the passages add nothing to what a layer above found
-    found = tuple(place.text for place in reading.evidence)
-    seen = f"{len(passages)} passages" + (" add nothing to what the layers above say" * above)
-    step = _judge_reading(reading, seen, bool(passages), "text", floor)
-    way.trace.append(replace(step, found=found))
-    layer = _name_layer(reading, tuple(way.carried)) if above else None
-    return _make_answer(reading, step, items, layer or "text")
+    reading = decisions.read(asked, items)
+    floor = OPTION_FLOOR if asked.candidates and mode == "best" else 0.0
+    step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), "text", floor)
+    way.trace.append(step)
+    by_facts = mode == "best" and decisions.backends.reader == "rules"
+    layer = _name_layer(reading, items) if by_facts else "text"
+    return _make_answer(reading, step, items, layer)
 
 
 def _read_carried(
     asked: QuestionAnalysis, decisions: Decisions, way: _Way, *, best: bool
 ) -> Answer:
-    """What a reader makes of what the upper layers found, when the text is switched off.
-
-    Algorithm 1 takes it as it is; the `best` unites it with what each layer read, above a floor.
-    """
+    """What a reader makes of what the upper layers found, when the text is switched off."""
     items = tuple(way.carried)
     if not items:
         return Answer("", (), (), None, (), ())
-    own = decisions.read(asked, items)
-    reading = _unite([own, *way.partial], asked.candidates) if best else own
+    reading = decisions.read(asked, items)
     floor = OPTION_FLOOR if best and asked.candidates else 0.0
     layer = _name_layer(reading, items)
     step = _judge_reading(reading, f"{len(items)} findings", True, layer or "graph", floor)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Failure
+from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names, suppose
 from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
@@ -30,7 +30,7 @@ HOPS = 3
 """The paper's N, which it does not give: HyKGE's, and what the longest of its examples have."""
 PATHS = 10
 """The paper's k, which it does not give: HyKGE's topK."""
-TRIPLES = 60
+BRANCHES = 60
 """Branches that rules keep. Of the answers to MuSiQue's two-hop questions (36) the first 20, 40 and
 60 facts that ten passages state hold .33, .50 and .61."""
 STATED = 10
@@ -46,7 +46,7 @@ def ask_rok(
     entities: int = ENTITIES,
     hops: int = HOPS,
     paths: int = PATHS,
-    triples: int = TRIPLES,
+    branches: int = BRANCHES,
     damping: float = 0.85,
     hypothesis: bool = True,
     neighbours: bool = True,
@@ -61,8 +61,8 @@ def ask_rok(
         InputError: a number is out of its range.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if min(entities, hops, paths, triples) < 1 or not 0 <= damping < 1:
-        raise InputError("entities, hops, paths and triples are 1 or more, damping from 0 below 1")
+    if min(entities, hops, paths, branches) < 1 or not 0 <= damping < 1:
+        raise InputError("entities, hops, paths and branches are 1 or more, damping from 0 below 1")
     decisions = limit_calls(decisions, MOST_CALLS, "rok", domain)
     key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
@@ -72,7 +72,7 @@ def ask_rok(
     stated = state_paths(main, graph, asked.snapshot)
     near = key.anchors.entities, stated, key.passages
     about = list_branches(asked, *near) if neighbours else []
-    kept, note = _filter_branches(asked, decisions, stated, about, triples)
+    kept, note = _filter_branches(asked, decisions, stated, about, branches)
     chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
     context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Asker
+from kpyramid.llm.task import Asker
 from kpyramid.snapshot.evidence import Evidence
 
 Backend = Literal["rules", "llm"]
@@ -159,6 +159,27 @@ class Step:
 
     def __str__(self) -> str:
         return f"{self.layer}: {self.outcome}: {self.reason}"
+
+
+Fact = tuple[str, str, str]
+"""Subject, property, object: IRIs, the object also a literal's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
+
+    outcome: Outcome
+    reason: str
+    values: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    sparql: str = ""
+    """The query that was run."""
+
+    @property
+    def step(self) -> Step:
+        """The layer's part in the trace."""
+        return Step("ontology", self.outcome, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,15 @@ import numpy as np
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.llm.types import Asker, Failure
+from kpyramid.llm.task import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, Anchors, link_names
-from kpyramid.query.chains import choose_fitting, go_on, rate_paths, read_paths
+from kpyramid.query.chains import choose_fitting, go_on, rate_paths, rate_steps, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts, state_items, tell_facts
 from kpyramid.query.limits import DepthAskers
 from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
 from kpyramid.query.types import Answer, Item, Outcome, Step
-from kpyramid.query.wording import rate_prefix
 from kpyramid.snapshot.adjacency import Adjacency
 
 MATCHES = ("question", "entity", "exact")
@@ -262,7 +261,7 @@ class Search:
                 path = go_on(chain.path, chain.end or "", fact)
                 ahead = path.forward[-1]
                 steps = (*chain.steps, (fact.relation, ahead))
-                chances = rate_prefix(self.asked, chain.start, steps)
+                chances = rate_steps(self.asked, chain.start, steps)
                 end = fact.tail_id if ahead else fact.head_id
                 longer.append(Chain(chain.start, path, end, steps, *chances))
         return sorted(longer, key=lambda one: (-one.so_far, -one.whole, one.path.statement))

@@ -18,7 +18,7 @@ from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.indexing import add_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import SEED, Store
-from kpyramid.storage.contracts import encode_table, load_contracts, map_column
+from kpyramid.storage.contracts import NO, encode_table, load_contracts, map_column
 from kpyramid.storage.snapshots import MANIFEST
 
 PARTS = ("completion", "condensation")
@@ -84,14 +84,14 @@ def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
     own = pa.array([wording[key] for key in facts["relation_id"].to_pylist()], pa.string())
     called = _is_in(facts["standard_relation"], [p.label for p in added])
     anchored = _is_in(facts["anchor"], [p.iri for p in added])
-    changed = {
-        "standard_relation": pc.if_else(called, own, facts["standard_relation"]),
-        "standard_turned": pc.and_(facts["standard_turned"], pc.invert(called)),
-        "standard_head_id": pc.if_else(called, facts["head_id"], facts["standard_head_id"]),
-        "standard_tail_id": pc.if_else(called, facts["tail_id"], facts["standard_tail_id"]),
-        "anchor": pc.if_else(anchored, None, facts["anchor"]),
-        "anchor_class": pc.if_else(anchored, None, facts["anchor_class"]),
-    }
+    stand_ins = {NO: pa.scalar(False), "relation_id.name": own}
+    changed = {}
+    for c in load_contracts()["condensed"].columns:
+        if c.instead:
+            other = stand_ins[c.instead] if c.instead in stand_ins else facts[c.instead]
+            changed[c.name] = pc.if_else(called, other, facts[c.name])
+        elif c.term:
+            changed[c.name] = pc.if_else(anchored, None, facts[c.name])
     for name, column in changed.items():
         at = facts.column_names.index(name)
         facts = facts.set_column(at, facts.schema.field(name), column)
@@ -122,18 +122,11 @@ def _remove_condensation(store: Store, folder: Path) -> None:
     wording = map_column(store.table("relations"), "relation_id", "name")
     said = ("head_id", "relation_id", "tail_id", "literal", "qualifiers")
     columns = {name: triples[name].combine_chunks() for name in said}
-    nothing = pa.nulls(triples.num_rows, pa.string())
     table = load_contracts()["condensed"].fill(
         {
             "condensed_id": _name_facts(triples),
             **columns,
             "standard_relation": [wording[key] for key in triples["relation_id"].to_pylist()],
-            "standard_turned": [False] * triples.num_rows,
-            "standard_head_id": columns["head_id"],
-            "standard_tail_id": columns["tail_id"],
-            "more_detailed_id": nothing,
-            "anchor": nothing,
-            "anchor_class": nothing,
             "derived_from": [[key] for key in triples["triple_id"].to_pylist()],
             "how": [["kept"]] * triples.num_rows,
         }

@@ -1,20 +1,25 @@
 """What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
-import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.schema import Schema
-from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import Scope
+from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, open_table
 from kpyramid.storage.snapshots import MANIFEST, list_table
 
 Change = Literal["added", "removed", "changed"]
@@ -24,73 +29,43 @@ _Told = tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A table that is compared by its key, and how a row of it is put in words.
+    """A table whose rows are compared by `key`; by which columns its contract says.
 
-    `compared`: names and expressions whose difference makes a row changed. `tables`: what
-    `words` reads, as `t`, the table itself, and what `joined` joins to it.
+    `words`: the columns that put a row in words, references by the name of what they refer to;
+    of several in a row of their own, the first that is not null.
     """
 
     table: str
     key: str
-    compared: Mapping[str, str]
-    words: str
-    tables: tuple[str, ...]
-    joined: str = ""
+    words: tuple[tuple[str, ...], ...]
+    form: str = "{} | {} | {}"
 
+    @property
+    def compared(self) -> dict[str, str]:
+        """Columns whose difference makes a row changed, by the names under which they are told."""
+        columns = (c.name for c in load_contracts()[self.table].columns if c.compared)
+        return {"text" if name == "sha256" else name: name for name in columns}
 
-def _same(*columns: str) -> dict[str, str]:
-    return {name: name for name in columns}
-
-
-_ENDS = "LEFT JOIN {side}.entities AS %s ON %s.entity_id = t.%s"
 
 PARTS: Mapping[str, _Part] = {
-    "documents": _Part(
-        "documents",
-        "source",
-        {"text": "sha256", **_same("title", "language", "metadata", "access", "licence")},
-        "t.source",
-        ("documents",),
-    ),
+    "documents": _Part("documents", "source", (("source",),), "{}"),
     "facts": _Part(
-        "condensed",
-        "condensed_id",
-        _same(
-            *("qualifiers", "standard_relation", "standard_turned", "more_detailed_id", "anchor"),
-            "derived_from",
-        ),
-        "concat_ws(' | ', h.name, r.name, coalesce(o.name, t.literal))",
-        ("condensed", "entities", "relations"),
-        "LEFT JOIN {side}.relations AS r USING (relation_id) "
-        + " ".join([_ENDS % ("h", "h", "head_id"), _ENDS % ("o", "o", "tail_id")]),
+        "condensed", "condensed_id", (("head_id",), ("relation_id",), ("tail_id", "literal"))
     ),
-    "entities": _Part(
-        "entities",
-        "entity_id",
-        _same("name", "type", "surface_forms"),
-        "t.name || ' (' || t.type || ')'",
-        ("entities",),
-    ),
+    "entities": _Part("entities", "entity_id", (("name",), ("type",)), "{} ({})"),
     "instances": _Part(
         "instances",
         "instance_id",
-        {},
-        "concat_ws(' | ', h.name, coalesce(regexp_extract(t.property_iri, '[^#/]+$'), 'is a'), "
-        "CASE WHEN t.property_iri IS NULL THEN regexp_extract(t.class_iri, '[^#/]+$') "
-        "ELSE coalesce(o.name, t.literal) END)",
-        ("instances", "entities"),
-        " ".join([_ENDS % ("h", "h", "subject_id"), _ENDS % ("o", "o", "object_id")]),
+        (("subject_id",), ("property_iri",), ("object_id", "literal", "class_iri")),
     ),
     "proposals": _Part(
-        "proposals",
-        "proposal_id",
-        _same("state", "decided_by", "iri", "definition", "support"),
-        "t.label || ' (' || t.kind || ', ' || t.state || ')'",
-        ("proposals",),
+        "proposals", "proposal_id", (("label",), ("kind",), ("state",)), "{} ({}, {})"
     ),
 }
 NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals", "metrics")
 """What is compared, in the order of a report."""
+_ORDER: tuple[Change, ...] = ("removed", "changed", "added")
+_Changes = Mapping[Change, Sequence[str]]
 _COUNTED = ("documents", "chunks", "triples", "condensed", "entities", "relations", "instances")
 
 
@@ -123,22 +98,20 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
     A document that the scopes hide by its labels in the later snapshot, or in that which was made
     last, is hidden in both, by its source and by its text.
 
-    Tables are read where they lie and joined on disk if memory is short. Where a scope hides
-    documents, its view of the tables is held in memory.
+    Columns are read where they lie, one at a time. Where a scope hides documents, its view of the
+    tables is held in memory.
 
     Raises:
         IntegrityError: a table cannot be read.
     """
     before, after = _hide_guarded(before, after)
-    with open_database() as database:
-        database.execute("SET preserve_insertion_order = false")
-        try:
-            yield Diff(database, before, after)
-        except duckdb.Error as e:
-            raise IntegrityError(
-                f"snapshots {before.id} and {after.id} cannot be compared: {e}. `kpyramid verify "
-                "ID` says whether one is damaged"
-            ) from e
+    try:
+        yield Diff(before, after)
+    except (pa.ArrowException, OSError) as e:
+        raise IntegrityError(
+            f"snapshots {before.id} and {after.id} cannot be compared: {e}. `kpyramid verify "
+            "ID` says whether one is damaged"
+        ) from e
 
 
 def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
@@ -173,14 +146,9 @@ def _list_documents(snapshot: Snapshot) -> list[dict[str, Any]]:
 class Diff:
     """The differences of two snapshots, found part by part when they are asked for."""
 
-    def __init__(
-        self, database: duckdb.DuckDBPyConnection, before: Snapshot, after: Snapshot
-    ) -> None:
-        self._database = database
-        self._sides = {"a": before, "b": after}
-        self._opened: set[str] = set()
-        for side in self._sides:
-            database.execute(f"CREATE SCHEMA {side}")
+    def __init__(self, before: Snapshot, after: Snapshot) -> None:
+        self._sides = (before, after)
+        self._changes: dict[str, _Changes] = {}
 
     def count(self, name: str) -> Counts:
         """How many rows of a part differ.
@@ -193,14 +161,8 @@ class Diff:
             return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
         if name == "metrics":
             return Counts(changed=len(self.metrics))
-        part = self._find(name)
-        if self._is_same(part.table):
-            return Counts()
-        found = self._database.execute(
-            f"SELECT count(*) FILTER (WHERE a.key IS NULL), count(*) FILTER (WHERE b.key IS NULL), "
-            f"count(*) FILTER (WHERE a.said <> b.said) FROM {self._join(part)}"
-        ).fetchall()
-        return Counts(*found[0])
+        found = self._compare(self._find(name))
+        return Counts(*(len(found[change]) for change in ("added", "removed", "changed")))
 
     def read(self, name: str, limit: int | None) -> list[Row]:
         """The first rows of a part that differ: removed, changed, added, each by key."""
@@ -211,23 +173,10 @@ class Diff:
                 :limit
             ]
         part = self._find(name)
-        if self._is_same(part.table):
-            return []
-        chosen = (
-            f"SELECT coalesce(a.key, b.key) AS key, CASE WHEN b.key IS NULL THEN 'removed' "
-            f"WHEN a.key IS NULL THEN 'added' ELSE 'changed' END AS change FROM {self._join(part)} "
-            "WHERE a.key IS NULL OR b.key IS NULL OR a.said <> b.said "
-            "ORDER BY change = 'added', change = 'changed', key"
-        )
-        self._database.execute(
-            f"CREATE OR REPLACE TEMP TABLE chosen AS {chosen}"
-            + ("" if limit is None else f" LIMIT {int(limit)}")
-        )
-        told = {side: self._tell(part, side) for side in self._sides}
-        rows = self._database.execute(
-            "SELECT key FROM chosen ORDER BY change = 'added', change = 'changed', key"
-        ).fetchall()
-        return [_pair(key, told["a"].get(key), told["b"].get(key)) for (key,) in rows]
+        found = self._compare(part)
+        keys = [key for change in _ORDER for key in found[change]][:limit]
+        before, after = (self._tell(part, side, keys) for side in self._sides)
+        return [_pair(key, before.get(key), after.get(key)) for key in keys]
 
     @cached_property
     def metrics(self) -> dict[str, tuple[float | None, float | None]]:
@@ -235,9 +184,8 @@ class Diff:
 
         Rows per table, the mean confidence of facts, and, for who sees all documents, rejects.
         """
-        sides = {side: self._measure(side) for side in self._sides}
-        names = sorted({*sides["a"], *sides["b"]})
-        pairs = {name: (sides["a"].get(name), sides["b"].get(name)) for name in names}
+        before, after = map(_measure, self._sides)
+        pairs = {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
@@ -251,7 +199,7 @@ class Diff:
                     }
                 )
             )
-            for snapshot in self._sides.values()
+            for snapshot in self._sides
         ]
         return {
             name: (made[0].get(name), made[1].get(name))
@@ -284,74 +232,127 @@ class Diff:
         """Whether both have the same bytes of a table, and all of it is seen."""
         file = f"tables/{table}.parquet"
         hashes = []
-        for snapshot in self._sides.values():
+        for snapshot in self._sides:
             files: Any = snapshot.manifest["files"]
             is_whole = file in files and not snapshot.describe_scope()
             hashes.append(files[file]["sha256"] if is_whole else None)
         return hashes[0] is not None and hashes[0] == hashes[1]
 
-    def _join(self, part: _Part) -> str:
-        """Both sides of a part by key, each with a hash of what is compared."""
-        sides = []
-        for side in self._sides:
-            self._open(side, part.table)
-            said = f"hash({', '.join(part.compared.values())})" if part.compared else "0"
-            sides.append(f"(SELECT {part.key} AS key, {said} AS said FROM {side}.{part.table})")
-        return f"{sides[0]} AS a FULL JOIN {sides[1]} AS b ON a.key = b.key"
+    def _compare(self, part: _Part) -> _Changes:
+        """The keys of a part's rows that differ, sorted."""
+        if self._is_same(part.table):
+            return {change: [] for change in _ORDER}
+        if part.table not in self._changes:
+            first, second = (_read_column(side, part.table, part.key) for side in self._sides)
+            places = find_rows(second, first)
+            both = np.flatnonzero(places >= 0)
+            differs = np.zeros(len(both), np.bool_)
+            for name in part.compared.values():
+                was, now = (_read_column(side, part.table, name) for side in self._sides)
+                differs |= _differ(was.take(places[both]), now.take(both))
+            lost = find_rows(first, second) < 0
+            keys: dict[Change, pa.Array] = {
+                "removed": first.filter(lost),
+                "changed": second.take(both[differs]),
+                "added": second.filter(places < 0),
+            }
+            self._changes[part.table] = {n: sorted(k.to_pylist()) for n, k in keys.items()}
+        return self._changes[part.table]
 
-    def _tell(self, part: _Part, side: str) -> dict[str, _Told]:
-        """The chosen rows that one side has: words, and the values that are compared."""
-        for table in part.tables:
-            self._open(side, table)
-        values = "".join(f", t.{column}" for column in part.compared.values())
-        rows = self._database.execute(
-            f"SELECT t.{part.key}, {part.words}{values} FROM {side}.{part.table} AS t "
-            f"{part.joined.format(side=side)} WHERE t.{part.key} IN (SELECT key FROM chosen)"
-        ).fetchall()
+    def _tell(self, part: _Part, side: Snapshot, keys: Sequence[str]) -> dict[str, _Told]:
+        """Those of some rows that one side has: words, and the values that are compared."""
+        wanted = find_rows(pa.array(keys, pa.string()), _read_column(side, part.table, part.key))
+        rows = wanted[wanted >= 0]
+        shown = [_word(side, part.table, names, rows) for names in part.words]
+        said = [part.form.format(*row) for row in zip(*shown, strict=True)]
+        values = [
+            map(_plain, _read_column(side, part.table, name).take(rows).to_pylist())
+            for name in part.compared.values()
+        ]
+        held = zip(*values, strict=True) if values else ([] for _ in rows)
+        there = (key for key, row in zip(keys, wanted, strict=True) if row >= 0)
         return {
-            key: (said, dict(zip(part.compared, held, strict=True))) for key, said, *held in rows
+            key: (words, dict(zip(part.compared, row, strict=True)))
+            for key, words, row in zip(there, said, held, strict=True)
         }
-
-    def _open(self, side: str, table: str) -> None:
-        """Makes a table readable as `side.table`: the file, or what is seen of it."""
-        if (name := f"{side}.{table}") in self._opened:
-            return
-        held = self._sides[side].locate_table(table)
-        source = name_source(self._database, name.replace(".", "_"), held)
-        self._database.execute(f"CREATE VIEW {name} AS FROM {source}")
-        self._opened.add(name)
-
-    def _measure(self, side: str) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for table in _COUNTED:
-            self._open(side, table)
-            ((rows,),) = self._database.execute(f"SELECT count(*) FROM {side}.{table}").fetchall()
-            found[f"rows of {table}"] = rows
-        ((mean,),) = self._database.execute(
-            f"SELECT round(avg(confidence), 4) FROM {side}.triples"
-        ).fetchall()
-        if mean is not None:
-            found["mean confidence of triples"] = mean
-        if not self._sides[side].describe_scope():
-            self._open(side, "rejects")
-            counted = self._database.execute(
-                f"SELECT 'rejects of ' || stage || ', ' || reason, count(*) FROM {side}.rejects "
-                "GROUP BY ALL"
-            ).fetchall()
-            found |= dict(counted)
-        return found
 
     @cached_property
     def _terms(self) -> list[Row]:
         """The classes, properties and axioms of the schemas that differ."""
-        before, after = (_list_terms(snapshot.schema) for snapshot in self._sides.values())
+        before, after = (_list_terms(snapshot.schema) for snapshot in self._sides)
         rows = [
             _pair(key, before.get(key), after.get(key))
             for key in sorted({*before, *after})
             if before.get(key) != after.get(key)
         ]
-        order = ("removed", "changed", "added")
-        return sorted(rows, key=lambda row: order.index(row.change))
+        return sorted(rows, key=lambda row: _ORDER.index(row.change))
+
+
+def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
+    """A column of a table where it lies, or of what is seen of it."""
+    held = side.locate_table(table)
+    if isinstance(held, Path):
+        held = open_table(held).read(columns=[name], use_threads=False)
+    return combine_column(held[name])
+
+
+def _differ(was: pa.Array, now: pa.Array) -> Mask:
+    """For each row whether the values of two columns differ; of lists and maps any of them."""
+    kind = was.type
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        sizes = [np.diff(np.asarray(column.offsets)) for column in (was, now)]
+        differs = np.asarray(sizes[0] != sizes[1])
+        alike = np.flatnonzero(~differs)
+        was, now = was.take(alike), now.take(alike)
+        owners = np.repeat(alike, sizes[0][alike])
+        parts = [(was.values, now.values)]
+        if pa.types.is_map(kind):
+            parts = [(was.keys, now.keys), (was.items, now.items)]
+        for first, second in parts:
+            differs[owners[_differ(first, second)]] = True
+        return differs
+    same = pc.or_(pc.equal(was, now).fill_null(False), pc.and_(pc.is_null(was), pc.is_null(now)))
+    return np.asarray(pc.invert(same).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> list[str]:
+    """In words what some rows have in the first of some columns that is not null."""
+    words = pa.nulls(len(rows), pa.string())
+    for name in names:
+        values = _read_column(side, table, name).take(rows)
+        column = load_contracts()[table].column(name)
+        if column.references:
+            target, key = column.references.split(".")
+            places = find_rows(values, _read_column(side, target, key))
+            at = pa.array(places, mask=places < 0)
+            values = _read_column(side, target, "name").take(at)
+        elif column.term:
+            values = pc.struct_field(pc.extract_regex(values, "(?P<name>[^#/]+)$"), "name")
+        words = pc.coalesce(words, values)
+    return [str(word) for word in words.fill_null("is a").to_pylist()]
+
+
+def _plain(value: Any) -> Any:
+    """Pairs of a map as a dictionary."""
+    pairs = isinstance(value, list) and value and isinstance(value[0], tuple)
+    return dict(value) if pairs else value
+
+
+def _measure(side: Snapshot) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for table in _COUNTED:
+        key = load_contracts()[table].key[0]
+        found[f"rows of {table}"] = len(_read_column(side, table, key))
+    mean = pc.mean(_read_column(side, "triples", "confidence")).as_py()
+    if mean is not None:
+        found["mean confidence of triples"] = round(mean, 4)
+    if not side.describe_scope():
+        stages, reasons = (
+            _read_column(side, "rejects", name).to_pylist() for name in ("stage", "reason")
+        )
+        counted = Counter(zip(stages, reasons, strict=True))
+        found |= {f"rejects of {stage}, {reason}": n for (stage, reason), n in counted.items()}
+    return found
 
 
 def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:

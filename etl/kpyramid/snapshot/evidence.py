@@ -1,6 +1,6 @@
 """Facts, values and names in words, and the places in documents that support them."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,16 @@ class Evidence:
 Place = tuple[int, int, int, int]
 """Row of the document, row of the chunk, first character, character after the last."""
 ReadTable = Callable[[str], pa.Table]
+_TABLES = {
+    **{"condensed": "condensed", "chunk": "chunks", "instance": "instances", "claim": "claims"},
+    **{"proposal": "proposals", "triple": "triples", "raw": "raw_triples", "mention": "mentions"},
+}
+"""The tables whose rows stand in documents, by how their keys begin."""
+
+
+def name_table(key: str) -> str:
+    """The table that has the row of a key; empty for one that has no places."""
+    return _TABLES.get(key.partition("-")[0], "")
 
 
 def find_evidence(
@@ -47,7 +57,9 @@ def find_evidence(
     documents, chunks = store.rows("documents"), store.rows("chunks")
     texts: dict[int, str] = {}
     found = []
-    for document, chunk, start, end in sorted(_find_places(store, read_table, key)):
+    for document, chunk, start, end in sorted(
+        set(_find_places(store, read_table, name_table(key), {key}))
+    ):
         if seen is not None and not seen[document]:
             continue
         if document not in texts:
@@ -66,78 +78,50 @@ def find_evidence(
     return found
 
 
-def _find_places(store: Store, read_table: ReadTable, key: str) -> set[Place]:
-    kind = key.partition("-")[0]
-    if kind == "condensed":
-        return _cover_condensed(store, key)
-    if kind == "chunk":
-        chunks = store.rows("chunks")
-        row = chunks.find(key)
-        if row is None:
-            return set()
-        span = int(chunks.numbers("start")[row]), int(chunks.numbers("end")[row])
-        return {(_document_of(store, row), row, *span)}
-    if kind == "instance":
-        instances = store.rows("instances")
-        row = instances.find(key)
-        return set() if row is None else _locate(store, instances.value("places", row))
-    if kind == "proposal":
-        rows = _pick(read_table("proposals"), {key})
-        return _cover_triples(store, read_table, {i for row in rows for i in row["triple_ids"]})
-    if kind == "triple":
-        return _cover_triples(store, read_table, {key})
-    if kind == "raw":
-        return _cover_raw(store, read_table, {key})
-    if kind == "claim":
-        return _cover_claims(store, read_table, {key})
-    if kind == "mention":
-        return _locate(store, _pick(read_table("mentions"), {key}))
-    return set()
+def _find_places(
+    store: Store, read_table: ReadTable, table: str, keys: Collection[str]
+) -> Iterator[Place]:
+    """The spans of some rows, else those of the rows that they rest on, of claims first."""
+    if not table:
+        return
+    if table in _INDEXED:
+        yield from _find_indexed(store, table, keys)
+        return
+    from kpyramid.storage.contracts import load_contracts  # questions do without
 
-
-def _cover_condensed(store: Store, key: str) -> set[Place]:
-    facts = store.rows("condensed")
-    row = facts.find(key)
-    if row is None:
-        return set()
-    columns = ("place_chunks", "place_starts", "place_ends")
-    listed = (facts.list_of(name, row).tolist() for name in columns)
-    return {
-        (_document_of(store, chunk), chunk, start, end)
-        for chunk, start, end in zip(*listed, strict=True)
-    }
-
-
-def _cover_triples(store: Store, read_table: ReadTable, ids: Collection[str]) -> set[Place]:
-    rows = _pick(read_table("triples"), ids)
-    return _cover_raw(store, read_table, {i for row in rows for i in row["raw_triple_ids"]})
-
-
-def _cover_raw(store: Store, read_table: ReadTable, ids: Collection[str]) -> set[Place]:
-    """Per raw triple the spans of the claim it was read from."""
-    rows = _pick(read_table("raw_triples"), ids)
-    return _cover_claims(store, read_table, {row["claim_id"] for row in rows})
-
-
-def _cover_claims(store: Store, read_table: ReadTable, ids: Collection[str]) -> set[Place]:
-    rows = _pick(read_table("claims"), ids)
-    spans = ({"chunk_id": row["chunk_id"], **span} for row in rows for span in row["spans"])
-    return _locate(store, spans)
-
-
-def _locate(store: Store, rows: Iterable[dict[str, Any]]) -> set[Place]:
-    chunks = store.rows("chunks")
-    return {
-        (_document_of(store, chunk), chunk, int(row["start"]), int(row["end"]))
-        for row in rows
-        if (chunk := chunks.find(row["chunk_id"])) is not None
-    }
-
-
-def _document_of(store: Store, chunk: int) -> int:
-    return int(store.rows("chunks").numbers("document")[chunk])
-
-
-def _pick(table: pa.Table, keys: Collection[str]) -> list[dict[str, Any]]:
+    contract, whole = load_contracts()[table], read_table(table)
     wanted = pa.array(sorted(keys), pa.string())
-    return list(table.filter(pc.is_in(table[table.column_names[0]], wanted)).to_pylist())
+    rows = whole.filter(pc.is_in(whole[contract.key[0]], wanted)).to_pylist()
+    for row in rows:
+        for span in row.get("spans", [row] if "start" in row else []):
+            yield from _locate(store, {"chunk_id": row["chunk_id"], **span})
+    if not {"spans", "start"} & {*whole.column_names}:
+        source = "claim_id" if "claim_id" in whole.column_names else contract.visible_by[0]
+        listed = (row[source] if isinstance(row[source], list) else [row[source]] for row in rows)
+        below = {key for keys in listed for key in keys}
+        yield from _find_places(store, read_table, str(contract.column(source).target), below)
+
+
+_INDEXED = ("condensed", "chunks", "instances")
+
+
+def _find_indexed(store: Store, table: str, keys: Collection[str]) -> Iterator[Place]:
+    rows = store.rows(table)
+    for row in [row for key in keys if (row := rows.find(key)) is not None]:
+        if table == "instances":
+            for place in rows.value("places", row):
+                yield from _locate(store, place)
+        elif table == "chunks":
+            span = int(rows.numbers("start")[row]), int(rows.numbers("end")[row])
+            yield int(rows.numbers("document")[row]), row, *span
+        else:
+            columns = ("place_chunks", "place_starts", "place_ends")
+            documents = store.rows("chunks").numbers("document")
+            for place in zip(*(rows.list_of(name, row).tolist() for name in columns), strict=True):
+                yield int(documents[place[0]]), *place
+
+
+def _locate(store: Store, place: Mapping[str, Any]) -> Iterator[Place]:
+    chunks = store.rows("chunks")
+    if (row := chunks.find(place["chunk_id"])) is not None:
+        yield int(chunks.numbers("document")[row]), row, int(place["start"]), int(place["end"])

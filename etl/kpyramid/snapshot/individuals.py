@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from kpyramid.errors import InputError
@@ -235,6 +236,17 @@ def find_instances(
         for row in rows
         if (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"]) in wanted
     ]
+
+
+def list_instances(entity_ids: Collection[str], snapshot: Snapshot, most: int) -> list[str]:
+    """The keys of the first `most` statements of properties of or with some entities."""
+    view = snapshot._view
+    rows = [at for key in entity_ids if (at := view.find("entities", key)) is not None]
+    listed = view.rows("entities").list_of
+    about = sorted({int(at) for row in rows for at in listed("instances", row)})
+    read = map(view.read_instance, view.select("instances", about))
+    stated = (row["instance_id"] for row in read if row["property_iri"] is not None)
+    return list(islice(stated, most))
 
 
 def state_value(instance_id: str, snapshot: Snapshot) -> Said:

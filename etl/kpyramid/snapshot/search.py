@@ -4,10 +4,10 @@ import hashlib
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ContextDecorator
 from functools import cached_property
-from threading import Lock
+from threading import Lock, local
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from kpyramid.documents.words import (
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
-from kpyramid.numerics.arrays import Mask
+from kpyramid.numerics.arrays import Integers, Mask
 
 
 class OneThread(ContextDecorator):
@@ -37,18 +37,34 @@ class OneThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock = Lock()
         self._inside = 0
+        self._asked = local()
 
     @cached_property
     def _controller(self) -> Any:
         return ThreadpoolController()  # looks through all loaded libraries: 5 ms
 
+    def is_new(self, thing: object) -> bool:
+        """Whether a thing is named for the first time in this thread's question, or outside one."""
+        named: set[int] | None = getattr(self._asked, "named", None)
+        if named is None:
+            return True
+        new = id(thing) not in named
+        named.add(id(thing))
+        return new
+
     def __enter__(self) -> None:
+        self._asked.depth = getattr(self._asked, "depth", 0) + 1
+        if self._asked.depth == 1:
+            self._asked.named = set()
         with self._lock:
             if not self._inside:
                 self._limits = self._controller.limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
+        self._asked.depth -= 1
+        if not self._asked.depth:
+            self._asked.named = None
         with self._lock:
             self._inside -= 1
             if not self._inside:
@@ -130,6 +146,41 @@ def pick_best(
         kept = np.flatnonzero(scores > least)
     order = kept[np.lexsort((rows[kept], -scores[kept]))][:k]
     return [(int(rows[at]), float(scores[at])) for at in order]
+
+
+K1, B = 1.5, 0.75
+
+
+def weigh_words(
+    texts: Iterable[str],
+) -> tuple[list[str], Integers, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """The postings of texts: stems in order, where each one's rows begin, rows, parts of scores.
+
+    BM25 as Lucene counts it (Kamphuis et al. 2020), k1 = 1.5, b = .75.
+    """
+    numbers: dict[str, int] = {}
+    stems: list[Integers] = []
+    lengths: list[int] = []
+    for text in texts:
+        found = list_stems(text)
+        lengths.append(len(found))
+        stems.append(
+            np.fromiter((numbers.setdefault(s, len(numbers)) for s in found), np.int64, len(found))
+        )
+    names = sorted(numbers, key=lambda stem: stem.encode("utf-8", "surrogatepass"))
+    rank = np.empty(len(names), np.int64)
+    rank[np.array([numbers[name] for name in names], np.int64)] = np.arange(len(names))
+    flat = rank[np.concatenate(stems)] if stems else np.zeros(0, np.int64)
+    sizes = np.array(lengths, np.int64)
+    codes = flat * max(len(lengths), 1) + np.repeat(np.arange(len(lengths)), sizes)
+    codes, counts = np.unique(codes, return_counts=True)
+    word, row = np.divmod(codes, max(len(lengths), 1))
+    spread = np.bincount(word, minlength=len(names))
+    rarity = np.log(1 + (len(lengths) - spread + 0.5) / (spread + 0.5))
+    mean = sizes.mean() if len(lengths) and sizes.any() else 1.0
+    often = counts / (counts + K1 * (1 - B + B * sizes[row] / mean))
+    starts = np.concatenate([[0], np.cumsum(spread)]).astype(np.int64)
+    return names, starts, row.astype(np.int32), (rarity[word] * often).astype(np.float32)
 
 
 # Vectors, compared with all rows.

@@ -22,7 +22,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import MOST_SHARED, hash_name
 from kpyramid.snapshot.store import VECTORS, Rows, Store
-from kpyramid.snapshot.view import PUBLIC, Scope, Statement, View
+from kpyramid.snapshot.view import PUBLIC, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
@@ -102,7 +102,7 @@ def _open_served(
 ) -> Embedder:
     # Never by default at OpenAI's: whoever built with a server of one's own would send questions
     # to another company.
-    if given is None or isinstance(given, str) or given.provider != "openai":
+    if given is None or isinstance(given, str) or not given.is_served:
         raise InputError(
             f"snapshot {snapshot} was embedded by an endpoint with {made['name']!r}, and a "
             'question needs the same: give [embed] with provider = "openai", model, and base_url '
@@ -248,7 +248,7 @@ class Snapshot:
             if not len(labelled) or all(s.access is None for s in self.scopes):
                 return View(self._store)
         # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
-        from kpyramid.snapshot.scoped import open_view
+        from kpyramid.snapshot.scopes import open_view
 
         return open_view(self._store, self.scopes)
 
@@ -335,13 +335,16 @@ class Snapshot:
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        # A question's words are looked up next; this reads their dictionary (.15 s) meanwhile.
-        beside = Thread(target=lemmatise, args=("words",))
-        beside.start()
+        # What a question needs next is loaded meanwhile: words (.15 s), and what searches
+        # clusters (.4 s).
+        beside = [Thread(target=lemmatise, args=("words",)), Thread(target=self._store.load_search)]
+        for thread in beside:
+            thread.start()
         try:
             return open_recorded(made, self.model, self.id)
         finally:
-            beside.join()
+            for thread in beside:
+                thread.join()
 
     def embed(self, text: str) -> Matrix:
         """The vector of a text."""
@@ -469,12 +472,12 @@ class Snapshot:
     @property
     def names(self) -> Mapping[str, str]:
         """The name of every entity by its id."""
-        return _EntityTexts(self._view, self._view.name_of)
+        return EntityTexts(self._view, self._view.name_of)
 
     @property
     def types(self) -> Mapping[str, str]:
         """The type of every entity by its id."""
-        return _EntityTexts(self._view, self._view.type_of)
+        return EntityTexts(self._view, self._view.type_of)
 
     def surface_forms(self, entity_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """All names of some entities as written; unknown ids are left out."""
@@ -517,6 +520,12 @@ class Snapshot:
     def name_standard(self, condensed_id: str) -> str:
         """The standard relation of a fact; empty where it may not be seen."""
         return self._view.name_standard(self._view.locate("condensed", condensed_id))
+
+    def read_standard(self, condensed_id: str) -> tuple[str, bool]:
+        """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
+        row = self._view.locate("condensed", condensed_id)
+        subject, *_ = self._view.state_standard(row)
+        return self._view.name_standard(row), subject != self._view.state_fact(row)[0]
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
@@ -625,20 +634,3 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
         keys = self._view.rows("entities").keys
         return tuple(self._prefix + keys[row] for row in rows)
-
-
-class _EntityTexts(Mapping[str, str]):
-    """What `read` gives of every entity by its id; nothing is read before it is asked for."""
-
-    def __init__(self, view: View, read: Callable[[int], str]) -> None:
-        self._view = view
-        self._read = read
-
-    def __getitem__(self, key: str) -> str:
-        return self._read(self._view.locate("entities", key))
-
-    def __iter__(self) -> Iterator[str]:
-        return self._view.keys("entities")
-
-    def __len__(self) -> int:
-        return self._view.count("entities")

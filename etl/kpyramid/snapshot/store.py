@@ -6,7 +6,8 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.search import PlacedVectors, Vectors, load_faiss, rank_exactly, rank_words
+from kpyramid.snapshot.mapped import ADVICE, MappedRows
+from kpyramid.snapshot.search import (
+    PlacedVectors,
+    Vectors,
+    load_faiss,
+    one_thread,
+    rank_exactly,
+    rank_words,
+)
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -36,10 +45,6 @@ STATEMENTS = "index/statements.nt"
 """The ontology layer without its provenance."""
 SEARCHED = ("chunks", "condensed", "entities")
 """Tables that are searched by vectors and by words."""
-ADVICE = (
-    "`kpyramid verify` says what else is; move the snapshot's folder away and build again, which "
-    "costs little: the caches are whole"
-)
 MOST_HASHED = 2**24
 """Bytes up to which a file's sha256 is checked when it is opened: 20 ms. Of longer files the
 length and the form are; `kpyramid verify` hashes them all."""
@@ -48,190 +53,6 @@ length and the form are; `kpyramid verify` hashes them all."""
 def name_part(part: int) -> str:
     """The file of a part of the index's vectors."""
     return f"index/vectors/{part:02}.arrow"
-
-
-# Rows in a file that is mapped into memory, not read: opening costs the same at any size.
-
-
-class MappedRows:
-    """One Arrow file of one batch, sorted by its first column.
-
-    Columns are read in place; numbers come as numpy arrays that look into the file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Maps the file.
-
-        Raises:
-            IntegrityError: it is no such file; names it.
-        """
-        self.path = path
-        try:
-            file = pa.ipc.open_file(pa.memory_map(str(path)))
-            if file.num_record_batches != 1:
-                raise pa.ArrowInvalid(f"{file.num_record_batches} batches")
-            self._batch: pa.RecordBatch = file.get_batch(0)
-            self._batch.validate()
-        except (pa.ArrowException, OSError) as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
-        self._stood = path.stat()
-        self._columns: dict[str, pa.Array] = {}
-        self._numbers: dict[str, npt.NDArray[Any]] = {}
-        self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
-
-    def __len__(self) -> int:
-        return int(self._batch.num_rows)
-
-    def require_whole(self) -> None:
-        """Passes unless the mapped file was cut short where it stands.
-
-        Reading beyond its end would end the process. A file that was removed or replaced by a
-        rename is read on as it was.
-
-        Raises:
-            IntegrityError: it was.
-        """
-        try:
-            now = self.path.stat()
-        except OSError:
-            return
-        if now.st_ino == self._stood.st_ino and now.st_size < self._stood.st_size:
-            raise IntegrityError(
-                f"index file {self.path} was written over while it was open: a published snapshot "
-                f"is replaced by removal or rename only. {ADVICE}"
-            )
-
-    def has(self, name: str) -> bool:
-        """Whether there is such a column; one that was added is not in files of the last format."""
-        return name in self._batch.schema.names
-
-    def column(self, name: str) -> pa.Array:
-        """One column.
-
-        Raises:
-            IntegrityError: there is none, or where its values begin and end is damaged.
-        """
-        if name not in self._columns:
-            try:
-                values = self._batch.column(name)
-            except KeyError as e:
-                raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
-            self._check_offsets(values)
-            self._columns[name] = values
-        return self._columns[name]
-
-    def _check_offsets(self, values: pa.Array) -> None:
-        """A damaged offset would let Arrow read beyond the file, which ends the process."""
-        kind = values.type
-        wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
-        if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
-            return
-        raw = values.buffers()[1]
-        if raw is None or not len(values):
-            return
-        offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
-        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        data = None if listed else values.buffers()[2]
-        held = len(values.values) if listed else 0 if data is None else data.size
-        if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
-            raise IntegrityError(
-                f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
-            )
-        if listed:
-            self._check_offsets(values.values)
-
-    @cached_property
-    def keys(self) -> "Keys":
-        """The first column, by which rows are found."""
-        return Keys(self.column(self._batch.schema.names[0]))
-
-    def find(self, key: str) -> int | None:
-        """The row of a key; None when there is none."""
-        return self.keys.find(key)
-
-    def value(self, name: str, row: int) -> Any:
-        """One value as a Python object."""
-        return self.column(name)[row].as_py()
-
-    def read(self, row: int) -> dict[str, Any]:
-        """All values of a row."""
-        return {name: self.value(name, row) for name in self._batch.schema.names}
-
-    def numbers(self, name: str) -> npt.NDArray[Any]:
-        """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
-        if name not in self._numbers:
-            values = self.column(name)
-            width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
-            flat = _view_numbers(values.values if width else values)
-            self._numbers[name] = flat.reshape(-1, width) if width else flat
-        return self._numbers[name]
-
-    def lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """A column of lists of numbers: where each begins (one more than rows), and all values."""
-        if name not in self._lists:
-            values = self.column(name)
-            self._lists[name] = _view_numbers(values.offsets), _view_numbers(values.values)
-        return self._lists[name]
-
-    def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
-        """The numbers of one row's list, in place."""
-        starts, values = self.lists(name)
-        return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
-
-
-def _view_numbers(values: pa.Array) -> npt.NDArray[Any]:
-    """Numbers in place; `to_numpy` does the same and loads pandas where it is installed: .2 s."""
-    return np.from_dlpack(values)
-
-
-_MOST_KEPT = 10_000
-
-
-class Keys(Sequence[str]):
-    """A sorted column of strings, found by halving in place; the last that were read are kept."""
-
-    def __init__(self, values: pa.Array) -> None:
-        self._values = values
-        wide = pa.types.is_large_string(values.type)
-        _, offsets, data = values.buffers()
-        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
-        self._data = memoryview(data or b"")
-        self._places: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __getitem__(self, row: Any) -> Any:
-        key = self._values[row].as_py()
-        if len(self._places) >= _MOST_KEPT:
-            self._places.clear()
-        self._places[key] = row
-        return key
-
-    def find(self, key: str) -> int | None:
-        """The place of a key; None when there is none."""
-        if (known := self._places.get(key)) is not None:
-            return known
-        at = self._locate(key.encode("utf-8", "surrogatepass"))
-        return at if at < len(self) and self[at] == key else None
-
-    def starting(self, start: str) -> range:
-        """The places of all keys that begin so."""
-        first = start.encode("utf-8", "surrogatepass")
-        after = first[:-1] + bytes([first[-1] + 1]) if first else b"\xff"
-        return range(self._locate(first), self._locate(after))
-
-    def _locate(self, key: bytes) -> int:
-        """Where a key stands or would stand; keys are in the order of their bytes."""
-        offsets, data = self._offsets, self._data
-        low, high = 0, len(self._values)
-        while low < high:
-            middle = (low + high) // 2
-            if bytes(data[offsets[middle] : offsets[middle + 1]]) < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
 
 # Chunks in the order in which they are read, so that one is seen with what stands around it.
@@ -427,13 +248,14 @@ class Store:
         return [rows.numbers("vector")[end - size : end] for rows, end, size in pairs]
 
     def require_whole(self) -> None:
-        """Passes unless a file that is open was cut short; asked before each search, 30 us.
+        """Passes unless a file that is open was cut short; looked at once for a question.
 
         Raises:
             IntegrityError: one was; names it.
         """
-        for rows in list(self._rows.values()):
-            rows.require_whole()
+        if one_thread.is_new(self):
+            for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:
+                rows.require_whole()
 
     def part(self, table: str) -> "Part":
         """A table to search in: `chunks`, `condensed` or `entities`.
@@ -448,6 +270,13 @@ class Store:
         if table not in self._parts:
             self._parts[table] = Part(self, table)
         return self._parts[table]
+
+    def load_search(self) -> None:
+        """Loads what searches clusters, if some table has them and it is installed."""
+        plans = self.meta.get("tables", {}).values()
+        if any(plan.get("search") != "exact" for plan in plans):
+            with suppress(ModuleNotFoundError):
+                load_faiss()
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
@@ -488,8 +317,7 @@ class Part:
         """
         if self.rows.has("vector"):  # of format 8
             return self.rows.numbers("vector")
-        for rows in self._store.vectors:
-            rows.require_whole()
+        self._store.require_whole()
         return self._placed
 
     @cached_property

@@ -25,9 +25,9 @@ from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.mapped import MappedRows
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
 from kpyramid.snapshot.search import join_words
-from kpyramid.snapshot.store import MappedRows
 from kpyramid.snapshot.view import View
 
 if TYPE_CHECKING:

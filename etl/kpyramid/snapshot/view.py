@@ -1,6 +1,6 @@
 """What of a snapshot may be read: a scope says it, and a view is all that reads the store."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ EVERYTHING = Scope(access=None)
 
 
 class View:
-    """A store of which everything is seen; `kpyramid.snapshot.scoped.ScopedView` hides rows of it.
+    """A store of which everything is seen; `NarrowedView` and `DividedView` hide rows of it.
 
     The only reader of the store. A row's number comes from `find`, `locate`, `select` or `mask`,
     which know what is hidden, and its words from the methods below.
@@ -245,3 +245,20 @@ class View:
             return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
         stated = self._store.locate(STATEMENTS).read_text("utf-8")
         return self._store.read_text(SCHEMA), stated
+
+
+class EntityTexts(Mapping[str, str]):
+    """What `read` gives of every entity by its id; nothing is read before it is asked for."""
+
+    def __init__(self, view: View, read: Callable[[int], str]) -> None:
+        self._view = view
+        self._read = read
+
+    def __getitem__(self, key: str) -> str:
+        return self._read(self._view.locate("entities", key))
+
+    def __iter__(self) -> Iterator[str]:
+        return self._view.keys("entities")
+
+    def __len__(self) -> int:
+        return self._view.count("entities")

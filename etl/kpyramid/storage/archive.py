@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +29,7 @@ from kpyramid.storage.snapshots import (
     read_manifest,
     require_format,
 )
-from kpyramid.storage.verification import check_bytes, check_tables
+from kpyramid.storage.verification import check_bytes, check_tables, require_whole
 
 _MOST_MEMBERS = 1_000
 """Files and folders; a snapshot has some two hundred."""
@@ -86,8 +86,7 @@ def copy_folder(folder: Path, target: Path, tell: Tell = hush) -> None:
         except FileNotFoundError as e:
             raise IntegrityError(f"{name} is missing") from e
     tell("checking the copy", 0, None)
-    if problems := check_bytes(target):
-        raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
+    require_whole(target, "", folder)
 
 
 def _follow(members: Mapping[str, int], what: str, tell: Tell) -> Iterator[str]:
@@ -108,8 +107,7 @@ def write_tarball(folder: Path, target: Path, tell: Tell = hush) -> None:
         IntegrityError: the snapshot is damaged.
     """
     tell("checking the snapshot", 0, None)
-    if problems := check_bytes(folder):
-        raise IntegrityError(f"snapshot {folder} is damaged: {'; '.join(problems[:5])}")
+    require_whole(folder, "")
     top = identify_folder(folder)
     with (
         pa.CompressedOutputStream(str(target), "zstd") as stream,
@@ -221,7 +219,8 @@ class _Bounded:
 
 
 @contextmanager
-def _open_stream(path: Path) -> Iterator[_Bounded]:
+def _open_stream(path: Path) -> Iterator[Any]:
+    """A `_Bounded` stream of what a file unpacks to."""
     if not path.is_file():  # opening a pipe would wait
         raise InputError(f"{path} is no file; name a snapshot's folder or tarball")
     with path.open("rb") as file:
@@ -240,7 +239,7 @@ def _unpack(path: Path, folder: Path, tell: Tell) -> str:
     top: str | None = None
     done, total = 0, None
     try:
-        with _open_stream(path) as stream, _open_tar(stream) as tar:
+        with _open_stream(path) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             for number, member in enumerate(tar):
                 if number >= _MOST_MEMBERS:
                     raise IntegrityError(f"holds more than {_MOST_MEMBERS} members")
@@ -258,8 +257,10 @@ def _unpack(path: Path, folder: Path, tell: Tell) -> str:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 tell("unpacking", done, total)
                 done += member.size
+                held = tar.extractfile(member)
+                assert held is not None, "it is a regular file"
                 with (folder / name).open("xb") as file:
-                    shutil.copyfileobj(_read_member(tar, member), file)
+                    shutil.copyfileobj(held, file)
                 if name == MANIFEST:
                     members = _list_members(folder)
                     _require_room(folder, members)
@@ -269,16 +270,6 @@ def _unpack(path: Path, folder: Path, tell: Tell) -> str:
     except (tarfile.TarError, ValueError, OverflowError) as e:
         raise IntegrityError(f"is no tarball of a snapshot: {e}") from e
     return PurePosixPath(top or "").name
-
-
-def _open_tar(stream: Any) -> tarfile.TarFile:
-    return tarfile.open(fileobj=stream, mode="r|")
-
-
-def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
-    file = tar.extractfile(member)
-    assert file is not None, "it is a regular file"
-    return file
 
 
 def _find_top(name: str) -> str:

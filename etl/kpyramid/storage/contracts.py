@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import mmap
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
@@ -46,6 +47,7 @@ _TYPES = {
     "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"
+NO = "false"
 _FORM, _VECTOR_FORM = b"2\n", b"3\n"
 """Raised when the same rows are written as other bytes: 2 descriptions of the columns, 3 smaller
 row groups where there are vectors."""
@@ -55,7 +57,12 @@ row groups where there are vectors."""
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are.
+    `unit`: what its numbers count or are. `term`: it holds IRIs of the ontology. `along`: a list
+    beside another one, whose references do not make the row visible where this says `weaker`.
+    `united_from`: its pairs are those of the rows that another column refers to. `instead`: the
+    column, `column.name` of what that refers to, or `NO`, that stands for a value that there is
+    not, or that may not be told.
+    `compared`: another value makes a changed row of two snapshots.
     """
 
     name: str
@@ -64,6 +71,19 @@ class Column:
     nullable: bool = False
     references: str | None = None
     unit: str | None = None
+    term: bool = False
+    along: str | None = None
+    weaker: str | None = None
+    united_from: str | None = None
+    instead: str | None = None
+    compared: bool = False
+
+    @property
+    def target(self) -> str | None:
+        """The table that its values refer to."""
+        if self.type == "list<place>":
+            return "chunks"
+        return self.references.split(".")[0] if self.references else None
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
@@ -73,7 +93,12 @@ class Column:
 
 @dataclass(frozen=True, config=_STRICT)
 class Contract:
-    """One table: its columns, its key and the groups of columns of which exactly one is set."""
+    """One table: its columns, its key and the groups of columns of which exactly one is set.
+
+    A row is seen when a row is that it refers to by a column of `visible_by` (`table.column`: a
+    row that refers to it), and all are that it refers to by `needs`. Without `visible_by` the
+    table is for who sees all documents.
+    """
 
     table: str
     version: int
@@ -81,6 +106,12 @@ class Contract:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
     exactly_one: tuple[tuple[str, ...], ...] = ()
+    visible_by: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def column(self, name: str) -> Column:
+        """The column of a name."""
+        return next(column for column in self.columns if column.name == name)
 
     def build(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
         """A checked table of these rows, sorted by key; not for tables with a vector column.
@@ -100,11 +131,21 @@ class Contract:
     def fill(self, columns: Mapping[str, Any]) -> pa.Table:
         """A checked table of these columns, lists or arrays of equal length, sorted by key.
 
+        A column that is not given is what stands instead of it, else null.
+
         Raises:
             IntegrityError: a column breaks the contract.
         """
+        rows = len(columns[self.key[0]])
+        blank = pa.nulls(rows, pa.null())
+        given = {
+            c.name: pa.array([False] * rows)
+            if c.instead == NO and c.name not in columns
+            else columns.get(c.name, columns.get(c.instead or "", blank))
+            for c in self.columns
+        }
         try:
-            table = pa.Table.from_pydict(dict(columns), schema=self._make_schema())
+            table = pa.Table.from_pydict(given, schema=self._make_schema())
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as e:
             raise IntegrityError(f"table {self.table}: a column does not fit: {e}") from e
         return self.finish(table)
@@ -329,6 +370,11 @@ def parse_contract(path: Path) -> Contract:
             f"contract {path.name}: table is {contract.table!r}, unknown types {unknown}; "
             f"the table is named as its file, types are {sorted(_TYPES)} and {_VECTOR}"
         )
+    named = {n for n in (*contract.visible_by, *contract.needs) if "." not in n}
+    for column in contract.columns:
+        named |= {name for name in (column.along, column.united_from) if name}
+    if lost := sorted(named - {c.name for c in contract.columns}):
+        raise PyramidError(f"contract {path.name}: it has no columns {', '.join(lost)}")
     return contract
 
 
@@ -338,12 +384,22 @@ def load_contracts() -> Mapping[str, Contract]:
     return {name: parse_contract(path) for name, path in locate_declarations("schemas").items()}
 
 
+_FOR_READERS = re.compile(
+    rb"^(?:visible_by|needs|term|along|weaker|united_from|instead|compared) = .*\n", re.MULTILINE
+)
+"""What says who reads a row, and not what is in it."""
+
+
 @cache
 def hash_contract(table: str) -> str:
-    """The hash of a contract's file: an ingredient of every key that depends on the table."""
+    """The hash of what a contract promises: an ingredient of every key that depends on the table.
+
+    Who sees a row is said for readers, and no table is made anew for it.
+    """
     has_vectors = any(column.type == _VECTOR for column in load_contracts()[table].columns)
     form = _VECTOR_FORM if has_vectors else _FORM
-    return hash_bytes(form + locate_declarations("schemas")[table].read_bytes())
+    data = locate_declarations("schemas")[table].read_bytes()
+    return hash_bytes(form + _FOR_READERS.sub(b"", data))
 
 
 # Tables as Parquet files whose bytes are a function of their rows.

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
-from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError, SettingsError
+from kpyramid.errors import ConflictError, EndpointError, InputError, SettingsError
 from kpyramid.storage.bucket import BucketStore, do_at_once
 from kpyramid.storage.layout import Warehouse, is_address, open_warehouse, stage_folder
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.store import Blob
-from kpyramid.storage.verification import check_bytes
+from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import sync_folder
 
 _MOST_NAME = 255
@@ -60,11 +60,8 @@ def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
     with open_stored(warehouse, identifier) as copy:
         if not (copy / MANIFEST).is_file():
             raise explain_removal(warehouse, identifier)
-        if problems := check_bytes(copy):
-            raise IntegrityError(
-                f"snapshot {warehouse.locate(f'snapshots/{identifier}')} is damaged: "
-                f"{'; '.join(problems[:5])}. Do not serve it; build again"
-            )
+        place = warehouse.locate(f"snapshots/{identifier}")
+        require_whole(copy, ". Do not serve it; build again", place)
         warehouse.snapshots.mkdir(parents=True, exist_ok=True)
         try:
             copy.rename(target)

@@ -7,13 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kpyramid.errors import (
-    ConflictError,
-    InputError,
-    IntegrityError,
-    OvertakenError,
-    PyramidError,
-)
+from kpyramid.errors import ConflictError, InputError, IntegrityError, OvertakenError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
@@ -42,7 +36,7 @@ from kpyramid.storage.snapshots import (
     list_folders,
     read_manifest,
 )
-from kpyramid.storage.verification import check_bytes
+from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import put_file, sync_folder, sync_tree
 
 _MOST_COMPARED = 32
@@ -131,14 +125,14 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
 def _is_whole(folder: Path) -> bool:
     """Whether a snapshot is there; gc may move it away while it is read."""
     try:
-        problems = check_bytes(folder) if folder.exists() else []
+        if folder.exists():
+            advice = ". Nothing was changed. Move that folder away and run the build again"
+            require_whole(folder, advice)
     except FileNotFoundError:
         return _is_whole(folder)
-    if problems and folder.exists():
-        raise IntegrityError(
-            f"snapshot {folder} exists and is damaged: {'; '.join(problems[:5])}. Nothing was "
-            "changed. Move that folder away and run the build again"
-        )
+    except IntegrityError:
+        if folder.exists():
+            raise
     return folder.exists()
 
 
@@ -310,11 +304,7 @@ def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
         )
     with hold(warehouse, snapshot):
         with open_stored(warehouse, snapshot) as folder:
-            problems = check_bytes(folder)
-        if problems:
-            raise IntegrityError(
-                f"snapshot {place} is damaged: {'; '.join(problems[:5])}. No ref was moved to it"
-            )
+            require_whole(folder, ". No ref was moved to it", place)
         yield
 
 

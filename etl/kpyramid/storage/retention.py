@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -21,7 +20,7 @@ from kpyramid.keys import ID_DIGITS
 from kpyramid.storage.bucket import BucketStore, do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging
 from kpyramid.storage.leases import list_held, lock_bucket
-from kpyramid.storage.refs import list_entries, list_refs, list_standing
+from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing
 from kpyramid.storage.results import MARKER
 from kpyramid.storage.runs import find_damaged, list_runs
 from kpyramid.storage.snapshots import MANIFEST, date_snapshots
@@ -54,30 +53,14 @@ class Item:
     in_trash: bool = False
 
 
-class Shelf(Protocol):
-    """Where items lie: in the warehouse or in its trash."""
-
-    def list_items(self, *, in_trash: bool) -> list[Item]: ...
-
-    def move(self, items: Sequence[Item]) -> None:
-        """Takes items out of the warehouse, into the trash."""
-        ...
-
-    def restore(self, items: Sequence[Item]) -> None:
-        """Puts items back, each unless there is one in its place."""
-        ...
-
-    def delete(self, items: Sequence[Item]) -> None:
-        """Deletes from the trash; what is half deleted is never taken for whole."""
-        ...
-
-    def finish(self) -> None:
-        """Deletes what a call that was killed left half deleted, or a publisher half written."""
-        ...
-
-
 class Folders:
-    """Items as folders: each is in one place, for it is renamed."""
+    """Items in folders: each is in one place, for it is renamed.
+
+    Both this and `Objects` list items, in the warehouse or in its trash; move them to the trash;
+    restore them, each unless there is one in its place; delete them from the trash, so that what is
+    half deleted is never taken for whole; and finish: delete what a call that was killed left half
+    deleted, or a publisher half written.
+    """
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._root = warehouse.root
@@ -191,13 +174,13 @@ class Objects:
         return items
 
     def move(self, items: Sequence[Item]) -> None:
-        """See `Shelf.move`; the mark is in the trash before it is gone from its place."""
+        """See `Folders`; the mark is in the trash before it is gone from its place."""
         for item in items:
             target = _name_mark(item.kind, item.path, in_trash=True)
             self._carry(_name_mark(item.kind, item.path), target)
 
     def restore(self, items: Sequence[Item]) -> None:
-        """See `Shelf.restore`; a mark that was written anew stays."""
+        """See `Folders`; a mark that was written anew stays."""
         for item in items:
             target = _name_mark(item.kind, item.path)
             source = _name_mark(item.kind, item.path, in_trash=True)
@@ -207,7 +190,6 @@ class Objects:
                 self._bucket.delete(source)
 
     def delete(self, items: Sequence[Item]) -> None:
-        """See `Shelf.delete`."""
         for item in items:
             source = _name_mark(item.kind, item.path, in_trash=True)
             note = f"{_DELETED}/{source.removeprefix(f'{_TRASH}/')}"
@@ -215,7 +197,6 @@ class Objects:
             self._purge(item.kind, item.path, note)
 
     def finish(self) -> None:
-        """See `Shelf.finish`."""
         for path, (kind, notes) in self._list(_DELETED).items():
             for note in notes:
                 self._purge(kind, path, note.name)
@@ -326,7 +307,7 @@ def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> C
     if not warehouse.root.is_dir() and not warehouse.bucket:
         return Collected((), (), {})
     with nullcontext() if dry_run else _lock(warehouse):
-        shelf: Shelf = Folders(warehouse)
+        shelf: Folders | Objects = Folders(warehouse)
         if warehouse.bucket:
             late = (policy.now - _UNFINISHED).timestamp()
             shelf = Objects(warehouse.bucket, lambda: {*list_held(warehouse).values()}, late)
@@ -378,10 +359,11 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
     """Says of an item below the warehouse or its trash whether it stays or comes back."""
-    runs = list_runs(warehouse)
-    snapshots = {*held.values(), *_keep_snapshots(warehouse, policy, runs)}
-    named = _keep_runs(warehouse, policy, runs, snapshots)
-    heads = {list_entries(warehouse, ref)[-1].run for ref in list_refs(warehouse)}
+    runs, known = list_runs(warehouse), date_snapshots(warehouse)
+    logs = {ref: list_entries(warehouse, ref) for ref in list_refs(warehouse)}
+    snapshots = {*held.values(), *_keep_snapshots(logs, policy, runs, known)}
+    named = _keep_runs(logs, policy, runs, snapshots)
+    heads = {entries[-1].run for entries in logs.values()}
     under_way = {str(run["run"]) for run in runs if run["snapshot"] is None}
     damaged = find_damaged(warehouse, named | heads)
     for problem in damaged.values():
@@ -389,7 +371,6 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     marks = read_marks(warehouse, (named & (heads | under_way)) - damaged.keys())
     results = replace(policy, older_than=min(policy.older_than, _RESULTS))
     rows = None if damaged else policy.find_rows(sorted(named))
-    known = date_snapshots(warehouse)
     recorded = {str(run["run"]) for run in runs}
 
     def is_needed(item: Item) -> bool:
@@ -409,8 +390,12 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
     return is_needed
 
 
+_Logs = Mapping[str, Sequence[RefEntry]]
+"""The entries of each ref."""
+
+
 def _keep_snapshots(
-    warehouse: Warehouse, policy: Policy, runs: Iterable[Mapping[str, object]]
+    logs: _Logs, policy: Policy, runs: Iterable[Mapping[str, object]], known: Mapping[str, float]
 ) -> set[str]:
     """What refs and tags are at, the last of each ref, and what was used lately."""
     kept: set[str] = set()
@@ -419,28 +404,23 @@ def _keep_snapshots(
     def use(snapshot: str, time: str) -> None:
         used[snapshot] = max(used.get(snapshot, _parse(time, policy)), _parse(time, policy))
 
-    for ref in list_refs(warehouse):
-        entries = list_entries(warehouse, ref)
+    for entries in logs.values():
         kept |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
         for entry, after in zip_longest(entries, entries[1:]):
             use(entry.snapshot, (after or entry).at)  # readers had it until the next came
     for run in runs:
         if run["snapshot"]:
             use(str(run["snapshot"]), str(run["started"]))
-    for name, written in date_snapshots(warehouse).items():
+    for name, written in known.items():
         if name not in used:  # nothing else says when it was made
             used[name] = datetime.fromtimestamp(written, UTC)
     return kept | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
 
 
 def _keep_runs(
-    warehouse: Warehouse,
-    policy: Policy,
-    runs: Sequence[Mapping[str, object]],
-    snapshots: set[str],
+    logs: _Logs, policy: Policy, runs: Sequence[Mapping[str, object]], snapshots: set[str]
 ) -> set[str]:
     """The runs that made what is kept, those of late, and those that may go on."""
-    logs = {ref: list_entries(warehouse, ref) for ref in list_refs(warehouse)}
     kept = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
     newest = {str(run["snapshot"]): str(run["run"]) for run in reversed(runs) if run["snapshot"]}
     kept |= {name for snapshot, name in newest.items() if snapshot in snapshots}
@@ -485,6 +465,6 @@ def _parse(time: str, policy: Policy) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _restore(shelf: Shelf, needed: _Needed) -> None:
+def _restore(shelf: Folders | Objects, needed: _Needed) -> None:
     """Puts back what is needed of what lies in the trash."""
     shelf.restore([item for item in shelf.list_items(in_trash=True) if needed(item)])

@@ -67,10 +67,8 @@ def find_manifest(warehouse: Warehouse, identifier: str) -> dict[str, JsonValue]
         InputError: there is no such snapshot.
         IntegrityError: the manifest is not JSON.
     """
-    if warehouse.bucket is None:
-        return read_manifest(warehouse.snapshots / identifier)
     name = f"snapshots/{identifier}/{MANIFEST}"
-    data = warehouse.bucket.read(name)
+    data = warehouse.store.read(name)
     if data is None:
         raise InputError(f"snapshot {identifier} is not there: no {warehouse.locate(name)}")
     return _parse_manifest(data, warehouse.locate(name))

@@ -28,11 +28,9 @@ class BlobStore(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """A blob's bytes, or None."""
-        ...
 
     def create(self, name: str, data: bytes) -> bool:
         """Whether this call made the blob: of all who try, one does."""
-        ...
 
     def put_once(self, name: str, data: bytes) -> bytes:
         """What stands under the name afterwards: the bytes of the first writer of all."""
@@ -44,15 +42,12 @@ class BlobStore(Protocol):
 
     def replace(self, name: str, data: bytes) -> None:
         """Writes a blob, whether or not there is one."""
-        ...
 
     def delete(self, name: str) -> None:
         """Removes a blob, if there is one."""
-        ...
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         """The blobs of a folder and the folders in it, sorted by name."""
-        ...
 
 
 class FolderStore(BlobStore):

@@ -104,6 +104,17 @@ def check_bytes(folder: Path) -> list[str]:
     ]
 
 
+def require_whole(folder: Path, advice: str, place: str | Path | None = None) -> None:
+    """Passes when a snapshot's bytes are whole; `place`: what messages call it, where it lies.
+
+    Raises:
+        IntegrityError: they are not; ends with the advice.
+    """
+    if problems := check_bytes(folder):
+        listed = "; ".join(problems[:5])
+        raise IntegrityError(f"snapshot {place or folder} is damaged: {listed}{advice}")
+
+
 def _walk(folder: Path) -> tuple[set[str], list[str]]:
     """The regular files below a snapshot's folder, and what else is there, which has no place.
 

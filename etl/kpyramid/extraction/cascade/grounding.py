@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, BE, HAVE, PREPOSITIONS
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -38,6 +38,8 @@ from kpyramid.extraction.types import (
 
 _EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
 """A relation of these words alone says nothing about how its ends are joined."""
+_JOINING = PREPOSITIONS - {"of", "as"}
+"""What "is" joins its ends by: "is with", "is in"; "is of" and "is as" leave open how."""
 _KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
 _BARE = frozenset("is was are were".split())
 _NEGATIONS = frozenset("not never n't cannot".split())
@@ -84,13 +86,25 @@ def _strip_ends(row: Triple) -> list[str]:
 def find_relation_fault(relation: str, text: Text) -> str | None:
     """Why a relation cannot stand, None when it can."""
     words = relation.casefold().split()
-    if all(word in _EMPTY for word in words) and relation.casefold() not in _KINDS:
+    if all(word in _EMPTY for word in words) and not _joins(words):
         return "empty_relation"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     # A verb phrase may be worded anew; a name or a number in it may not.
     strange = list_strange(relation[0].lower() + relation[1:], text.words | text.title)
     return "unsupported" if any(is_telling(word) for word in strange) else None
+
+
+def _joins(words: Sequence[str]) -> bool:
+    """Whether words that are empty one by one say how two things are joined, as examples do."""
+    if " ".join(words) in _KINDS:
+        return True
+    match words:
+        case [owning]:
+            return owning in HAVE - {"having"}
+        case [being, joining]:
+            return being in BE and joining in _JOINING
+    return False
 
 
 # Statements and triples of a reply.

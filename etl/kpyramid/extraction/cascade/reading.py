@@ -42,7 +42,7 @@ from kpyramid.extraction.types import (
     Titled,
 )
 from kpyramid.llm.caller import Asker
-from kpyramid.llm.types import Failure, Request
+from kpyramid.llm.task import Failure, Request
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from kpyramid.extraction.cascade.evidence import find_naming, list_words, names
 from kpyramid.extraction.cascade.tasks import MERGED, show_triple
 from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.cache import Answer, DamagedLine, read_recording
-from kpyramid.llm.types import Request, key_request
+from kpyramid.llm.task import Request, key_request
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from kpyramid.extraction.cascade.evidence import assign_triples, find_evidence
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Expected, Strict, Task, write_json
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import GUARD, Expected, Request, Strict, Task, parse_json, write_json
 from kpyramid.settings import CascadeSettings, Example, Settings
 
 T = TypeVar("T")

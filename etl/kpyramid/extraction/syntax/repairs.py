@@ -1,20 +1,17 @@
-"""Repairs of what the parser gets wrong: titles of works, attachments, lists."""
+"""Repairs of what the parser gets wrong: names, subjects in brackets, infinitives."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kpyramid.documents.values import MONTH
-from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label, is_person_noun
-from kpyramid.extraction.syntax.predicates import VERBS
-from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, find_close_name, is_named_place
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
-# Names that the parser took apart: titles, hyphens and bynames.
+# Titles of works, which the parser takes apart.
 
-OPENING = {"(": ")", "[": "]"}
-QUOTES = {
+_OPENING = {"(": ")", "[": "]"}
+_QUOTES = {
     '"': '"',
     "`": "''",
     "\u201c": "\u201d",
@@ -28,9 +25,9 @@ _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".sp
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
 
-def join_title(quote: Node) -> None:
+def _join_title(quote: Node) -> None:
     """Make a short quotation that begins with a capital and is used as a noun one name."""
-    nodes, closing = quote.tree.nodes, QUOTES[quote.text]
+    nodes, closing = quote.tree.nodes, _QUOTES[quote.text]
     start = quote.i + 1
     if quote.text == "`":
         if start >= len(nodes) or nodes[start].text != "`":
@@ -75,7 +72,7 @@ def _seat_title(inner: list[Node], after: int) -> None:
     tops = [n for n in inner if n.head is n or id(n.head) not in within]
     if id(above) in within:
         # The first of the tops that is not under the verb carries the whole sentence.
-        top = next((n for n in tops if not is_above(verb, n)), None)
+        top = next((n for n in tops if not _is_above(verb, n)), None)
         if top is None:
             return
         if verb in above.children:
@@ -90,8 +87,8 @@ def _seat_title(inner: list[Node], after: int) -> None:
             top.head.children.sort(key=lambda c: c.i)
             top.head = top
     for child in orphans:
-        move(child, verb)
-    move(root, verb)
+        _move(child, verb)
+    _move(root, verb)
     passive = any(c.dep == "auxpass" for c in verb.children)
     root.dep = "nsubjpass" if passive else "nsubj"
     _join_name(inner, root)
@@ -99,7 +96,7 @@ def _seat_title(inner: list[Node], after: int) -> None:
     verb.right_edge = tree[max([verb.right_edge.i, *(c.right_edge.i for c in orphans)])]
 
 
-def join_leading_title(copula: Node) -> None:
+def _join_leading_title(copula: Node) -> None:
     """Make the capitals before "is a film" one name: "Meet Me Again is a film"."""
     tree = copula.tree
     attribute = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
@@ -124,44 +121,6 @@ def join_leading_title(copula: Node) -> None:
         _seat_title(inner, copula.i)
 
 
-def join_hyphens(hyphen: Node) -> None:
-    """Keep "Michaels-Beerbaum" and "Stoke-on-Trent" one name, which the tokenizer cut."""
-    nodes = hyphen.tree.nodes
-    first = last = hyphen.i
-    while first > 0 and not nodes[first - 1].space and _is_part(nodes[first - 1]):
-        first -= 1
-    while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
-        last += 1
-    inner = nodes[first : last + 1]
-    if first == hyphen.i or last == hyphen.i:
-        return
-    if inner[0].text.islower():
-        root = _find_root(inner)
-        for node in inner if root is not None and root.pos == "NOUN" else ():
-            if node is not root:
-                node.dep = "compound"
-        return
-    if not inner[0].text[:1].isupper() or inner[-1].text == "-":
-        return
-    if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
-        return
-    root = _find_root(inner)
-    if root is None:
-        return
-    label = next((n.entity for n in inner if n.entity), "")
-    for node in inner:
-        if node is not root:
-            node.dep = "compound"
-            move(node, root)
-        node.pos, node.tag = "PROPN", "NNP"
-        if label and node.entity != label:
-            node.entity, node.iob = label, "I"
-
-
-def _is_part(node: Node) -> bool:
-    return node.text == "-" or node.text.isalpha()
-
-
 def _find_root(inner: list[Node]) -> Node | None:
     """Return the one node of a stretch that hangs outside it, None when several or none do."""
     first, last = inner[0].i, inner[-1].i
@@ -176,18 +135,18 @@ def _join_name(inner: list[Node], root: Node) -> None:
     for node in inner:
         if node is not root:
             node.dep = "compound"
-            move(node, root)
+            _move(node, root)
         if node.text[:1].isalpha() and node.pos != "PROPN":
             node.pos, node.tag = "PROPN", "NNP"
         node.entity, node.iob = "WORK_OF_ART", "I"
     inner[0].iob = "B"
     root.left_edge, root.right_edge = inner[0], max(inner[-1], root.right_edge, key=lambda n: n.i)
-    close_entity(root.tree.nodes, inner[-1].i)
+    _close_entity(root.tree.nodes, inner[-1].i)
 
 
-def move(node: Node, head: Node) -> None:
+def _move(node: Node, head: Node) -> None:
     """Hang a node under another; one above it would close a circle, and stays where it is."""
-    if node.head is head or is_above(node, head):
+    if node.head is head or _is_above(node, head):
         return
     if node.head is not node and node in node.head.children:
         node.head.children.remove(node)
@@ -196,7 +155,7 @@ def move(node: Node, head: Node) -> None:
     head.children.sort(key=lambda c: c.i)
 
 
-def close_entity(nodes: list[Node], last: int) -> None:
+def _close_entity(nodes: list[Node], last: int) -> None:
     """Let what follows `last` within the same entity begin one of its own, or none."""
     at = last + 1
     if at < len(nodes) and nodes[at].iob == "I":
@@ -204,10 +163,10 @@ def close_entity(nodes: list[Node], last: int) -> None:
             nodes[at].iob = "B"
         else:
             nodes[at].entity, nodes[at].iob = "", "O"
-            close_entity(nodes, at)
+            _close_entity(nodes, at)
 
 
-def is_above(node: Node, other: Node) -> bool:
+def _is_above(node: Node, other: Node) -> bool:
     """Whether `node` is an ancestor of `other`."""
     at = other
     for _ in range(50):
@@ -221,81 +180,32 @@ def is_above(node: Node, other: Node) -> bool:
 
 # Mistakes of the parser and of the entity recogniser that the text's own words give away.
 
-_IS_MONTH = re.compile(MONTH)
-_DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
-_VERBAL = frozenset("to from against over into as".split())
-_GIVING = VERBS["giving"]
 _MEDIA = frozenset("radio television tv cable fm am news".split())
-_SEATS = frozenset("capital seat birthplace".split())
-"""Nouns for what a place is to another, which follow its kind."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
 def repair_tree(tree: Tree) -> None:
     """Mend the tree in place, in time linear in its tokens.
 
-    Dates that the recogniser split are joined, subjects that the parser sought inside a bracket
-    are put back before it, quoted titles become one name, and a name's type follows what the text
-    says it is.
+    Titles, numerals and bynames become one name, subjects that the parser sought inside a bracket
+    are put back before it, and a name's type follows what the text says it is.
     """
     for node in tree.nodes:
-        if node.pos == "PROPN" and node.text.islower():
-            _retag_common(node)
-        if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
-            _join_date(node)
-        elif node.text in QUOTES:
-            join_title(node)
-        elif node.text in OPENING:
+        if node.text in _QUOTES:
+            _join_title(node)
+        elif node.text in _OPENING:
             _lift_subject(node)
-            _part_bracket(node)
         elif node.text in {"is", "was"} and node.lemma == "be" and node.i:
-            join_leading_title(node)
-            _part_copula(node)
+            _join_leading_title(node)
         elif node.text == "I" and node.i:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
-        elif node.text == "-":
-            join_hyphens(node)
-        elif node.dep == "appos":
-            _check_apposition(node)
-        elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
-            _lift_preposition(node)
-        elif node.dep in {"relcl", "acl"}:
-            _lift_modifier(node)
-        elif node.dep == "conj":
-            _seat_noun(node)
-            if node.head.pos in {"VERB", "AUX"}:
-                _seat_conjunct(node)
-                _seat_infinitive(node)
+        elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
+            _seat_infinitive(node)
     _retype_names(tree)
-
-
-def _retag_common(node: Node) -> None:
-    """Call a word in small letters a common noun where it is no part of a name: "waist width"."""
-    before, after = (node.tree.nodes[node.i + k : node.i + k + 1] for k in (-1, 1))
-    led = any(n.pos == "PROPN" and not (n.text.islower() or n.text.isupper()) for n in before)
-    follows = any(n.pos == "PROPN" and not n.text.islower() for n in after)
-    joined = led or any(n.text == "-" for n in (*before, *after))
-    if joined or node.entity or len(node.text) < 3 or not node.text.isalpha():
-        return
-    if not follows or is_person_noun(node.word):
-        node.pos, node.tag = "NOUN", "NNS" if node.tag == "NNPS" else "NN"
-
-
-def _part_copula(verb: Node) -> None:
-    """End the name before "is" where the recogniser joined it with the value: "Akbar is Male"."""
-    nodes = verb.tree.nodes
-    if verb.iob != "I":
-        return
-    verb.iob = "O"
-    at = verb.i + 1
-    while at < len(nodes) and nodes[at].iob == "I":
-        nodes[at].entity, nodes[at].iob = "", "O"
-        at += 1
-    verb.entity = ""
 
 
 def _join_numeral(numeral: Node) -> None:
@@ -341,108 +251,16 @@ def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = 
         last.head, last.dep = above, name.dep
         name.head = name
         for child in list(name.children):
-            move(child, last)
+            _move(child, last)
         _widen(above, last)
     for part in (name, *between):
-        move(part, last)
+        _move(part, last)
         part.dep = "compound"
     for part in (*between, last):
         part.pos, part.tag, part.lemma = "PROPN", "NNP", part.text
         part.entity, part.iob = name.entity, "I" if name.entity else "O"
     last.left_edge = min(name.left_edge, last.left_edge, key=lambda n: n.i)
-    close_entity(last.tree.nodes, last.i)
-
-
-def _join_date(month: Node) -> None:
-    """Make "31 May 1955" and "May 31, 1955" one DATE, whatever the recogniser made of its parts."""
-    nodes, first, last = month.tree.nodes, month.i, month.i
-    has_day = has_year = False
-    if first > 0 and _is_day(nodes[first - 1]):
-        first, has_day = first - 1, True
-    if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
-        last, has_day = last + 1, True
-    at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
-    if at < len(nodes) and _is_year(nodes[at]):
-        last, has_year = at, True
-    if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
-        return
-    for node in nodes[first : last + 1]:
-        node.entity, node.iob = "DATE", "I"
-    nodes[first].iob = "B"
-    close_entity(nodes, last)
-
-
-def _is_day(node: Node) -> bool:
-    digits = node.text.rstrip("stndrh")
-    return digits.isdigit() and len(digits) <= 2 and 1 <= int(digits) <= 31
-
-
-def _is_year(node: Node) -> bool:
-    return node.text.isdigit() and len(node.text) in {3, 4}
-
-
-def _lift_modifier(verb: Node) -> None:
-    """Hang what narrows a noun down on a noun: "a hotel in Salem, Ohio that was built in 1901".
-
-    A name takes neither a clause with "that" nor a participle without a comma; "who" is a person:
-    "women in early pregnancy, who took part".
-    """
-    name = verb.head
-    who = any(c.word == "who" for c in verb.children)
-    if not (name.pos == "PROPN" or (name.pos == "NOUN" and who)):
-        return
-    who = (who and name.entity not in {"PERSON", ""}) or name.pos == "NOUN"
-    if verb.dep == "relcl":
-        that = any(c.word == "that" and c.dep in _SUBJECTS for c in verb.children)
-        if not (who or that) or (name.pos == "NOUN" and is_person_noun(name.lemma)):
-            return
-    elif verb.tag != "VBN" or not _follows(verb, name):
-        return
-    at = name
-    while at.dep in {"appos", "compound", "nmod", "flat"} and at.head is not at:
-        at = at.head
-    for _ in range(6):
-        if at.head is at or at.dep not in {"pobj", "prep", "conj", "agent", "acl"}:
-            return
-        at = at.head
-        if at.pos == "NOUN" and at.dep != "compound" and (not who or is_person_noun(at.lemma)):
-            move(verb, at)
-            return
-
-
-def _lift_preposition(prep: Node) -> None:
-    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta".
-
-    Nor does the place where somebody "died in Oslo of cholera".
-    """
-    noun = prep.head
-    verb = noun.head if noun.dep == "dobj" else noun.head.head
-    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
-        return
-    lemma = verb.lemma.lower()
-    if noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
-        return
-    between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
-    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
-    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
-    if not named and not given:
-        return
-    move(prep, verb)
-    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
-
-
-def _seat_conjunct(noun: Node) -> None:
-    """Join the duke to the king in "X was King of Sweden from 1364 and Duke of Meath from 1384"."""
-    if noun.pos not in {"NOUN", "PROPN"} or any(c.dep in _SUBJECTS for c in noun.children):
-        return
-    verb = noun.head
-    first = next((c for c in verb.children if c.dep in {"attr", "dobj"} and c.i < noun.i), None)
-    if first is None or first.pos not in {"NOUN", "PROPN"}:
-        return
-    if any(c.dep == "punct" and c.text == ";" for c in verb.children):
-        return
-    move(noun, first)
-    first.right_edge = max(first.right_edge, noun.right_edge, key=lambda n: n.i)
+    _close_entity(last.tree.nodes, last.i)
 
 
 def _seat_infinitive(verb: Node) -> None:
@@ -458,12 +276,12 @@ def _seat_infinitive(verb: Node) -> None:
     infinitives = [
         node
         for node in verb.tree.nodes[first.i + 1 : verb.left_edge.i]
-        if node.tag == "VB" and any(c.tag == "TO" for c in node.children) and is_above(first, node)
+        if node.tag == "VB" and any(c.tag == "TO" for c in node.children) and _is_above(first, node)
     ]
     if not infinitives:
         return
     verb.tag = "VB"
-    move(verb, infinitives[-1])
+    _move(verb, infinitives[-1])
     _widen(infinitives[-1], verb)
 
 
@@ -476,21 +294,12 @@ def _widen(node: Node, last: Node) -> None:
         node = node.head
 
 
-def _follows(verb: Node, name: Node) -> bool:
-    """Return whether a participle stands right behind a name, a quotation mark at most between."""
-    tree, first = verb.tree, verb.left_edge.i
-    before = tree[first - 1]
-    if before.text in QUOTES.values():
-        before = tree[first - 2]
-    return before is name or (before.entity != "" and before.entity == name.entity)
-
-
 def _lift_subject(bracket: Node) -> None:
     """Give a clause whose subject was sought inside "Name (...)" the name before the bracket."""
     tree, nodes = bracket.tree, bracket.tree.nodes
     if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
         return
-    closing = OPENING[bracket.text]
+    closing = _OPENING[bracket.text]
     limit = min(bracket.i + _MAX_BRACKET, tree.sentences[bracket.sentence][1])
     end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
     if end is None:
@@ -500,97 +309,15 @@ def _lift_subject(bracket: Node) -> None:
         return
     wrong, verb = inside[0], inside[0].head
     name = nodes[bracket.i - 1]
-    if is_above(name, verb):
+    if _is_above(name, verb):
         return
-    move(name, verb)
+    _move(name, verb)
     name.dep = "nsubjpass" if wrong.dep.endswith("pass") else "nsubj"
     wrong.dep = "appos"
-    move(wrong, name)
+    _move(wrong, name)
     name.right_edge = nodes[end]
     if name.left_edge.i < verb.left_edge.i:
         verb.left_edge = name.left_edge
-
-
-def _part_bracket(bracket: Node) -> None:
-    """Hang what a bracket lists on the noun before it: it is joined to nothing outside."""
-    nodes = bracket.tree.nodes
-    noun = nodes[bracket.i - 1] if bracket.i else bracket
-    if noun.pos not in {"NOUN", "PROPN"}:
-        return
-    limit = min(bracket.i + _MAX_BRACKET, bracket.tree.sentences[bracket.sentence][1])
-    closing = OPENING[bracket.text]
-    end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
-    if end is None:
-        return
-    for node in nodes[bracket.i + 1 : end]:
-        if node.dep == "conj" and node.pos in {"NOUN", "PROPN"} and node.head.i < bracket.i:
-            if nodes[bracket.i + 1].pos == "CCONJ":
-                continue  # "diplomas (and degrees)"
-            if _is_below(noun, node):  # "and Toledo (Spain)": the name before takes its place
-                noun.dep = node.dep
-                move(noun, node.head)
-            node.dep = "appos"
-            move(node, noun)
-            noun.right_edge = max(noun.right_edge, node.right_edge, key=lambda n: n.i)
-
-
-def _is_below(node: Node, other: Node) -> bool:
-    while node.head is not node and node is not other:
-        node = node.head
-    return node is other
-
-
-def _seat_noun(noun: Node) -> None:
-    """Join a noun with the one that it goes on from, not with what stands nearer.
-
-    "The singer Ann Lee and the guitarist Bo Ek" are two nouns with names; "a city at the mouth of
-    the Orr and the capital of Halvania" is a city and a capital.
-    """
-    if noun.pos != "NOUN":
-        return
-    nodes, first = noun.tree.nodes, noun.left_edge.i
-    last = nodes[first - 2] if first > 1 and nodes[first - 1].dep == "cc" else noun.head
-    nearer, role = noun.head, noun.head.head.head
-    if find_close_name(last.head) is last and find_close_name(noun) is not None:
-        move(noun, last.head)
-    elif nearer.dep == "pobj" and role.dep == "attr" and noun.word in _SEATS:
-        for mark in [c for c in nearer.children if c.dep == "cc" and c.i < noun.i]:
-            move(mark, role)
-        move(noun, role)
-
-
-def _check_apposition(noun: Node) -> None:
-    """Take from an apposition what only stands beside a noun.
-
-    "The city of Leeds" has its name, so what a dash parts from it is another thing; a dash that
-    joins two words makes them one: "the Peru-Chile border".
-    """
-    if any(c.tag == "WP$" for c in noun.children):
-        noun.dep = "dep"  # "whose music" begins a clause
-        return
-    first, edge = noun.head, noun.left_edge.i
-    nodes = noun.tree.nodes
-    titled = edge > 0 and nodes[edge - 1].text == "," and find_close_name(noun) is not None
-    if _is_listed(noun) or (titled and find_close_name(first) is not None):
-        noun.dep = "conj"
-        return
-    if edge == 0 or nodes[edge - 1].text not in _DASHES:
-        return
-    glued = not nodes[edge - 1].space and not nodes[edge - 2].space
-    if (glued and first.pos == "PROPN") or (noun.pos == "PROPN" and is_named_place(first)):
-        noun.dep = "dep"
-
-
-def _is_listed(name: Node) -> bool:
-    """Whether a name is an item: Atari in "Amiga, Atari, and Commodore", which "and" goes on."""
-    first, nodes = name.head, name.tree.nodes
-    if first.pos != "PROPN" or name.pos != "PROPN" or nodes[name.left_edge.i - 1].text != ",":
-        return False
-    if find_kind_label(name.word) == "PERSON" or {first.entity, name.entity} <= PLACES:
-        return False
-    last = [c for each in (first, name) for c in each.children if c.dep == "conj" and c.i > name.i]
-    joined = any(c.dep == "cc" and c.i > name.i for each in (first, name) for c in each.children)
-    return joined and bool(last) and last[0].pos == "PROPN"
 
 
 def _retype_names(tree: Tree) -> None:
@@ -599,7 +326,7 @@ def _retype_names(tree: Tree) -> None:
     for name, noun in _list_kinds(tree):
         label = _find_label(noun)
         if label is not None and name.text[:1].isupper():
-            first, last = find_name(name)
+            first, last = _find_name(name)
             text = " ".join(n.text for n in tree.nodes[first : last + 1])
             votes.setdefault(text, Counter())[label] += 1
     if not votes:
@@ -608,7 +335,7 @@ def _retype_names(tree: Tree) -> None:
     for node in tree.nodes:
         if node.text not in ends or node.pos != "PROPN":
             continue
-        first, last = find_name(node)
+        first, last = _find_name(node)
         text = " ".join(n.text for n in tree.nodes[first : last + 1])
         if text in votes and last == node.i:
             label = _choose_label(node.entity, votes[text])
@@ -633,7 +360,7 @@ def _choose_label(label: str, votes: Counter[str]) -> str:
     return min(name for name, count in votes.items() if count == best)
 
 
-def find_name(node: Node) -> tuple[int, int]:
+def _find_name(node: Node) -> tuple[int, int]:
     """First and last token of the run of name words that `node` stands in."""
     nodes = node.tree.nodes
     first = last = node.i

@@ -33,9 +33,15 @@ from kpyramid.llm.batch.jobs import (
     sum_entries,
 )
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.responses import has_usage, read_usage
-from kpyramid.llm.transport import Place, raise_complaint, read_complaint
-from kpyramid.llm.types import Failure, FailureKind, ReplyError, TransientError
+from kpyramid.llm.endpoint import Place, raise_complaint, read_complaint
+from kpyramid.llm.task import (
+    Failure,
+    FailureKind,
+    ReplyError,
+    TransientError,
+    has_usage,
+    read_usage,
+)
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
 

@@ -16,8 +16,7 @@ from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
-from kpyramid.llm.responses import load_json, quote_text
-from kpyramid.llm.types import Message, Request, Usage
+from kpyramid.llm.task import Message, Request, Usage, load_json, quote_text
 from kpyramid.settings import LLMSettings, ModelPrice
 from kpyramid.storage.store import BlobStore
 

@@ -28,9 +28,9 @@ from kpyramid.llm.batch.jobs import (
 )
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due, split_by_size
+from kpyramid.llm.endpoint import HttpTransport, Raw, keep_probe, load_probe, open_transport
 from kpyramid.llm.ledger import Ledger, bound_cost
-from kpyramid.llm.transport import HttpTransport, Raw, keep_probe, load_probe, open_transport
-from kpyramid.llm.types import Request, TransientError
+from kpyramid.llm.task import Request, TransientError
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
 

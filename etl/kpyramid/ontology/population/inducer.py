@@ -25,7 +25,7 @@ from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENC
 from kpyramid.extraction.cascade.reading import Progress
 from kpyramid.extraction.types import Chunk
 from kpyramid.llm.caller import Asker
-from kpyramid.llm.types import Failure
+from kpyramid.llm.task import Failure
 from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.population.task import TASKS, Group, Noted, Question, parse
 from kpyramid.ontology.schema import OntologyProperty, Schema

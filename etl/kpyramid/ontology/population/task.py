@@ -9,9 +9,16 @@ from typing import Any
 from kpyramid.extraction.cascade.tasks import show_chunk
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Expected, Strict, Task, strict_schema, write_json
-from kpyramid.llm.types import Request
+from kpyramid.llm.task import (
+    GUARD,
+    Expected,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    strict_schema,
+    write_json,
+)
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.proposals import FORMS, name_class, name_range

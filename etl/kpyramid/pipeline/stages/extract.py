@@ -29,7 +29,7 @@ from kpyramid.extraction.types import (
     find_clause,
 )
 from kpyramid.keys import content_id
-from kpyramid.llm.types import Failure
+from kpyramid.llm.task import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.storage.contracts import load_contracts
 

@@ -6,19 +6,34 @@ verdict that cannot be used is a no with its reason: the next layer is asked, no
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
 from kpyramid.errors import InputError
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Asker, Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Asker,
+    Failure,
+    FailureKind,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.ontology import names as n
+from kpyramid.ontology.names import shorten
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from kpyramid.ontology.sparql import LONGEST_QUERY, bind_patterns, list_patterns, select_all
+from kpyramid.ontology.sparql import (
+    LONGEST_QUERY,
+    bind_patterns,
+    check_query,
+    list_patterns,
+    select_all,
+)
 from kpyramid.query.analysis import link_text
-from kpyramid.query.decisions import Fact, Found
 from kpyramid.query.model.prompting import (
     ask_model,
     flatten,
@@ -27,13 +42,14 @@ from kpyramid.query.model.prompting import (
     show_numbered,
     show_question,
 )
-from kpyramid.query.ontology_layer import MOST_VALUES, judge_rows, shorten
-from kpyramid.query.types import Outcome, Question
+from kpyramid.query.types import Fact, Found, Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 5_000
 """Matches of a query's patterns that are looked through for what an answer rests on."""
+MOST_VALUES = 50
+"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES, MOST_EXAMPLES = 120, 200, 20, 4
 """What of a schema is shown; those whose words the question shares come first."""
 
@@ -57,7 +73,7 @@ def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
         return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
     if not sparql:
         return Found(Outcome.FAILED, "no query: the model sees none in the ontology")
-    return _run(sparql, snapshot)
+    return _run(sparql, question, snapshot)
 
 
 def render(question: str, snapshot: Snapshot) -> Request:
@@ -82,7 +98,9 @@ You write one SPARQL query over an ontology for a question.
   and, for entities, e:.
 - Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
 - SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
-- Select what the question asks for and nothing else; use DISTINCT, and COUNT for "how many".
+- Name the entity that the question is about by its e: id, never by a variable of its own.
+- Select the one variable that the question asks for and nothing else.
+- Use DISTINCT, and COUNT for "how many".
 - When the ontology cannot answer, reply with an empty query.
 Reply with JSON only: {{"sparql": "..."}}"""  # noqa: S608 - text for a model, no query
 
@@ -107,15 +125,50 @@ def describe_schema(schema: Schema, question: str) -> Iterator[str]:
                 yield f"- {_shorten(p.iri, schema)} {p.label}: {ends}"
 
 
+_KIND = re.compile(r"<(\w+)>")
+_SELECTED = re.compile(
+    r"(?is)\bselect\s+((?:distinct|reduced)\s+)?(.*?)\s*(?=(?<![?$])\bwhere\b|\{)"
+)
+_COLUMN = re.compile(r"(?is)\?\w+|\(.*?\bas\s+\?\w+\s*\)")
+
+
 def list_examples(snapshot: Snapshot, question: str) -> list[str]:
     """Lines with the ontology's competency questions and their queries, the nearest in words."""
     said = _list_words(question)
     stored = cast("list[dict[str, str]]", snapshot.manifest.get("questions", []))
-    nearest = sorted(stored, key=lambda one: -len(said & _list_words(one["text"])))
-    lines = [f"- {flatten(one['text'])} {flatten(one['sparql'])}" for one in nearest]
-    return (
-        ["Examples, with <Kind> where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
-    )
+    nearest = sorted(stored, key=lambda row: -len(said & _list_words(row["text"])))
+    examples = (write_example(row["text"], row["sparql"]) for row in nearest)
+    lines = [f"- {example}" for example in examples if example]
+    return ["Examples, with KIND where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
+
+
+def write_example(text: str, sparql: str) -> str:
+    """A competency question as a model is to ask it: about one entity, for one variable.
+
+    The stored query is about all persons: `<Person>` of the text is its variable of that name,
+    else the first that it selects. A model that imitated it would answer with others, so the
+    example has `e:PERSON` for both. Empty when no valid query is left.
+    """
+    selected = _SELECTED.search(sparql)
+    columns = _COLUMN.findall(selected[2]) if selected else []
+    for kind in _KIND.findall(text):
+        variables = {v.casefold(): v for v in re.findall(r"\?\w+", sparql)}
+        variable = variables.get(f"?{kind}".casefold()) or "".join(columns[:1])
+        if variable.startswith("?"):
+            sparql = re.sub(rf"{re.escape(variable)}\b", f"e:{kind.upper()}", sparql)
+            columns = [column for column in columns if column != variable]
+        text = text.replace(f"<{kind}>", f"e:{kind.upper()}")
+    if selected and (start := _SELECTED.search(sparql)):
+        sparql = (
+            f"{sparql[: start.start()]}SELECT {start[1] or ''}{''.join(columns[:1])} "
+            f"{sparql[start.end() :]}"
+        )
+    sparql = re.sub(r"(?i)\bgroup\s+by(?:\s+e:\w+)+(?!\S)(?!\s*[?(])", "", sparql)
+    try:
+        check_query(f"PREFIX e: <{n.ENTITY}>\n{sparql}")
+    except InputError:
+        return ""
+    return f"{flatten(text)} {flatten(sparql)}"
 
 
 def _list_words(text: str) -> set[str]:
@@ -142,20 +195,62 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
     return "\n".join([*lines, sparql])
 
 
-def _run(sparql: str, snapshot: Snapshot) -> Found:
+def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
     if not _names_something(sparql):
         return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
     try:
         whole = add_prefixes(sparql, snapshot.schema)
-        rows = snapshot.sparql(whole, limit=MOST_VALUES + 1)
+        rows = snapshot.sparql(whole, limit=_MOST_ROWS)
     except InputError as e:
         return Found(Outcome.FAILED, str(e))
-    found = judge_rows(rows, flatten(sparql), MOST_VALUES)
+    named = {f"{n.ENTITY}{entity}" for entity in link_text(question, snapshot).entities}
+    rows, column = choose_column(rows, question, named)
+    values = [{column: row[column]} for row in rows if column in row]
+    found = judge_rows(values, flatten(sparql), MOST_VALUES)
     if found.outcome is not Outcome.ANSWERED:
         return found
     facts = _bind_facts(whole, rows, snapshot)
     reason = found.reason if facts else f"{found.reason}; no evidence found for it"
     return replace(found, reason=reason, facts=facts)
+
+
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+    values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
+    if not values or values in {("0",), ("false",)}:
+        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
+    if len(rows) > most:
+        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
+
+
+def choose_column(
+    rows: Sequence[dict[str, str]], question: str, named: Collection[str]
+) -> tuple[list[dict[str, str]], str]:
+    """The rows about what the question names, and the column that it asks for.
+
+    A column that holds an entity of the question says what a row is about: rows about others go,
+    and it is no answer. Of several columns that are left, the question asks for the one that it
+    has the name of ("year"), that its question word wants (literals for "when" and "how", entities
+    for "who" and "where"), or that comes first.
+    """
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    about = {c for c in columns if any(row.get(c) in named for row in rows)}
+    if not columns or len(columns) == 1:
+        return [*rows], "".join(columns)
+    if about != {*columns}:
+        columns = [column for column in columns if column not in about]
+        rows = [row for row in rows if all(row.get(c) in named for c in about)]
+    words = _list_words(question)
+
+    def rank(column: str) -> tuple[bool, bool]:
+        entities = any(row.get(column, "").startswith(n.ENTITY) for row in rows)
+        wanted = (
+            (words & {"who", "whom", "whose", "where"}) if entities else words & {"when", "how"}
+        )
+        return column.casefold() not in words, not wanted
+
+    return [*rows], min(columns, key=rank)
 
 
 def _names_something(sparql: str) -> bool:
@@ -209,7 +304,7 @@ def _shorten(iri: str, schema: Schema) -> str:
 
 QUERY_ONTO = Task(
     name="query_onto",
-    version=2,
+    version=3,
     stage="query",
     reply=Query,
     system=lambda _: _write_system(""),

@@ -4,8 +4,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.task import Task
-from kpyramid.llm.types import Asker, CountingAsker, Failure, FailureKind, Reply, Request, Usage
+from kpyramid.llm.task import (
+    Asker,
+    CountingAsker,
+    Failure,
+    FailureKind,
+    Reply,
+    Request,
+    Task,
+    Usage,
+)
 from kpyramid.query.types import Question
 
 T = TypeVar("T")

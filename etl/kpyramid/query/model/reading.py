@@ -11,9 +11,19 @@ from dataclasses import replace
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, JOINING
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Asker,
+    Failure,
+    FailureKind,
+    Reply,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.query.analysis import link_question
 from kpyramid.query.model.prompting import (
     ask_model,

@@ -12,9 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from kpyramid.llm.responses import parse_json, quote_text
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Asker, Failure, FailureKind, Reply, ReplyError, Request
+from kpyramid.llm.task import (
+    GUARD,
+    Asker,
+    Failure,
+    FailureKind,
+    Reply,
+    ReplyError,
+    Request,
+    Strict,
+    Task,
+    parse_json,
+    quote_text,
+)
 from kpyramid.query.model import reading
 from kpyramid.query.model.prompting import (
     ask_model,

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from kpyramid.errors import InputError
-from kpyramid.llm.responses import parse_json
-from kpyramid.llm.task import GUARD, Strict, Task
-from kpyramid.llm.types import Asker, Failure
+from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, parse_json
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import add_prefixes, describe_schema

@@ -1,0 +1,527 @@
+"""Look-up: the stored values of what a question names, each of the kind that is asked for.
+
+No model is asked. The words of the question beside its names are compared with the relation of
+each statement about them: its own wording, its standard relation, label, alternative labels and
+competency question of its property, by lemmas and by vectors. A value of another kind than asked
+for (who, where, when, how many, "which river") is no answer, whatever else speaks for it. The
+probability is that of a logistic model; `benchmarks/lookup.py` fits its weights in `lookup.json`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    BE,
+    MODALS,
+    PREPOSITIONS,
+    lemmatise,
+    list_plain_words,
+    normalise_name,
+    read_words,
+    split_label,
+)
+from kpyramid.ontology.schema import OntologyProperty
+from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
+from kpyramid.query.facts import (
+    MOST_ENTITIES,
+    UNFOUNDED,
+    Judgement,
+    NearFact,
+    answers_form,
+    apply_weights,
+    count_shared,
+    find_end,
+    list_lemmas,
+    match_candidates,
+    measure,
+    open_side,
+    spell_out,
+)
+from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import LITERAL
+
+MOST_STATEMENTS = 200
+"""Statements of the ontology about what a question names that are weighed."""
+MOST_NEAR = 12
+"""Relations that are compared by vectors, those that share most words with the question."""
+MEANT = 0.5
+"""Cosine from which a wording that says all of a question is the relation that it asks for."""
+MOST_KINDS = 40
+"""Facts about a value in which its kinds are looked for."""
+MOST_VALUES = 5
+"""Values that one question has; what has more is a list."""
+AS_GOOD = 0.8
+"""Share of the best chance from which another value of the same relation is given too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A value that a statement gives, what speaks for it, and the chance that it answers.
+
+    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`. `choices` are
+    the options of the question that it is.
+    """
+
+    fact: NearFact
+    value: str
+    entity: str | None
+    kind: str | None
+    role: str
+    measures: Mapping[str, float]
+    chance: float
+    choices: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What values are told apart by."""
+        return normalise_name(self.value)
+
+
+def look_up(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Candidate]:
+    """The values that facts give for a question with the chance of each, best first."""
+    opened = [side for fact in facts for side in _list_sides(fact, asked)]
+    question = _Question(asked)
+    shared = [question.compare(fact) for fact, *_ in opened]
+    near = question.rate_near([(f, role) for f, *_, role in opened], shared)
+    found = []
+    for (fact, value, entity, kind, anchor, role), said, cosine in zip(
+        opened, shared, near, strict=True
+    ):
+        measures = measure(fact, value, kind, anchor, asked)
+        measures |= {"said": said, "near": cosine, "confidence": fact.confidence}
+        measures["left"] = question.rate_left(fact, value)
+        measures["stored"] = float(fact.is_instance)
+        measures["qualifier"] = float(role not in ("head", "tail"))
+        measures["prep"] = question.rate_preposition(fact, role)
+        measures["literal"] = float(kind == LITERAL and not asked.types)
+        fit = question.rate_kind(fact, value, entity, kind, role)
+        measures["kind"] = fit
+        is_form = question.has_form(fact, value, kind, role, measures)
+        choices = _match_options(value, entity, asked)
+        unfounded = fit < 0 or measures["missing"] or not is_form
+        measures["unfounded"] = float(unfounded or (bool(asked.candidates) and not choices))
+        chance = apply_weights(measures, load_weights())
+        chance = round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
+        found.append(Candidate(fact, value, entity, kind, role, measures, chance, choices))
+    return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
+
+
+def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float) -> Judgement:
+    """Whether the best value of some facts is sure enough, with all values that are as good."""
+    rated = look_up(asked, facts)
+    chances = {one.fact: one.chance for one in reversed(rated)}
+    best = rated[0] if rated else None
+    if best is None or (asked.candidates and not best.choices):
+        what = "gives one of the options" if asked.candidates else "says anything new of it"
+        if not asked.linked.entities:
+            return Judgement(
+                False, 0.0, "the question names nothing that is known", (), (), chances
+            )
+        why = f"no fact about what the question names {what}"
+        return Judgement(False, 0.0, why, (), (), chances)
+    chosen = choose_values(asked, rated)
+    reason = (
+        f"the best fact, “{chosen[0].fact.statement}”, answers with a probability of "
+        f"{best.chance:.2f}; {sufficient:.2f} is asked for"
+    )
+    values = dict.fromkeys(text for one in chosen for text in one.choices or (one.value,))
+    supporting = tuple(dict.fromkeys(one.fact for one in chosen))
+    enough = best.chance >= sufficient
+    return Judgement(enough, best.chance, reason, supporting, tuple(values), chances)
+
+
+def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[Candidate]:
+    """The best candidate with those that the same relation gives as surely, each value once.
+
+    Of a date the finest form is given.
+    """
+    alike = [one for one in rated if one.chance >= AS_GOOD * rated[0].chance]
+    whole = [one for one in alike if one.key == rated[0].key and one.role in ("head", "tail")]
+    best = whole[0] if whole else rated[0]
+    value = read_value(best.value)
+    if isinstance(value, Date):
+        finer = [
+            one for one in alike if (v := read_value(one.value)) and value != v and agree(value, v)
+        ]
+        years = "year" in asked.lemmas or "year" in read_kind_nouns(asked.text)
+        return [finer[0] if finer and not years else best]
+    ends = best.fact.relation, best.role, best.fact.head_id if best.role == "tail" else ""
+    alike = [
+        one
+        for one in alike
+        if (one.fact.relation, one.role, one.fact.head_id if one.role == "tail" else "") == ends
+    ]
+    return list({one.key: one for one in reversed(alike)}.values())[::-1][:MOST_VALUES]
+
+
+@cache
+def load_weights() -> Mapping[str, float]:
+    """The weights of `lookup.json`."""
+    found: dict[str, float] = json.loads(
+        Path(__file__).with_name("lookup.json").read_text("utf-8")
+    )["weights"]
+    return found
+
+
+def _list_sides(
+    fact: NearFact, asked: QuestionAnalysis
+) -> Iterable[tuple[NearFact, str, str | None, str | None, str, str]]:
+    """What a fact leaves open: fact, value, entity, type, the side that is named, role."""
+    value, kind, anchor = open_side(fact, asked)
+    if value:
+        role = "head" if anchor == fact.tail and value == fact.head else "tail"
+        entity = fact.head_id if role == "head" else fact.tail_id
+        yield fact, value, entity, kind, anchor, role
+    side = next((s for s, key in _list_ends(fact) if key in asked.linked.entities), "")
+    for text in fact.qualifiers if side else ():
+        role, _, held = text.partition(": ")
+        if role == find_preposition(asked.text) or (
+            asked.types and asked.types <= _OF_ROLE.get(role, frozenset())
+        ):
+            yield fact, held, None, None, side, role
+
+
+_OF_ROLE = {
+    "time": KIND_TYPES["when"],
+    "place": KIND_TYPES["where"],
+    "by": KIND_TYPES["who"],
+}
+"""The kinds of what qualifies a fact."""
+
+
+def _list_ends(fact: NearFact) -> tuple[tuple[str, str | None], ...]:
+    return (fact.head, fact.head_id), (fact.tail, fact.tail_id)
+
+
+def find_preposition(text: str) -> str:
+    """The preposition that goes with what is asked for: "of" of "what did he die of"."""
+    words = list_plain_words(text)
+    before = next((a for a, b in pairwise(words) if b in ("which", "what", "whom")), "")
+    return next((word for word in (before, *words[-1:]) if word in PREPOSITIONS), "")
+
+
+def _match_options(value: str, entity: str | None, asked: QuestionAnalysis) -> tuple[str, ...]:
+    if not asked.candidates:
+        return ()
+    names = spell_out(entity, value, asked.snapshot)
+    found = (match_candidates(name, asked.candidates) for name in names)
+    return tuple(dict.fromkeys(choice for choices in found for choice in choices))
+
+
+_FORM = re.compile(r"<[^<>]+>")
+
+
+class _Question:
+    """What a question asks of what it names, compared with statements about it."""
+
+    def __init__(self, asked: QuestionAnalysis) -> None:
+        self.asked, self.snapshot = asked, asked.snapshot
+        self.nouns = read_kind_nouns(asked.text)
+        lemmas = asked.lemmas
+        self.wanted = lemmas - {*self.nouns} or lemmas
+        self.preposition = find_preposition(asked.text)
+        kinds = self._list_noun_types() or asked.types
+        if self.wanted <= {*self.nouns} and kinds and kinds <= _PLACES:
+            self.wanted = _LOCATED  # "where is X", "in which state is X"
+
+    @cached_property
+    def _properties(self) -> Mapping[str, OntologyProperty]:
+        return index_properties(self.snapshot)
+
+    def find_property(self, fact: NearFact) -> OntologyProperty | None:
+        """The property that states a fact, by its label or that of its standard relation."""
+        known = self._properties
+        found = known.get(split_label(fact.standard).casefold())
+        return found or known.get(split_label(fact.relation).casefold())
+
+    def list_phrases(self, fact: NearFact) -> list[str]:
+        """The wordings of a fact's relation."""
+        phrases = [fact.relation, fact.standard]
+        if stated := self.find_property(fact):
+            phrases += [stated.label, *stated.alt_labels]
+        return [phrase for phrase in dict.fromkeys(phrases) if phrase]
+
+    def compare(self, fact: NearFact) -> float:
+        """The share of the words of the nearest wording that the question says."""
+        shares = [
+            count_shared(said, self.wanted) / len(said)
+            for phrase in self.list_phrases(fact)
+            if (said := list_lemmas(phrase))
+        ]
+        return max(shares, default=0.0)
+
+    def rate_preposition(self, fact: NearFact, role: str) -> float:
+        """Whether the relation goes on as the question does: 1, -1 if otherwise, 0 if unclear."""
+        if role == "head":
+            return 0.0
+        phrases = self.list_phrases(fact) if role == "tail" else [role]
+        own = {phrase.split()[-1] for phrase in phrases} & PREPOSITIONS
+        if self.preposition:
+            return 0.0 if not own else 1.0 if self.preposition in own else -1.0
+        last = fact.relation.split()[-1]
+        plain = role == "tail" and not self.asked.types and bool(_OBJECT.match(self.asked.text))
+        return -1.0 if plain and last in _ADVERBIAL else 0.0
+
+    def has_form(
+        self,
+        fact: NearFact,
+        value: str,
+        kind: str | None,
+        role: str,
+        measures: Mapping[str, float],
+    ) -> bool:
+        """Whether a value has the form of an answer, and stands at the end that is asked for.
+
+        Which end that is does not matter where only the value is of the kind asked for.
+        """
+        if answers_form(fact, value, measures, self.asked):
+            return True
+        other = fact.head_type if role == "tail" else fact.tail_type
+        apart = kind in self.asked.types and other not in self.asked.types
+        turned = (
+            apart
+            and measures["echo"] < 1
+            and find_end(fact.relation, self.asked.text, self.asked.linked.names) is not None
+        )
+        return not self.asked.is_yes_no and (turned or role not in ("head", "tail"))
+
+    def rate_left(self, fact: NearFact, value: str) -> float:
+        """The share of the words of the question that neither relation nor value says."""
+        stated = self.find_property(fact)
+        phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
+        said = frozenset().union(*map(list_lemmas, phrases))
+        said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
+        return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
+
+    def rate_near(
+        self, opened: Sequence[tuple[NearFact, str]], shared: Sequence[float]
+    ) -> list[float]:
+        """The cosine of the question without its names and the nearest wording of each relation."""
+        order = sorted(range(len(opened)), key=lambda at: (-shared[at], -opened[at][0].cosine, at))
+        texts: dict[tuple[str, str, str], list[str]] = {}
+        for at in order:
+            fact, role = opened[at]
+            key = fact.relation, fact.standard, role
+            if len(texts) < MOST_NEAR or key in texts:
+                texts[key] = self._word(fact, role)
+        every = list(dict.fromkeys(text for own in texts.values() for text in own))
+        if not every:
+            return [0.0] * len(opened)
+        text = self.asked.text
+        names = {*self.asked.linked.names, *(name.text for name in self.asked.names)}
+        for name in sorted(names, key=lambda name: (-len(name), name)):
+            text = text.replace(name, "it")
+        vectors = self.snapshot.embed_all([text, *every])
+        cosine = dict(zip(every, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+        best = {key: max(cosine[one] for one in own) for key, own in texts.items()}
+        return [best.get((fact.relation, fact.standard, role), 0.0) for fact, role in opened]
+
+    def _word(self, fact: NearFact, role: str) -> list[str]:
+        if role == "head":
+            return [f"what {fact.relation} it"]
+        texts = [f"it {fact.relation} what"]
+        stated = self.find_property(fact)
+        if stated and stated.competency_question:
+            texts.append(_FORM.sub("it", stated.competency_question))
+        return texts
+
+    def rate_kind(
+        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
+    ) -> float:
+        """How far a value is of the kind asked for: 1 surely, .5 by its type, 0 unclear, -1 not."""
+        types = self.asked.types
+        if types and types & NUMERIC:
+            return self._rate_number(value, types)
+        if self.nouns and not self._asks_property(fact):
+            return self._rate_noun(fact, value, entity, kind, role)
+        if not types:
+            return 0.0
+        if kind == LITERAL:
+            return -1.0
+        if not entity:
+            return 0.5
+        expected = self._find_range(fact, role)
+        if kind in types:
+            return 1.0
+        if expected & types and (kind == "NOUN" or expected <= types):
+            return 0.5
+        own = {t for iri in list_classes(entity, self.snapshot) for t in self._list_types(iri)}
+        if own & types:
+            return 0.5
+        if kind == "NOUN":
+            return 0.0 if value[:1].isupper() else -1.0
+        return 0.0 if kind == "ORG" and types == KIND_TYPES["where"] else -1.0
+
+    def _rate_number(self, value: str, types: frozenset[str]) -> float:
+        dates = [isinstance(each.value, Date) for each in find_values(value)]
+        if types <= KIND_TYPES["when"]:
+            return 1.0 if any(dates) else -1.0
+        counted = not all(dates) or not {*value.split()}.isdisjoint(NUMBER_WORDS)
+        return 1.0 if counted else -1.0
+
+    def _asks_property(self, fact: NearFact) -> bool:
+        """Whether the noun after "which" is what the relation is called: "which position"."""
+        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        return bool(said & {*self.nouns})
+
+    def _find_range(self, fact: NearFact, role: str) -> frozenset[str]:
+        """The entity types of the class that a property leads to."""
+        stated = self.find_property(fact)
+        if not stated or stated.is_datatype or role not in ("head", "tail"):
+            return frozenset()
+        ahead = (role == "tail") is not fact.turned
+        return self._list_types(stated.range if ahead else stated.domain)
+
+    def _list_types(self, iri: str) -> frozenset[str]:
+        schema = self.snapshot.schema
+        found = {
+            t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types
+        }
+        return frozenset(found)
+
+    def _rate_noun(
+        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
+    ) -> float:
+        """Whether a value is a river where one is asked for: by name, class or "is a"."""
+        named = {lemmatise(word) for word in list_plain_words(value)}
+        if named & {*self.nouns}:
+            return 1.0
+        kinds = list_kinds(entity, self.snapshot) if entity else frozenset()
+        if kinds & {*self.nouns}:
+            return 1.0
+        regions = load_regions()
+        name = normalise_name(value).replace(" ", "_")
+        for noun, region in (("country", "countries"), ("state", "states")):
+            if noun in self.nouns:
+                return 1.0 if name in regions[region] else -1.0
+        types = self._list_noun_types()
+        if kinds & _PLACED and types == NOUNS["city"]:
+            return -1.0
+        if name in regions["countries"] | regions["states"] and types == NOUNS["city"]:
+            return -1.0
+        return 0.5 if kind in types or self._find_range(fact, role) & types else -1.0
+
+    def _list_noun_types(self) -> frozenset[str]:
+        for noun in self.nouns:
+            if noun in _LOOSE:
+                return NOUNS[noun]
+            if noun not in NOUNS and _AGENT.fullmatch(noun):
+                return KIND_TYPES["who"]
+        return frozenset()
+
+
+_AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)")
+_LOOSE = frozenset(
+    "city town village place location region area company team club band party league label "
+    "organisation organization publisher manufacturer institution agency group channel network "
+    "airline person man woman leader king queen president father mother wife husband son daughter "
+    "brother sister spouse child people actor author book novel film movie song album series work "
+    "language nationality".split()
+)
+"""Nouns of which the entity type says enough: an organisation may be a label, and no river."""
+_PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
+_PLACES = KIND_TYPES["where"]
+_LOCATED = frozenset({"locate"})
+_OBJECT = re.compile(r"\W*(?:what|which|whom?)\b", re.IGNORECASE)
+_ADVERBIAL = PREPOSITIONS - {"by", "of"}
+"""Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
+_NO_KIND = frozenset("kind type sort name".split())
+
+
+def read_kind_nouns(text: str) -> tuple[str, ...]:
+    """The lemma of the noun after which or what: "river" of "which river", else nothing."""
+    match = re.search(r"\b(which|what)\s+(.*)", text, re.IGNORECASE)
+    words = match[2].split() if match else []
+    run = []
+    stop = ""
+    for word in words[:4]:
+        plain = word.strip("?.,!'’").casefold()
+        if word[:1].isupper() or plain in _STOPS:
+            stop = plain
+            break
+        run.append(plain)
+    if not run or run[0] in _NO_KIND:
+        return ()
+    if match and match[1].casefold() == "what" and stop not in AUXILIARIES | MODALS:
+        run = run if stop and len(run) > 1 else []  # "what causes it": no noun
+    if not run:
+        return ()
+    if len(run) == 1 or stop in AUXILIARIES | MODALS:
+        return (lemmatise(run[-1]),)
+    if stop in PREPOSITIONS or not stop:
+        return tuple(lemmatise(word) for word in run[:2])
+    return (lemmatise(run[-2]),)
+
+
+_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES
+
+
+def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
+    """The lemmas of what an entity is said to be: its classes with those above, and "is a"."""
+    schema = snapshot.schema
+    classes = {a for iri in list_classes(entity, snapshot) for a in schema.find_ancestors(iri)}
+    known = [schema.class_by_iri[iri] for iri in classes if iri in schema.class_by_iri]
+    said = [split_label(c.label) for c in known]
+    for key in snapshot.facts_about([entity], MOST_KINDS):
+        head, _, _, relation, _, tail, _ = snapshot.state_condensed(key)
+        first, *rest = relation.split()
+        if head == entity and first in BE:
+            said += [tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= ARTICLES else []
+            said += [" ".join(rest[:-1])] if rest and rest[-1] in PREPOSITIONS else []
+    return frozenset(lemmatise(word) for text in said for word in list_plain_words(text))
+
+
+@cache
+def load_regions() -> Mapping[str, frozenset[str]]:
+    """Countries and states by name, their words joined by underscores."""
+    return read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
+
+
+def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
+    """The statements of the ontology about what a question names, as facts."""
+    snapshot = asked.snapshot
+    keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
+    return [NearFact(key, *state_value(key, snapshot), 0.0, is_instance=True) for key in keys]
+
+
+def list_relations(
+    asked: QuestionAnalysis, name: str, value: str, wordings: Sequence[str]
+) -> list[str]:
+    """The wordings that, with a name and a value, say all of a question; the nearest ones first."""
+    question = _Question(asked)
+    facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
+    left = [question.rate_left(fact, value) for fact in facts]
+    opened = [(fact, "tail") for fact, share in zip(facts, left, strict=True) if not share]
+    shared = [question.compare(fact) for fact, _ in opened]
+    near = question.rate_near(opened, shared)
+    stated = read_value(value)
+    ending = "on" if isinstance(stated, Date) and stated.day else "in"
+    said = [fact.relation for fact, _ in opened]
+    placed = bool(asked.types) and asked.types <= KIND_TYPES["when"] | KIND_TYPES["where"]
+
+    def rank(at: int) -> tuple[object, ...]:
+        """The wording with the usual preposition comes before others that are about as near."""
+        return -round(near[at], 1), placed and not said[at].endswith(f" {ending}"), at
+
+    return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
+
+
+_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, OntologyProperty]] = WeakKeyDictionary()
+
+
+def index_properties(snapshot: Snapshot) -> Mapping[str, OntologyProperty]:
+    """The properties of the ontology by their labels in small letters, then by their IRIs."""
+    if snapshot not in _PROPERTIES:
+        schema = snapshot.schema
+        _PROPERTIES[snapshot] = {split_label(p.label).casefold(): p for p in schema.properties}
+    return _PROPERTIES[snapshot]

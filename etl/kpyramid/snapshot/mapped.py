@@ -1,0 +1,264 @@
+"""Rows in Arrow files that are mapped into memory: how they are written, and read in place."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kpyramid.errors import IntegrityError
+from kpyramid.numerics.arrays import Mask
+
+ADVICE = (
+    "`kpyramid verify` says what else is; move the snapshot's folder away and build again, which "
+    "costs little: the caches are whole"
+)
+
+
+class MappedRows:
+    """One Arrow file of one batch, sorted by its first column.
+
+    Columns are read in place; numbers come as numpy arrays that look into the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Maps the file.
+
+        Raises:
+            IntegrityError: it is no such file; names it.
+        """
+        self.path = path
+        try:
+            file = pa.ipc.open_file(pa.memory_map(str(path)))
+            if file.num_record_batches != 1:
+                raise pa.ArrowInvalid(f"{file.num_record_batches} batches")
+            self._batch: pa.RecordBatch = file.get_batch(0)
+            self._batch.validate()
+        except (pa.ArrowException, OSError) as e:
+            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+        self._stood = path.stat()
+        self._columns: dict[str, pa.Array] = {}
+        self._numbers: dict[str, npt.NDArray[Any]] = {}
+        self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    def __len__(self) -> int:
+        return int(self._batch.num_rows)
+
+    def require_whole(self) -> None:
+        """Passes unless the mapped file was cut short where it stands.
+
+        Reading beyond its end would end the process. A file that was removed or replaced by a
+        rename is read on as it was.
+
+        Raises:
+            IntegrityError: it was.
+        """
+        try:
+            now = self.path.stat()
+        except OSError:
+            return
+        if now.st_ino == self._stood.st_ino and now.st_size < self._stood.st_size:
+            raise IntegrityError(
+                f"index file {self.path} was written over while it was open: a published snapshot "
+                f"is replaced by removal or rename only. {ADVICE}"
+            )
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column; one that was added is not in files of the last format."""
+        return name in self._batch.schema.names
+
+    def column(self, name: str) -> pa.Array:
+        """One column.
+
+        Raises:
+            IntegrityError: there is none, or where its values begin and end is damaged.
+        """
+        if name not in self._columns:
+            try:
+                values = self._batch.column(name)
+            except KeyError as e:
+                raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
+            self._check_offsets(values)
+            self._columns[name] = values
+        return self._columns[name]
+
+    def _check_offsets(self, values: pa.Array) -> None:
+        """A damaged offset would let Arrow read beyond the file, which ends the process."""
+        kind = values.type
+        wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
+        if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
+            return
+        raw = values.buffers()[1]
+        if raw is None or not len(values):
+            return
+        offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
+        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        data = None if listed else values.buffers()[2]
+        held = len(values.values) if listed else 0 if data is None else data.size
+        if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
+            raise IntegrityError(
+                f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
+            )
+        if listed:
+            self._check_offsets(values.values)
+
+    @cached_property
+    def keys(self) -> "Keys":
+        """The first column, by which rows are found."""
+        return Keys(self.column(self._batch.schema.names[0]))
+
+    def find(self, key: str) -> int | None:
+        """The row of a key; None when there is none."""
+        return self.keys.find(key)
+
+    def value(self, name: str, row: int) -> Any:
+        """One value as a Python object."""
+        return self.column(name)[row].as_py()
+
+    def read(self, row: int) -> dict[str, Any]:
+        """All values of a row."""
+        return {name: self.value(name, row) for name in self._batch.schema.names}
+
+    def numbers(self, name: str) -> npt.NDArray[Any]:
+        """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
+        if name not in self._numbers:
+            values = self.column(name)
+            width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
+            flat = _view_numbers(values.values if width else values)
+            self._numbers[name] = flat.reshape(-1, width) if width else flat
+        return self._numbers[name]
+
+    def lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """A column of lists of numbers: where each begins (one more than rows), and all values."""
+        if name not in self._lists:
+            values = self.column(name)
+            self._lists[name] = _view_numbers(values.offsets), _view_numbers(values.values)
+        return self._lists[name]
+
+    def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
+        """The numbers of one row's list, in place."""
+        starts, values = self.lists(name)
+        return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
+
+
+def _view_numbers(values: pa.Array) -> npt.NDArray[Any]:
+    """Numbers in place; `to_numpy` does the same and loads pandas where it is installed: .2 s."""
+    return np.from_dlpack(values)
+
+
+_MOST_KEPT = 10_000
+
+
+class Keys(Sequence[str]):
+    """A sorted column of strings, found by halving in place; the last that were read are kept."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._values = values
+        wide = pa.types.is_large_string(values.type)
+        _, offsets, data = values.buffers()
+        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
+        self._data = memoryview(data or b"")
+        self._places: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, row: Any) -> Any:
+        key = self._values[row].as_py()
+        if len(self._places) >= _MOST_KEPT:
+            self._places.clear()
+        self._places[key] = row
+        return key
+
+    def find(self, key: str) -> int | None:
+        """The place of a key; None when there is none."""
+        if (known := self._places.get(key)) is not None:
+            return known
+        at = self._locate(key.encode("utf-8", "surrogatepass"))
+        return at if at < len(self) and self[at] == key else None
+
+    def starting(self, start: str) -> range:
+        """The places of all keys that begin so."""
+        first = start.encode("utf-8", "surrogatepass")
+        after = first[:-1] + bytes([first[-1] + 1]) if first else b"\xff"
+        return range(self._locate(first), self._locate(after))
+
+    def _locate(self, key: bytes) -> int:
+        """Where a key stands or would stand; keys are in the order of their bytes."""
+        return bisect_left(range(len(self)), key, key=self._read)
+
+    def _read(self, row: int) -> bytes:
+        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
+
+
+# Writing them: the same bytes for the same values, on any machine.
+
+
+def write_rows(path: Path, columns: Mapping[str, Any]) -> None:
+    """Writes columns as one uncompressed batch, so that each is one run of bytes."""
+    arrays = [settle(v if isinstance(v, pa.Array) else pa.array(v)) for v in columns.values()]
+    batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    options = pa.ipc.IpcWriteOptions(compression=None, use_threads=False)
+    with (
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, batch.schema, options=options) as writer,
+    ):
+        writer.write_batch(batch)
+
+
+def settle(values: pa.Array) -> pa.Array:
+    """The same values in the one form of their bytes.
+
+    Arrow leaves what stands in memory behind a null, and in a bitmap's last byte, to chance.
+    """
+    kind = values.type
+    valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    bitmap = None if valid.all() else _pack(valid)
+    if pa.types.is_struct(kind):
+        held = (values.field(at) for at in range(kind.num_fields))
+        if bitmap is not None:  # null where the struct is
+            own = pa.array(np.ma.masked_array(np.arange(len(valid)), mask=~valid))
+            held = (field.take(own) for field in held)
+        fields = [settle(field) for field in held]
+        return pa.Array.from_buffers(kind, len(values), [bitmap], children=fields)
+    if pa.types.is_fixed_size_list(kind):
+        held = values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size)
+        return pa.Array.from_buffers(kind, len(values), [bitmap], children=[settle(held)])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        starts, first, last = _settle_offsets(values, wide=pa.types.is_large_list(kind))
+        children = [settle(values.values.slice(first, last - first))]
+        return pa.Array.from_buffers(kind, len(values), [bitmap, starts], children=children)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        values = values if bitmap is None else values.fill_null("")
+        starts, first, last = _settle_offsets(values, wide=pa.types.is_large_string(kind))
+        data = values.buffers()[2]
+        data = pa.py_buffer(b"") if data is None else data.slice(first, last - first)
+        return pa.Array.from_buffers(kind, len(values), [bitmap, starts, data])
+    if pa.types.is_boolean(kind):
+        told = values.fill_null(False).to_numpy(zero_copy_only=False)
+        return pa.Array.from_buffers(kind, len(values), [bitmap, _pack(told)])
+    flat = values if bitmap is None else values.fill_null(0)
+    return pa.Array.from_buffers(kind, len(values), [bitmap, _copy(flat.to_numpy())])
+
+
+def _settle_offsets(values: pa.Array, *, wide: bool) -> tuple[pa.Buffer, int, int]:
+    """Offsets that begin at 0, and the part of the values that they are of."""
+    size = np.dtype(np.int64 if wide else np.int32)
+    raw = values.buffers()[1]
+    if raw is None or not len(values):
+        return _copy(np.zeros(len(values) + 1, size)), 0, 0
+    offsets = np.frombuffer(raw, size, len(values) + 1, values.offset * size.itemsize)
+    return _copy(offsets - offsets[0]), int(offsets[0]), int(offsets[-1])
+
+
+def _pack(told: Mask) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(told, bitorder="little").tobytes())
+
+
+def _copy(numbers: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(np.ascontiguousarray(numbers))
