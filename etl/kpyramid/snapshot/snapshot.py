@@ -600,6 +600,18 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def with_word(self, word: str) -> tuple[str, ...]:
+        """The entities with a word in one of their names; none for one that too many share."""
+        words = self._view.rows("name_words")
+        at = words.find(word)
+        if at is None:
+            return ()
+        rows = words.list_of("entities", at).tolist()
+        named = self._view.select_called(
+            rows, lambda names: any(word in name.split() for name in names)
+        )
+        return self._name_rows(named)
+
     def _list_called(self, name: str, at: int) -> list[int]:
         rows = self._view.rows("names").list_of("entities", at).tolist()
         return self._view.select_called(rows, lambda names: name in names)
