@@ -319,7 +319,6 @@ SURFACE: dict[str, Read] = {
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
     "model": lambda s, w: s.model,
-    "name_standard": lambda s, w: try_keys(s.name_standard, keys_of(w, "condensed")),
     "names": lambda s, w: [
         spell(s.names), len(s.names), [s.names.get(k) for k in keys_of(w, "entities")]
     ],

@@ -472,10 +472,6 @@ class Snapshot:
         """Time, place and other circumstances of a fact, each in words as `time: 2019`."""
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
-    def name_standard(self, condensed_id: str) -> str:
-        """The standard relation of a fact; empty where it may not be seen."""
-        return self._view.name_standard(self._view.locate("condensed", condensed_id))
-
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
         """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
         row = self._view.locate("condensed", condensed_id)
