@@ -31,9 +31,9 @@ from choice_pyramids import (
     read_text2kgbench,
 )
 from embedding import MemoEmbedder
+from making.facts import fold_words, holds_run
 from options import explain_faults, print_figures, read_options, refuse, report
 
-from kpyramid.evaluation.facts import fold_words, holds_run
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer
 

@@ -11,13 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from making.facts import Fact, Thing, Words, fold_words, say_value
+from making.questions import Made, make_questions
 from options import report
 from sets.text2kgbench import clean_name, list_facts, list_known, read_ends
 from sets.text2kgbench_ontologies import convert_ontology
 from text2kgbench import find_number, read_lines
 
-from kpyramid.evaluation.facts import Fact, Thing, Words, fold_words, say_value
-from kpyramid.evaluation.making import Made, make_questions
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.settings import check_settings

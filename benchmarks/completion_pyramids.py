@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from choice_pyramids import Corpus, build_pyramid, read_text2kgbench
+from making.facts import fold_words, holds_run, say_value
+from making.questions import word_for_value
 from sets.text2kgbench import clean_name
 
 from kpyramid.completion.decisions import Decision, add_decision
-from kpyramid.evaluation.facts import fold_words, holds_run, say_value
-from kpyramid.evaluation.making import word_for_value
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.query import Snapshot, answer
 

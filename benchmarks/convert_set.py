@@ -25,10 +25,9 @@ from sets import (
     rdf,
     text2kgbench,
 )
-from sets.files import QuestionSet
+from sets.files import QuestionSet, write_questions
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.questions import write_questions
 
 FOLDER = "musique100"
 FORMS = (

@@ -559,11 +559,7 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
     assert not any(path.name.startswith("s3") for path in tmp_path.iterdir())
 
 
-def test_a_path_of_this_machine_is_no_address(told: Snapshot, tmp_path: Path) -> None:
-    words = ["instructions", "q.jsonl", "--out", "s3://bucket/rows", "--warehouse", str(tmp_path)]
-    done = CliRunner().invoke(app, [*words, "--json"])
-    assert done.exit_code == 2
-    assert "s3://bucket/rows: here this command takes a path" in json.loads(done.stdout)["error"]
+def test_a_bucket_alone_is_no_place_of_an_export(told: Snapshot, tmp_path: Path) -> None:
     words = ["export", str(told.folder), "s3://bucket", "--to", "tar", "--everything"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 2

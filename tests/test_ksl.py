@@ -7,21 +7,16 @@ reply, bad input, scopes, and the instruction rows with their split (4.2, Algori
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path as File
 from typing import Any, TypeVar
 
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
-
-from kpyramid.cli.app import app
-from kpyramid.errors import InputError
-from kpyramid.evaluation.instructions import (
+from making.instructions import (
     Row,
     TaughtWalk,
     encode_rows,
@@ -30,7 +25,9 @@ from kpyramid.evaluation.instructions import (
     make_instructions,
     split_walks,
 )
-from kpyramid.evaluation.questions import EvalQuestion
+
+from kpyramid.errors import InputError
+from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot
@@ -696,59 +693,12 @@ def test_a_leak_is_found() -> None:
     assert not find_leaks([one], [far])
 
 
-# The command.
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["instructions", *map(str, arguments)])
-
-
-def write_gold(folder: File, *rows: Mapping[str, Any]) -> File:
-    path = folder / "questions.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
-
-
 ASKED: list[dict[str, Any]] = [
     {"question": WHERE, "options": CHOICES, "gold": "Leeds"},
     {"question": "What did Clara Zorblax found?", "answer": "Quuxville"},
     {"question": "What did Dorian Vance visit?", "answer": "Kiruna"},
     {"question": "Who is Zog?", "answer": "Nobody"},
 ]
-
-
-def test_export_writes_alpaca_rows_and_the_same_bytes_again(root: File, tmp_path: File) -> None:
-    path = write_gold(tmp_path, *ASKED)
-    given_options = ("--warehouse", root, "--test-share", "0.5", "--json", "--quiet")
-    done = [run(path, "--out", tmp_path / name, *given_options) for name in ("a", "b")]
-
-    assert [each.exit_code for each in done] == [0, 0], done[0].output
-    report = json.loads(done[0].stdout)
-    assert report["rows"] == {"train": 2, "test": 2} and report["questions"] == 4
-    assert report["left_out"] == {"the question names no entity of the graph": 1}
-    for name in ("train.jsonl", "test.jsonl"):
-        data = (tmp_path / "a" / name).read_bytes()
-        assert data == (tmp_path / "b" / name).read_bytes()
-        rows = [json.loads(line) for line in data.decode().splitlines()]
-        assert len(rows) == 2
-        assert all(set(row) == {"instruction", "input", "output"} for row in rows)
-    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["test.jsonl", "train.jsonl"]
-
-
-def test_export_says_what_it_left_out(root: File, tmp_path: File) -> None:
-    done = run(write_gold(tmp_path, *ASKED), "--out", tmp_path / "rows", "--warehouse", root)
-
-    assert done.exit_code == 0
-    assert "4 rows" in done.stdout and "3 walks of 4 questions" in done.stdout
-    assert "1 question left out: the question names no entity of the graph." in done.stdout
-    assert "No test rows" in done.stdout
-
-
-def test_export_of_nothing_writes_nothing(root: File, tmp_path: File) -> None:
-    done = run(write_gold(tmp_path, ASKED[-1]), "--out", tmp_path / "rows", "--warehouse", root)
-
-    assert done.exit_code == 3 and "1: the question names no entity of the graph" in done.stderr
-    assert not (tmp_path / "rows").exists()
 
 
 # The recipe of `docs/`: one step of LoRA on a tiny model.
@@ -764,11 +714,14 @@ def test_the_lora_recipe_learns_from_rows(root: File, tmp_path: File) -> None:
     assert spec is not None and spec.loader is not None
     recipe = sys.modules["tune_lora"] = module_from_spec(spec)
     spec.loader.exec_module(recipe)
-    path = write_gold(tmp_path, *ASKED)
-    assert (
-        run(path, "--out", tmp_path / "rows", "--warehouse", root, "--test-share", 0.5).exit_code
-        == 0
-    )
+    gold = tmp_path / "questions.jsonl"
+    gold.write_text("\n".join(map(json.dumps, ASKED)))
+    snapshot = open_snapshot("main", root)
+    made = make_instructions(read_questions(gold), snapshot, test_share=0.5)
+    assert encode_rows(made.train) and made.left_out.total() == 1
+    (tmp_path / "rows").mkdir()
+    for name, walks in (("train", made.train), ("test", made.test)):
+        (tmp_path / "rows" / f"{name}.jsonl").write_bytes(encode_rows(walks))
 
     def encode(text: str) -> list[int]:
         return list(text.encode())

@@ -1,18 +1,15 @@
 """Metrics of answers in words, of layers and of confidence."""
 
-import math
 import subprocess
 import sys
 from statistics import fmean
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import (
     METRICS,
-    SET_METRICS,
     Response,
     names_value,
     normalise_answer,
@@ -153,14 +150,12 @@ def test_first_value_must_hit() -> None:
 def test_hit_rate_is_the_share_of_entities_named() -> None:
     question = ask("x", entities=("Einstein", "Bohr", "Max Planck", "Curie"))
     assert score("hit_rate", question, "Bohr met Planck", "Einstein") == 0.5
-    assert score("key_entities", question, "Bohr met Planck", "Einstein") == 0.5
     assert score("hit_rate", question, "") == 0.0
 
 
 def test_without_entities_the_hit_rate_is_of_gold_values() -> None:
     question = EvalQuestion("q", "Who?", "open", (("Einstein", "Albert"), ("Bohr",)))
     assert score("hit_rate", question, "albert") == 0.5
-    assert score("key_entities", question, "albert") is None
 
 
 def test_name_does_not_run_from_one_value_into_the_next() -> None:
@@ -194,37 +189,6 @@ def test_layer_shares_and_silence_add_up_to_one() -> None:
     pairs = [(ask("x"), answer) for answer in answers]
     assert [average(f"layer_{layer}", pairs) for layer in layers] == [0.2] * 4
     assert average("answered", pairs) == 0.8
-
-
-def test_perplexity_of_a_uniform_choice_is_the_number_of_choices() -> None:
-    response = Response("x", logprobs=(math.log(1 / 8),) * 5)
-    assert METRICS["perplexity"].measure(ask("x"), response) == pytest.approx(8.0)
-    assert METRICS["perplexity"].measure(ask("x"), Response("x")) is None
-    impossible = Response("x", logprobs=(-math.inf, -1.0))
-    assert METRICS["perplexity"].measure(ask("x"), impossible) == math.inf
-
-
-def test_calibration_error_is_that_computed_by_hand() -> None:
-    # Two at .8 of which one is right: |.8 - .5| · 2; one at .1 that is wrong: .1; over three.
-    said = (("Bohr", 0.8), ("Planck", 0.8), ("Planck", 0.1), ("", 0.9))
-    pairs = [(ask("Bohr"), Response(text, confidence=level)) for text, level in said]
-    assert SET_METRICS["calibration_error"].score(pairs) == pytest.approx((0.6 + 0.1) / 3)
-    assert SET_METRICS["calibration_error"].score(pairs[3:]) is None
-
-
-def test_confidence_that_is_planted_right_has_little_calibration_error() -> None:
-    generator = np.random.default_rng(0)
-    levels = generator.random(4000)
-    right = generator.random(4000) < levels
-    pairs = [
-        (ask("Bohr"), Response("Bohr" if r else "Planck", confidence=float(c)))
-        for c, r in zip(levels, right, strict=True)
-    ]
-    calibration = SET_METRICS["calibration_error"]
-    honest = calibration.score(pairs)
-    bold = calibration.score([(q, Response(r.text, confidence=1.0)) for q, r in pairs])
-    assert honest is not None and honest < 0.03
-    assert bold == pytest.approx(1 - right.mean())
 
 
 def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() -> None:

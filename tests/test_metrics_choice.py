@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.metrics import METRICS, SET_METRICS, Response, read_verdict
+from kpyramid.evaluation.metrics import METRICS, Response, read_verdict
 from kpyramid.evaluation.questions import EvalQuestion
 
 OPTIONS = tuple("ABCDEFGH")
@@ -24,35 +24,34 @@ def score(name: str, question: EvalQuestion, *chosen: str, text: str = "") -> fl
 
 
 @pytest.mark.parametrize(
-    ("chosen", "precision", "recall", "f1", "accuracy", "pcr"),
+    ("chosen", "precision", "recall", "f1", "accuracy"),
     [
-        ("AB", 1, 1, 1, 1, 1),
-        ("A", 1, 1 / 2, 2 / 3, 0, 1),
-        ("AC", 1 / 2, 1 / 2, 1 / 2, 0, 0),
-        ("ABC", 2 / 3, 1, 4 / 5, 0, 0),
-        ("CD", 0, 0, 0, 0, 0),
-        ("", 0, 0, 0, 0, 0),
-        ("ABCDEFGH", 1 / 4, 1, 2 / 5, 0, 0),
-        ("AAB", 1, 1, 1, 1, 1),
+        ("AB", 1, 1, 1, 1),
+        ("A", 1, 1 / 2, 2 / 3, 0),
+        ("AC", 1 / 2, 1 / 2, 1 / 2, 0),
+        ("ABC", 2 / 3, 1, 4 / 5, 0),
+        ("CD", 0, 0, 0, 0),
+        ("", 0, 0, 0, 0),
+        ("ABCDEFGH", 1 / 4, 1, 2 / 5, 0),
+        ("AAB", 1, 1, 1, 1),
     ],
 )
 def test_chosen_options_score_as_computed_by_hand(
-    chosen: str, precision: float, recall: float, f1: float, accuracy: float, pcr: float
+    chosen: str, precision: float, recall: float, f1: float, accuracy: float
 ) -> None:
-    names = ("precision", "recall", "f1", "accuracy", "pcr")
+    names = ("precision", "recall", "f1", "accuracy")
     found = [score(name, ask("A", "B"), *chosen) for name in names]
-    assert found == pytest.approx([precision, recall, f1, accuracy, pcr])
+    assert found == pytest.approx([precision, recall, f1, accuracy])
     assert score("exact_match", ask("A", "B"), *chosen) == accuracy
 
 
 @given(SETS.filter(bool), SETS)
 def test_scores_are_bounded_and_agree_with_each_other(gold: set[str], chosen: set[str]) -> None:
     question = ask(*sorted(gold))
-    names = ("precision", "recall", "f1", "accuracy", "pcr")
-    precision, recall, f1, accuracy, pcr = (score(n, question, *sorted(chosen)) or 0 for n in names)
-    assert 0 <= accuracy <= f1 <= 1 and accuracy <= pcr
+    names = ("precision", "recall", "f1", "accuracy")
+    precision, recall, f1, accuracy = (score(n, question, *sorted(chosen)) or 0 for n in names)
+    assert 0 <= accuracy <= f1 <= 1
     assert min(precision, recall) - 1e-12 <= f1 <= max(precision, recall) + 1e-12
-    assert (pcr == 1) == (precision == 1)
     assert (accuracy == 1) == (f1 == 1) == (precision == recall == 1)
 
 
@@ -149,24 +148,7 @@ def test_two_verdicts_are_none() -> None:
     assert score("accuracy", ask("no", kind="yesno")) == 0.0
 
 
-def test_macro_f1_of_verdicts_is_that_of_scikit_learn() -> None:
-    from sklearn.metrics import f1_score
-
-    gold = ["yes", "yes", "no", "maybe", "no", "yes", "maybe", "no"]
-    said = ["yes", "no", "no", "yes", "no", "yes", "maybe", "yes"]
-    pairs = [(ask(g, kind="yesno"), Response(s)) for g, s in zip(gold, said, strict=True)]
-    found = SET_METRICS["macro_f1"].score(pairs)
-    assert found == pytest.approx(f1_score(gold, said, average="macro"))
-    assert SET_METRICS["macro_f1"].score(pairs[::-1]) == found
-
-
-def test_unanswered_verdict_is_a_miss_and_no_verdict_of_its_own() -> None:
-    pairs = [(ask("yes", kind="yesno"), Response("yes")), (ask("yes", kind="yesno"), Response())]
-    assert SET_METRICS["macro_f1"].score(pairs) == pytest.approx(2 / 3)
-    assert SET_METRICS["macro_f1"].score([(ask("A"), Response("A"))]) is None
-
-
 def test_measures_of_choices_do_not_apply_to_open_questions() -> None:
     question = EvalQuestion("q", "Who?", "open", (("Bohr",),))
-    for name in ("precision", "recall", "f1", "accuracy", "pcr"):
+    for name in ("precision", "recall", "f1", "accuracy"):
         assert score(name, question, "Bohr") is None

@@ -31,23 +31,15 @@ def score(name: str, question: EvalQuestion, text: str, *context: str) -> float 
     return METRICS[name].measure(question, Response(text, context=context))
 
 
-def test_repeated_word_is_clipped_as_in_the_paper() -> None:
-    # Papineni et al., §2.1: seven times "the" has a modified precision of 2/7.
-    assert score("bleu_1", ask("the cat is on the mat"), "the the the the the the the") == (
-        pytest.approx(2 / 7)
-    )
-
-
 def test_bleu_is_the_geometric_mean_with_its_brevity_penalty() -> None:
     # Four words of six, three of whose runs of two match two: exp(1 - 6/4) · sqrt(1 · 2/3).
     reference, said = "the cat is on the mat", "the cat on the"
-    assert score("bleu_1", ask(reference), said) == pytest.approx(math.exp(1 - 6 / 4))
     expected = math.exp(1 - 6 / 4) * math.sqrt(2 / 3)
     assert score("bleu_2", ask(reference), said) == pytest.approx(expected)
 
 
 def test_short_right_answer_has_the_bleu_of_the_runs_it_can_have() -> None:
-    for name in ("bleu_1", "bleu_2", "bleu_4", "rouge_r"):
+    for name in ("bleu_2", "bleu_4", "rouge_r"):
         assert score(name, ask("Paris"), "Paris") == pytest.approx(1.0)
 
 
@@ -76,14 +68,8 @@ def test_tokeniser_is_that_of_rouge_score_for_english() -> None:
     assert RougeTokens().tokenize("Élan à Łódź") == ["élan", "à", "łódź"]
 
 
-def test_context_is_covered_by_the_answer_that_repeats_it() -> None:
-    assert score("context_rouge_r", ask("x"), "Bohr was Danish", "Bohr was", "Danish born") == 3 / 4
-    assert score("context_rouge_r", ask("x"), "", "Bohr was") == 0.0
-    assert score("context_rouge_r", ask("x"), "Bohr", " ") is None
-
-
 def test_empty_answer_scores_nothing() -> None:
-    for name in ("bleu_1", "bleu_4", "rouge_r"):
+    for name in ("bleu_2", "bleu_4", "rouge_r"):
         assert score(name, ask("the cat is here"), "  ") == 0.0
 
 
@@ -94,7 +80,7 @@ def test_values_stand_in_for_an_answer_without_text() -> None:
 
 def test_best_reference_counts() -> None:
     assert score("rouge_r", ask("one two", "three four five"), "five three four") == 1.0
-    assert score("bleu_1", ask("one two", "three four five"), "three four five") == pytest.approx(1)
+    assert score("bleu_2", ask("one two", "three four five"), "three four five") == pytest.approx(1)
 
 
 WORDS = st.lists(st.sampled_from("ab cd ef gh Ü ß 東 . !".split()), max_size=12).map(" ".join)
@@ -103,7 +89,7 @@ WORDS = st.lists(st.sampled_from("ab cd ef gh Ü ß 東 . !".split()), max_size=
 @settings(max_examples=60)
 @given(WORDS, WORDS.filter(bool))
 def test_scores_of_any_text_are_bounded(said: str, reference: str) -> None:
-    for order in (1, 2, 4):
+    for order in (2, 4):
         assert 0 <= score_bleu(said, [reference], order) <= 1
     assert 0 <= score_rouge(said, reference) <= 1
 

@@ -12,9 +12,7 @@ from kpyramid.evaluation.metrics import (
     Response,
     rank_documents,
     score_all_at,
-    score_ndcg_at,
-    score_recall_at,
-    score_reciprocal_rank,
+    score_ranking,
 )
 from kpyramid.evaluation.questions import EvalQuestion
 
@@ -55,7 +53,7 @@ def test_discounted_gain_is_that_of_scikit_learn() -> None:
         gold = [names[at] for at in generator.choice(30, size=14, replace=False)]
         truth = [[float(name in gold) for name in ranked]]
         theirs = ndcg_score(truth, [[-float(rank) for rank in range(30)]], k=10)
-        assert score_ndcg_at(gold, ranked, 10) == pytest.approx(theirs)
+        assert score_ranking(gold, ranked, "nDCG@10") == pytest.approx(theirs)
 
 
 def test_document_counts_once_at_its_best_rank() -> None:
@@ -82,29 +80,31 @@ def test_nothing_found_scores_nothing_and_no_gold_does_not_apply() -> None:
         assert score(name, "ab", ()) == 0.0
         open_question = EvalQuestion("q", "What?", "open", (("a",),))
         assert METRICS[name].measure(open_question, Response(documents=("a",))) is None
-    assert score_recall_at((), ("a",), 5) == score_all_at((), ("a",), 5) == 0.0
-    assert score_ndcg_at((), ("a",), 5) == score_reciprocal_rank((), ("a",)) == 0.0
+    for measure in ("R@5", "nDCG@5", "RR"):
+        assert score_ranking((), ("a",), measure) == score_ranking(("a",), (), measure) == 0.0
+    assert score_all_at((), ("a",), "R@5") == 0.0
 
 
 @given(GOLD, LISTS)
 def test_scores_are_bounded_and_grow_with_the_rank(gold: list[str], documents: list[str]) -> None:
-    recalls = [score_recall_at(gold, documents, k) for k in range(1, 21)]
+    recalls = [score_ranking(gold, documents, f"R@{k}") for k in range(1, 21)]
     assert recalls == sorted(recalls) and 0 <= recalls[0] <= recalls[-1] <= 1
     for k in (1, 5, 10):
-        assert score_all_at(gold, documents, k) == (score_recall_at(gold, documents, k) == 1)
-        assert 0 <= score_ndcg_at(gold, documents, k) <= 1 + 1e-12
-    assert (score_reciprocal_rank(gold, documents) > 0) == bool(set(gold) & set(documents))
+        recall = score_ranking(gold, documents, f"R@{k}")
+        assert score_all_at(gold, documents, f"R@{k}") == (recall == 1)
+        assert 0 <= score_ranking(gold, documents, f"nDCG@{k}") <= 1 + 1e-12
+    assert (score_ranking(gold, documents, "RR") > 0) == bool(set(gold) & set(documents))
 
 
 @given(GOLD, LISTS, st.randoms(use_true_random=False))
 def test_order_of_the_gold_documents_does_not_matter(gold, documents, shuffle) -> None:  # type: ignore[no-untyped-def]
     other = [*shuffle.sample(gold, len(gold)), gold[0]]
-    assert score_ndcg_at(gold, documents, 10) == score_ndcg_at(other, documents, 10)
-    assert score_recall_at(gold, documents, 5) == score_recall_at(other, documents, 5)
+    for measure in ("nDCG@10", "R@5"):
+        assert score_ranking(gold, documents, measure) == score_ranking(other, documents, measure)
 
 
 @given(GOLD, LISTS)
 def test_moving_gold_to_the_front_never_lowers_a_score(gold: list[str], rest: list[str]) -> None:
     front = [*gold, *rest]
-    assert score_ndcg_at(gold, front, 10) == pytest.approx(1.0)
-    assert score_reciprocal_rank(gold, front) == 1.0
+    assert score_ranking(gold, front, "nDCG@10") == pytest.approx(1.0)
+    assert score_ranking(gold, front, "RR") == 1.0

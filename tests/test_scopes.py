@@ -502,25 +502,22 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
 @pytest.mark.parametrize(
     "command",
     [
-        ("proposals", "list", "--all", "-v"),
-        ("proposals", "list", "--json"),
-        ("questions", "make", "--options", "3", "--confidence", "0"),
+        ("proposals", "--all", "-v"),
+        ("proposals", "--json"),
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),
         ("ontology", "show", "John Harlow", "--json"),
-        ("rejects", "list", "--limit", "0"),
-        ("rejects", "list", "--json", "--limit", "0"),
+        ("rejects", "--limit", "0"),
+        ("rejects", "--json", "--limit", "0"),
         ("ontology", "check", "general", "--snapshot", "main", "--json"),
     ],
 )
 def test_commands_show_nothing_hidden_unless_told(
-    whole: Snapshot, tmp_path: Path, command: tuple[str, ...]
+    whole: Snapshot, command: tuple[str, ...]
 ) -> None:
     def tell(*options: str) -> str:
-        out = tmp_path / "questions.jsonl"
-        place = ("--out", str(out)) if command[0] == "questions" else ()
-        found = run(whole, *command, *place, *options)
-        return found.output + (out.read_text() if out.is_file() else "")
+        output: str = run(whole, *command, *options).output
+        return output
 
     assert list_secrets(tell()) == []
     assert list_secrets(tell("--everything")) != []

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import reader_weights
 import text2kgbench
+from making.facts import fold_words
 from sets.text2kgbench import GoldSentence, clean_name, fit_date, score_ontology
 from sets.text2kgbench_ontologies import convert_ontology
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import fold_words
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.schema import parse_schema

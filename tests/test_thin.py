@@ -50,7 +50,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return opened.root
 
 
-@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct"}))
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct", "tools"}))
 def test_neither_import_nor_answer_loads_what_only_a_build_needs(
     warehouse: Path, strategy: str
 ) -> None:
@@ -84,7 +84,7 @@ assert found.text == "London", found
 files = {n: m.__file__ for n, m in sys.modules.items() if n.startswith("kpyramid") and m.__file__}
 print(json.dumps([sorted(files), sum(len(open(path).readlines()) for path in files.values())]))
 """
-MOST_LINES = 7_165
+MOST_LINES = 7_270
 """Lines of the package in a process that retrieves and lets a model read."""
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from making.facts import Fact, Thing
+from making.questions import make_questions
+
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import Fact, Thing
-from kpyramid.evaluation.making import make_questions
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.ontology.population.examples import Words
 from sets.canon import Score

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kpyramid.evaluation.facts import Fact, Thing
-from kpyramid.evaluation.making import make_questions
+from making.facts import Fact, Thing
+from making.questions import make_questions
+
 from sets.files import QuestionSet, find_by_fields, read_json_lines, read_licence
 
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from making.facts import fold_words, holds_run
+
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import fold_words, holds_run
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.extraction.syntax.tree import Node, Tree
 from sets.files import QuestionSet, read_licence

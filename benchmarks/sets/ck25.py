@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from making.facts import read_number, say_value
+
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import read_number, say_value
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.ontology.store import OntologyStore
 from sets.files import QuestionSet, read_licence

@@ -1,7 +1,7 @@
 """The form that every benchmark set is brought into, and reading a set's files."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,3 +84,26 @@ def read_licence(folder: Path) -> str:
     except (OSError, UnicodeDecodeError):
         return ""
     return " ".join(line for line in text.splitlines() if not line.startswith("#")).strip()
+
+
+def write_questions(questions: Iterable[EvalQuestion]) -> str:
+    """The questions as JSON lines that `read_questions` reads as the same questions."""
+    return "".join(
+        json.dumps(_list_fields(question), ensure_ascii=False) + "\n" for question in questions
+    )
+
+
+def _list_fields(question: EvalQuestion) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "id": question.id,
+        "question": question.text,
+        "kind": question.kind,
+        "options": question.candidates,
+        "answers": question.answers,
+        "gold_doc_ids": question.gold_documents,
+        "gold_titles": question.gold_titles,
+        "entities": question.entities,
+        "evidence": question.evidence,
+        "group": question.group,
+    }
+    return {name: value for name, value in fields.items() if value}

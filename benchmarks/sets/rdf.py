@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from making.facts import Fact, Thing, say_value
+from making.questions import make_questions
+
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import Fact, Thing, say_value
-from kpyramid.evaluation.making import make_questions
 from kpyramid.ontology import names as n
 from kpyramid.ontology.importing.files import read_outside
 from kpyramid.ontology.turtle import Graph

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from making.facts import Fact, Thing, fold_words, is_said, read_date, say_value
+from making.questions import make_questions
 from nltk.stem.porter import PorterStemmer
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import Fact, Thing, fold_words, is_said, read_date, say_value
-from kpyramid.evaluation.making import make_questions
 from sets.files import QuestionSet, read_json, read_json_lines
 
 Triple = tuple[str, str, str]

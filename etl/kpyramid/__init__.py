@@ -18,9 +18,11 @@ if TYPE_CHECKING:
         Scope,
         Snapshot,
         answer,
+        call_tool,
         hold_snapshot,
         open_snapshot,
         retrieve,
+        tools,
     )
 
 # onnxruntime reads this once, when it is loaded: else it looks up its maker's telemetry host and
@@ -38,9 +40,11 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "call_tool",
     "hold_snapshot",
     "open_snapshot",
     "retrieve",
+    "tools",
 ]
 
 

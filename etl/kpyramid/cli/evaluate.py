@@ -1,103 +1,110 @@
-"""`kpyramid evaluate` and `kpyramid questions`: strategies compared, questions made."""
+"""`kpyramid evaluate`: strategies compared on questions whose answers are known."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    QuietOption,
-    SnapshotOption,
-    WarehouseOption,
-    command,
-    count_things,
-    print_found,
-    say,
-)
+from kpyramid.cli.console import open_bars
+from kpyramid.cli.render import Result, lay_out, name_first
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.evaluation.report import Sheet
     from kpyramid.evaluation.results import Results
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.view import Scope
 
 _DEFAULT = ("naive", "kaping", "polyrag")
-ComparisonName = Literal["all", "wts", "rok", "hykge", "ksl"]
-"""The names of `kpyramid.evaluation.harness.COMPARISONS`, so that --help need not load them."""
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
+_REASONS = 3
+"""Failures and missing documents that are named; --json has them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated(Result):
+    """The figures of each arm, the tables that were asked for, and where files were written."""
+
+    results: "Results"
+    sheets: Sequence["Sheet"]
+    out: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A row per arm and metric."""
+        tables = [{"title": sheet.title, "rows": _name_cells(sheet)} for sheet in self.sheets]
+        return {**self.results.to_dict(), **({"tables": tables} if tables else {}), "out": self.out}
+
+    def show(self) -> Iterator[str]:
+        """The tables, else a line per metric and a column per arm; then what it took."""
+        for sheet in self.sheets:
+            yield sheet.title
+            yield from lay_out(_name_cells(sheet))
+            yield ""
+        if not self.sheets:
+            yield from lay_out(self._list_metrics())
+        names = ("arm", "questions", "failures", "calls", "tokens", "cost", "p50", "p95")
+        expenses = [asdict(e) for e in self.results.expenses]
+        yield from lay_out(({n: e[n] for n in names} for e in expenses), cost="dollars")
+        answers = self.results.answers
+        if answers.missing:
+            yield (
+                f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
+                f"such as {', '.join(answers.missing[:_REASONS])}: what rests on them cannot be "
+                "found."
+            )
+        if failed := answers.failures:
+            yield f"{len(failed)} answers failed and count as empty:"
+            lines = [f"{r.arm.name}, {r.question.id}: {r.failure}" for r in failed]
+            yield from name_first(lines, _REASONS)
+        if self.out:
+            yield f"Page: {self.out.rstrip('/')}/evaluation.html; tables beside it"
+
+    def _list_metrics(self) -> Iterator[dict[str, str]]:
+        """Means with 95 % intervals; * differs from the baseline, after Holm's correction."""
+        from kpyramid.evaluation.results import SHARE, SURE
+
+        results = self.results
+        differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
+        for metric in results.metrics:
+            figures = {arm: results.find(arm, metric) for arm in results.rows_by_arm}
+            there = {arm: figure for arm, figure in figures.items() if figure}
+            if metric.startswith(SHARE) and not any(figure.mean for figure in there.values()):
+                continue
+            yield {
+                "metric": metric,
+                "n": str(min(figure.questions for figure in there.values())),
+                **{
+                    arm: f"{f.mean:.3f}{'*' if (arm, metric) in differing else ' '} "
+                    f"{f.low:.2f}–{f.high:.2f}"
+                    for arm, f in there.items()
+                },
+            }
+
+
+def _name_cells(sheet: "Sheet") -> list[dict[str, str]]:
+    names = (*sheet.labels, *sheet.columns)
+    return [dict(zip(names, row, strict=True)) for row in sheet.rows]
 
 
 def evaluate(
-    questions: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="[FILE]"
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--set", help="A folder instead, with questions.jsonl about its corpus.jsonl."
-        ),
-    ] = None,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What to compare, with its options, such as polyrag or "
-            "polyrag:mode=paper,triples=5,graph=false; again for each. By default "
-            f"{', '.join(_DEFAULT)}."
-        ),
-    ] = None,
-    strategies: Annotated[
-        ComparisonName | None,
-        typer.Option(
-            help="Arms compared by one name: all strategies side by side, or what the paper of "
-            "wts, rok, hykge or ksl analyses of its own (depth, ablations, start)."
-        ),
-    ] = None,
-    reader: Annotated[
-        list[ReaderName] | None,
-        typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
-    ] = None,
-    tables: Annotated[
-        bool,
-        typer.Option(
-            "--tables",
-            help="Compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, "
-            "and say what completion, condensation and each layer add.",
-        ),
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(help="The arm that the others are compared with; by default the first."),
-    ] = None,
-    judge: Annotated[
-        bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
-    ] = False,
-    ratings: Annotated[
-        Path | None, typer.Option(help="CSV file with people's ratings of the answers.")
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder for answers, figures and comparisons as Parquet, and a page; here or at "
-            "s3://bucket/prefix."
-        ),
-    ] = None,
+    questions: Path,
+    /,
     *,
+    warehouse: str,
+    snapshot: str,
+    strategy: list[str] | None = None,
+    strategies: Literal["all"] | None = None,
+    reader: list[ReaderName] | None = None,
+    tables: bool = False,
+    baseline: str | None = None,
+    judge: bool = False,
+    out: str | None = None,
     loaded: "Settings",
-    quiet: QuietOption = False,
-) -> None:
+    quiet: bool,
+) -> Evaluated:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
 
     Which metrics are used follows from the kind of question. Every figure has a 95 % interval,
@@ -107,36 +114,40 @@ def evaluate(
     cannot be asked any more, the run ends, and what was paid for is kept in the cache.
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
+
+    `questions`: questions with their answers: .jsonl, .csv or .tsv.
+    `strategy`: what to compare, with its options, such as polyrag or
+    polyrag:mode=paper,triples=5,graph=false; again for each. By default naive, kaping, polyrag.
+    `strategies`: all strategies side by side.
+    `reader`: who decides and words answers, by default rules; again for both.
+    `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
+    say what completion, condensation and each layer add.
+    `baseline`: the arm that the others are compared with; by default the first.
+    `judge`: have the model of [llm] grade the answers as well.
+    `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
+    s3://bucket/prefix.
     """
-    from kpyramid.cli.console import open_bars
     from kpyramid.evaluation.harness import (
-        COMPARISONS,
-        add_ratings,
         answer_all,
         open_measures,
         parse_arm,
-        read_ratings,
     )
-    from kpyramid.evaluation.questions import read_questions, read_set
+    from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
-    from kpyramid.query import Backends, open_snapshot
+    from kpyramid.query import STRATEGIES, Backends, open_snapshot
     from kpyramid.storage.layout import is_address, open_warehouse
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
 
         is_there(out)  # a bucket that is none is found before the model is paid
-    if questions is not None and folder is None:
-        asked = read_questions(questions)
-    elif folder is not None and questions is None:
-        asked = read_set(folder)
-    else:
-        raise SettingsError("name a file of questions, or a set with --set, and not both")
+    asked = read_questions(questions)
     if sum(map(bool, (tables, strategy, strategies))) > 1:
         raise SettingsError("give one of --strategy, --strategies and --tables")
-    chosen = COMPARISONS[strategies] if strategies else strategy or _DEFAULT
     names = list(reader or [ReaderName.rules])
+    every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
+    chosen = every if strategies else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker, read_cost = None, None
@@ -159,36 +170,23 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        known = [question.id for question in asked], [arm.name for arm in arms]
-        rated = read_ratings(ratings, *known) if ratings else {}
-        snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
+        opened = open_snapshot(snapshot, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
             answers = answer_all(
                 asked,
-                snapshot,
+                opened,
                 arms,
                 metrics=open_measures(),
                 judge=asker if judge else None,
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(add_ratings(answers, rated), snapshot.id, baseline=baseline)
+    results = Results(answers, opened.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
-    tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
-
-    def print_compared() -> None:
-        from kpyramid.cli.figures import print_figures
-
-        print_figures(results, sheets)
-        if out is not None:
-            say(f"Page: {out.rstrip('/')}/evaluation.html; tables beside it")
-
-    print_found({**results.to_dict(), **tabled, "out": out}, print_compared)
-    if results.answers.stopped is not None:
-        raise results.answers.stopped
+    return Evaluated(results=results, sheets=sheets, out=out, fault=results.answers.stopped)
 
 
 class _Spending:
@@ -214,12 +212,6 @@ class _Spending:
         return add_up(*parse_lines(data)).run.cost
 
 
-def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
-    names = (*sheet.labels, *sheet.columns)
-    rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
-    return {"title": sheet.title, "rows": rows}
-
-
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
     from kpyramid.evaluation.report import render_page
     from kpyramid.storage.contracts import encode_table
@@ -230,123 +222,3 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
         for name, table in results.build_tables().items():
             write_durably(folder / f"{name}.parquet", encode_table(table))
         write_durably(folder / "evaluation.html", render_page(results, sheets).encode())
-
-
-# `kpyramid questions`: choice questions made from a snapshot's ontology, and files checked.
-
-app = typer.Typer(
-    name="questions",
-    no_args_is_help=True,
-    help="Make questions to evaluate a pyramid with, or check a file of your own.",
-    epilog="`kpyramid evaluate` reads what `make` writes. Questions made from a snapshot's own "
-    "facts measure how well it answers from what it knows; they inherit its mistakes. For what it "
-    "misses, write questions yourself, or make them from facts that you trust (see "
-    "kpyramid.evaluation.making). Read a sample before you quote a figure.",
-)
-
-_CONFIDENCE = 0.8
-_SHOWN = 3
-
-
-@command(app)
-def make(
-    out: Annotated[Path, typer.Option(help="The file to write, JSON lines.")],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    count: Annotated[
-        int, typer.Option(min=1, help="At most so many; a property's turn after the other's.")
-    ] = 500,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Draws facts, wordings and options; same seed, same file.")
-    ] = 0,
-    options: Annotated[
-        int, typer.Option(min=3, max=26, help="Options of each question, right ones among them.")
-    ] = 8,
-    confidence: Annotated[
-        float, typer.Option(min=0, max=1, help="Facts of less are not asked about.")
-    ] = _CONFIDENCE,
-    structure: Annotated[
-        bool,
-        typer.Option("--structure", help="Lists, counts and comparisons over many documents."),
-    ] = False,
-    *,
-    scope: "Scope",
-) -> None:
-    """Make choice questions from the facts of a snapshot's ontology.
-
-    Each has eight options, one to three of them right, in words made from the property's label:
-    for its value ("Where was Ada Lovelace born?") or for what has it ("Which people were born in
-    London?"). Wrong options are of the right one's class; a number or a date is varied. What any
-    fact links with the question, what may be another name of an answer, and what the question or
-    its evidence names, is never a wrong option. What no question can be made of is counted with
-    the reason. Facts of documents with labels are asked about, and are options, with --access or
-    --everything only.
-
-    With --structure they are questions that no passage answers and that have no options: lists,
-    counts, superlatives, comparisons, and what meets two conditions, each over facts of five
-    documents or more, a comparison of two values over two.
-
-    Example: kpyramid questions make --ref main --out questions.jsonl --count 200 --seed 1
-    """
-    from kpyramid.errors import InputError
-    from kpyramid.evaluation.facts import list_instance_facts
-    from kpyramid.evaluation.making import make_questions
-    from kpyramid.evaluation.questions import write_questions
-    from kpyramid.evaluation.structure import make_structure_questions
-    from kpyramid.snapshot.snapshot import open_snapshot
-
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
-    facts = list_instance_facts(snapshot)
-    if structure:
-        made = make_structure_questions(facts, count=count, seed=seed, least=confidence)
-    else:
-        made = make_questions(facts, count=count, seed=seed, options=options, least=confidence)
-    if not made.questions:
-        reasons = "; ".join(f"{number} {why}" for why, number in made.left_out.items())
-        raise InputError(
-            f"snapshot {snapshot.id}: its ontology gives no question"
-            f"{f' ({reasons})' if reasons else ': it has no facts'}; lower --confidence or "
-            "--options, or build with an ontology whose properties the corpus states"
-        )
-    text = write_questions(made.questions)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, "utf-8")
-    found = {
-        "file": str(out),
-        "snapshot": snapshot.id,
-        "questions": len(made.questions),
-        "by_property": dict(Counter(q.group for q in made.questions).most_common()),
-        "left_out": dict(made.left_out),
-    }
-    several = sum(len(q.answers) > 1 for q in made.questions)
-    left_out = sorted(made.left_out.items(), key=lambda pair: -pair[1])
-    where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-    lines = [
-        *(f"{q.text}\n    right: {'; '.join(q.values)}" for q in made.questions[:_SHOWN]),
-        f"{count_things(len(made.questions), 'question')} in {out}, "
-        f"{several} with several right {'answers' if structure else 'options'}.",
-        *(f"{number} left out: {why}." for why, number in left_out),
-        f"Then run `kpyramid evaluate {out} --ref {ref}{where}`.",
-    ]
-    print_found(found, lines)
-
-
-@command(app)
-def check(
-    file: Annotated[Path, typer.Argument(help="Questions as .jsonl, .csv or .tsv.")],
-) -> None:
-    """Say what a file of questions holds, or everything that is wrong with it, line by line.
-
-    Fields go by any of their usual names: question; answer with aliases, or answers; options with
-    gold as texts, letters or numbers; gold_doc_ids, gold_passages or gold_titles.
-    """
-    from kpyramid.evaluation.questions import read_questions
-
-    questions = read_questions(file)
-    kinds = Counter(question.kind for question in questions)
-    placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
-    listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-    print_found(
-        {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed},
-        [f"{count_things(len(questions), 'question')}: {listed}; {placed} name gold documents."],
-    )

@@ -1,20 +1,16 @@
 """The harness: arms answer questions over one snapshot, each answer is scored."""
 
-import csv
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
+from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
 from kpyramid.evaluation.metrics import (
     METRICS,
     Metric,
-    OnnxTokenEncoder,
     Response,
-    build_bert_score,
     build_similarity,
 )
 from kpyramid.evaluation.questions import EvalQuestion
@@ -41,109 +37,11 @@ from kpyramid.snapshot.ablation import PARTS, take_away
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.identity import identify_embedding
 
-# What people think of answers: ratings from a CSV file.
-
-Ratings = Mapping[tuple[str, str], list[float]]
-"""The scores that people gave each answer, by question and arm, in the order of raters."""
-
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "question": ("question", "question_id", "id"),
-    "arm": ("arm", "strategy", "system"),
-    "rater": ("rater", "annotator", "judge"),
-    "score": ("score", "rating"),
-}
-"""Under which names a column may stand; all are needed, and others are passed over."""
-LOW, HIGH = 1.0, 5.0
-"""The scale."""
-_SURPLUS = "\n"
-"""Where the reader puts fields beyond the header: no column is called so."""
-_SHOWN = 20
-"""Problems that one message lists; of more it gives the number."""
-
-
-def read_ratings(path: Path, questions: Collection[str], arms: Collection[str]) -> Ratings:
-    """The ratings of a CSV file with a header, separated by comma, semicolon or tab.
-
-    Raises:
-        InputError: the file cannot be read, a column is missing, or rows are wrong: an unknown
-            question or arm, a rater missing, a score that is no number or outside the scale, the
-            same answer rated twice by one rater. All rows are checked before.
-    """
-    rows, columns = _read_rows(path)
-    ratings: dict[tuple[str, str, str], float] = {}
-    problems: list[str] = []
-    seen: dict[tuple[str, str, str], int] = {}
-    for line, row in rows:
-        values = {name: (row.get(column) or "").strip() for name, column in columns.items()}
-        found = list(_list_problems(values, frozenset(questions), frozenset(arms)))
-        if row.get(_SURPLUS):
-            found.append("more fields than the header; put quotes around text with the separator")
-        key = values["question"], values["arm"], values["rater"]
-        if not found and key in seen:
-            found.append(f"the rater's second score of this answer, after line {seen[key]}")
-        problems += [f"line {line}: {problem}" for problem in found]
-        if not found:
-            seen[key] = line
-            ratings[key] = float(values["score"])
-    if problems:
-        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        raise InputError("\n".join([f"{path}: correct these rows", *problems[:_SHOWN], *more]))
-    if not ratings:
-        raise InputError(f"{path}: no ratings below the header; give one a line")
-    by_answer: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (question, arm, _), score in sorted(ratings.items()):
-        by_answer[question, arm].append(score)
-    return dict(by_answer)
-
-
-def _read_rows(path: Path) -> tuple[list[tuple[int, dict[str, str | None]]], dict[str, str]]:
-    """The rows with their line numbers, and under which name each field stands."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            file.seek(0)
-            mark = max(",;\t", key=header.count)
-            reader = csv.DictReader(file, delimiter=mark, restkey=_SURPLUS, strict=True)
-            names = {name.strip().lower(): name for name in reader.fieldnames or () if name}
-            columns = {
-                field: names[known[0]]
-                for field, spellings in FIELDS.items()
-                if (known := [name for name in spellings if name in names])
-            }
-            missing = [field for field in FIELDS if field not in columns]
-            if missing:
-                raise InputError(
-                    f"{path}: no column {', '.join(missing)}; the first line names the columns "
-                    "question, arm, rater and score"
-                )
-            return [(reader.line_num, row) for row in reader], columns
-    except (OSError, UnicodeDecodeError, csv.Error) as e:
-        raise InputError(f"{path}: {e}; give the ratings as a CSV file in UTF-8") from e
-
-
-def _list_problems(
-    values: Mapping[str, str], questions: Collection[str], arms: Collection[str]
-) -> Iterable[str]:
-    if values["question"] not in questions:
-        yield f"question {values['question']!r} is not among those asked"
-    if values["arm"] not in arms:
-        yield f"arm {values['arm']!r} is not among {', '.join(sorted(arms))}"
-    if not values["rater"]:
-        yield "no rater; a letter or a number will do"
-    try:
-        score = float(values["score"])
-    except ValueError:
-        yield f"score {values['score']!r} is not a number"
-        return
-    if not LOW <= score <= HIGH:
-        yield f"score {values['score']} is outside the scale from {LOW:g} to {HIGH:g}"
-
-
 # All measures of answers, with those that the installed embedding model makes.
 
 
 def open_measures() -> Mapping[str, Metric]:
-    """Every metric by name, with similarity and BERTScore by the MiniLM of the package.
+    """Every metric by name, with similarity by the MiniLM of the package.
 
     Whatever a snapshot was embedded with: figures of several snapshots can be compared, and no
     endpoint is paid for them.
@@ -153,9 +51,9 @@ def open_measures() -> Mapping[str, Metric]:
     """
     found = identify_embedding(EmbedSettings())
     files = found.files
-    encoder = OnnxTokenEncoder(found.name, files["model.onnx"], files["tokenizer.json"])
-    by_meaning = (build_similarity(encoder), *build_bert_score(encoder))
-    return {**METRICS, **{metric.name: metric for metric in by_meaning}}
+    embedder = OnnxEmbedder(found.name, files["model.onnx"], files["tokenizer.json"])
+    similarity = build_similarity(embedder)
+    return {**METRICS, similarity.name: similarity}
 
 
 # A language model as the judge of answers, where somebody asks for one.
@@ -254,8 +152,8 @@ TASK = Task(
 
 # The harness: arms answer questions over one snapshot, and each answer is scored.
 
-JUDGE, RATING = "judge", "rating"
-"""Scores that are no metric: a model's grade of an answer, and the mean of what people gave it."""
+JUDGE = "judge"
+"""A score that is no metric: a model's grade of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,30 +223,6 @@ class Answers:
         return tuple(row for row in self.rows if row.failure is not None)
 
 
-COMPARISONS: Mapping[str, tuple[str, ...]] = {
-    "all": tuple(STRATEGIES),
-    "wts": (
-        *(f"wts:depth={depth}" for depth in range(1, 5)),
-        *(f"wts:match={match}" for match in ("exact", "entity")),
-    ),
-    "rok": ("rok", "rok:hypothesis=false", "rok:neighbours=false", "rok:hops=1", "rok:hops=2"),
-    "hykge": (
-        "hykge",
-        *(
-            f"hykge:{part}=false"
-            for part in ("hypothesis", "fragments", "reranker", "chains", "descriptions")
-        ),
-    ),
-    "ksl": ("ksl", "ksl:start=all"),
-}
-"""Arms that are compared by one name: all strategies, or what a paper analyses of its own.
-
-WTS: depth (Table 3) and how triples are matched (Table 2). RoK: its parts and hops. HyKGE: what its
-Table leaves out in turn. Knowledge Solver: where a walk starts. The growth of WTS's graph is
-measured by `benchmarks/evolve.py`, which builds it.
-"""
-
-
 def parse_arm(text: str, reader: str = "rules", backends: Backends = RULES) -> Arm:
     """The arm of `strategy:option=value,option=value`; true, false and numbers are read as such.
 
@@ -415,16 +289,6 @@ def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
     return {name: float(score) for name, score in found.items() if score is not None}
 
 
-def add_ratings(answers: Answers, ratings: Ratings) -> Answers:
-    """The answers with the mean of what people gave each of them."""
-    rows = []
-    for row in answers.rows:
-        given = ratings.get((row.question.id, row.arm.name))
-        mean = {RATING: sum(given) / len(given)} if given else {}
-        rows.append(replace(row, scores={**row.scores, **mean}))
-    return replace(answers, rows=tuple(rows))
-
-
 def make_response(found: Answer) -> Response:
     """What metrics see of an answer: the documents are the context's sources, best first."""
     sources = (place.source for item in found.context for place in item.evidence)
@@ -439,7 +303,6 @@ def make_response(found: Answer) -> Response:
         cost=found.cost,
         seconds=found.seconds,
         confidence=found.confidence,
-        logprobs=found.logprobs or None,
     )
 
 

@@ -1,6 +1,6 @@
 """Metrics of answers, wording, meaning and retrieval, over questions and whole sets.
 
-`METRICS` and `SET_METRICS` name all that need no model; libraries are loaded at the first score.
+`METRICS` names all that need no model; libraries are loaded at the first score.
 """
 
 import re
@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
-from math import exp, fsum, inf, log2
 from string import punctuation
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.questions import EvalQuestion
 
@@ -36,8 +34,7 @@ class Response:
     chosen. `context` is what the reader was given and `documents` its sources, both best first,
     a source as in `documents.source` or only what stands after its '#'. `confidence` is the
     probability that the answer is right; `cost` is in the currency of the prices, None where there
-    are none; `seconds` is wall time; `logprobs` are natural logarithms, one for each token of the
-    answer.
+    are none; `seconds` is wall time.
     """
 
     text: str = ""
@@ -50,7 +47,6 @@ class Response:
     cost: float | None = None
     seconds: float = 0.0
     confidence: float = 0.0
-    logprobs: tuple[float, ...] | None = None
 
     @property
     def answered(self) -> bool:
@@ -79,19 +75,6 @@ class Metric:
 
 
 Pair = tuple[EvalQuestion, Response]
-
-
-@dataclass(frozen=True, slots=True)
-class SetMetric:
-    """A measure of all responses together that is no mean over questions.
-
-    `score` is None when it applies to none of the pairs, and does not depend on their order.
-    """
-
-    name: str
-    about: str
-    score: Callable[[Sequence[Pair]], float | None]
-    better: Better = "higher"
 
 
 # When two answers are the same, and when a text names a value.
@@ -225,16 +208,6 @@ def score_set(question: EvalQuestion, response: Response) -> float:
     return float(chosen == gold)
 
 
-def score_partial(question: EvalQuestion, response: Response) -> float:
-    """1 when nothing wrong was chosen and something right, else 0: HyKGE's PCR (§5.1.5).
-
-    "In comparison to EM, if there is a missing answer without any incorrect ones, PCR classifies
-    it as correct." To choose nothing is no partial answer.
-    """
-    chosen, gold = _match(question, response)
-    return float(bool(chosen) and chosen <= gold)
-
-
 def score_accuracy(question: EvalQuestion, response: Response) -> float:
     """1 for exactly the right options, or the right one of yes, no and maybe; else 0."""
     if question.kind != "yesno":
@@ -358,20 +331,8 @@ def score_hit_rate(question: EvalQuestion, response: Response) -> float:
 
     The key entities of the question; where it states none, its gold values, in any spelling.
     """
-    if question.entities:
-        return score_key_entities(question, response)
-    named = [_names_any(response, value) for value in question.answers]
-    return sum(named) / len(named)
-
-
-def score_key_entities(question: EvalQuestion, response: Response) -> float:
-    """The share of the key entities that the response names.
-
-    RoK's key-entity match (§5.1.2), which averages an entity hit rate; there over the parts of a
-    medical answer (disease, medication, test), here over all key entities of a question at once.
-    """
-    named = [_names_any(response, (entity,)) for entity in dict.fromkeys(question.entities)]
-    return sum(named) / len(named)
+    wanted = [(name,) for name in dict.fromkeys(question.entities)] or question.answers
+    return sum(_names_any(response, names) for names in wanted) / len(wanted)
 
 
 def score_right(question: EvalQuestion, response: Response) -> float | None:
@@ -426,17 +387,6 @@ def score_wrong_confident(
     return float(response.answered and right < 1 and response.confidence >= level)
 
 
-def score_perplexity(_question: EvalQuestion, response: Response) -> float | None:
-    """The exponential of minus the mean log-probability of the answer's tokens.
-
-    None where the endpoint gave no log-probabilities; infinite when a token was impossible.
-    """
-    if not response.logprobs:
-        return None
-    mean = fsum(response.logprobs) / len(response.logprobs)
-    return exp(-mean) if mean > -700 else inf  # exp(710) overflows
-
-
 def count_words(_question: EvalQuestion, response: Response) -> float:
     """The words of the context that the reader was given."""
     return float(sum(len(text.split()) for text in response.context))
@@ -450,7 +400,7 @@ def _is_answer(question: EvalQuestion) -> bool:
 # an implementation,
 # a tokeniser or a smoothing, so figures compare within one table here, not with theirs.
 
-ORDERS = (1, 2, 4)
+ORDERS = (2, 4)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -490,16 +440,6 @@ def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
     return max(score_rouge(answer, reference) for reference in list_references(question))
 
 
-def score_context_coverage(_question: EvalQuestion, response: Response) -> float | None:
-    """ROUGE-1 recall of the context by the answer: HyKGE's ROUGE-R of retrieved knowledge.
-
-    None where nothing was retrieved.
-    """
-    if not any(piece.strip() for piece in response.context):
-        return None
-    return score_rouge(word_answer(response), "\n".join(response.context))
-
-
 class RougeTokens:
     """The tokeniser that rouge-score is given."""
 
@@ -531,46 +471,6 @@ _KEPT = 4096
 """Texts whose vectors are kept: the gold answers of a set, which every arm is compared with."""
 
 
-class TokenEncoder(Protocol):
-    """A pure function from a text to the vectors of its tokens in their context."""
-
-    name: str
-
-    def encode_tokens(self, text: str) -> Matrix:
-        """One row of length 1 per word piece, shape (pieces, size), float32."""
-        ...
-
-
-class OnnxTokenEncoder(OnnxEmbedder):
-    """The last hidden states of the model that `OnnxEmbedder` averages.
-
-    The marks of beginning and end are left out, as bert-score gives them no weight; of a text of
-    more than 256 word pieces the rest is not seen.
-    """
-
-    def encode_tokens(self, text: str) -> Matrix:
-        """See `TokenEncoder.encode_tokens`."""
-        output, encoding = self._model.run(text)
-        inner = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
-        rows = output[0][inner].astype(np.float64)
-        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
-
-
-def match_tokens(answer: Matrix, reference: Matrix) -> tuple[float, float, float]:
-    """BERTScore's precision, recall and F1 of token vectors of length 1.
-
-    Zhang et al., "BERTScore: Evaluating Text Generation with BERT", ICLR 2020, §3: each token is
-    matched with the most similar of the other text; recall averages over the reference's tokens,
-    precision over the answer's. No weights by rarity, no rescaling. All 0 when either is empty.
-    """
-    if not len(answer) or not len(reference):
-        return 0.0, 0.0, 0.0
-    cosines = np.clip(answer.astype(np.float64) @ reference.astype(np.float64).T, -1.0, 1.0)
-    precision, recall = float(cosines.max(axis=1).mean()), float(cosines.max(axis=0).mean())
-    total = precision + recall
-    return precision, recall, 2 * precision * recall / total if total > 0 else 0.0
-
-
 def build_similarity(embedder: Embedder) -> Metric:
     """The cosine of answer and gold answer, the best over the references.
 
@@ -593,34 +493,6 @@ def build_similarity(embedder: Embedder) -> Metric:
     return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
 
 
-def build_bert_score(encoder: TokenEncoder) -> tuple[Metric, Metric, Metric]:
-    """BERTScore's precision, recall and F1 against the reference with the best F1.
-
-    The model is the encoder given and stands in `about`; published figures are by other models
-    (RoK names none, WTS takes bert-base-uncased), so they are not comparable. 0 without an answer.
-    """
-
-    @lru_cache(maxsize=_KEPT)
-    def encode(text: str) -> Matrix:
-        return encoder.encode_tokens(text)
-
-    @lru_cache(maxsize=_KEPT)
-    def compare(text: str, references: tuple[str, ...]) -> tuple[float, float, float]:
-        if not text.strip():
-            return 0.0, 0.0, 0.0
-        scores = [match_tokens(encode(text), encode(name)) for name in references]
-        return max(scores, key=lambda score: score[2])
-
-    def build(at: int, name: str) -> Metric:
-        def score(question: EvalQuestion, response: Response) -> float:
-            return compare(word_answer(response), tuple(list_references(question)))[at]
-
-        about = f"{name} of matched token vectors by {encoder.name}"
-        return Metric(f"bert_{name}", about, is_open, score)
-
-    return build(0, "precision"), build(1, "recall"), build(2, "f1")
-
-
 # Metrics of the ranked documents that an answer's context comes from.
 #
 # A document counts once, at its best rank, whatever number of its chunks or facts were found.
@@ -628,35 +500,22 @@ def build_bert_score(encoder: TokenEncoder) -> tuple[Metric, Metric, Metric]:
 RANKS = (2, 5, 8, 10)
 
 
-def score_recall_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """The share of the gold documents among the first k; 0 without gold."""
-    wanted = set(gold)
-    return len(wanted & set(rank_documents(gold, documents)[:k])) / len(wanted) if wanted else 0.0
+def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+    """A measure of ir_measures by its name, such as "nDCG@10", by trec_eval; 0 without gold."""
+    import ir_measures
+
+    ranked = rank_documents(gold, documents)
+    if not gold or not ranked:
+        return 0.0
+    relevant = {"q": dict.fromkeys(gold, 1)}
+    run = {"q": {name: float(-rank) for rank, name in enumerate(ranked)}}
+    parsed = ir_measures.parse_measure(measure)
+    return float(ir_measures.calc_aggregate([parsed], relevant, run)[parsed])
 
 
-def score_all_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """1 when all gold documents are among the first k, else 0."""
-    return float(bool(gold) and set(gold) <= set(rank_documents(gold, documents)[:k]))
-
-
-def score_ndcg_at(gold: Sequence[str], documents: Sequence[str], k: int) -> float:
-    """Discounted gain of the first k over the best there can be, gains 0 and 1.
-
-    Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 2002, with
-    the discount 1 / log2(rank + 1) of trec_eval.
-    """
-    wanted = set(gold)
-    found = rank_documents(gold, documents)[:k]
-    gain = sum(1 / log2(rank + 1) for rank, name in enumerate(found, 1) if name in wanted)
-    best = sum(1 / log2(rank + 1) for rank in range(1, min(len(wanted), k) + 1))
-    return gain / best if best else 0.0
-
-
-def score_reciprocal_rank(gold: Sequence[str], documents: Sequence[str]) -> float:
-    """1 / the rank of the first gold document; 0 when none was found."""
-    wanted = set(gold)
-    ranked = enumerate(rank_documents(gold, documents), 1)
-    return next((1 / rank for rank, name in ranked if name in wanted), 0.0)
+def score_all_at(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+    """1 when all gold documents are among the first, as the recall there says, else 0."""
+    return float(score_ranking(gold, documents, measure) == 1)
 
 
 def rank_documents(gold: Sequence[str], documents: Sequence[str]) -> list[str]:
@@ -684,43 +543,6 @@ def _has_gold(question: EvalQuestion) -> bool:
 BINS = 10
 
 
-def score_macro_f1(pairs: Sequence[Pair]) -> float | None:
-    """The mean over yes, no and maybe of the F1 of that verdict.
-
-    PubMedQA's second measure (Jin et al., EMNLP 2019), over the verdicts that are given or right
-    for some question. An unanswered question is a miss of its verdict. Of a question with several
-    right verdicts the one given counts, else the first by the alphabet. None without a question
-    of that kind.
-    """
-    verdicts = [
-        (read_verdict(response), sorted(gold))
-        for question, response in pairs
-        if question.kind == "yesno" and (gold := read_gold_verdicts(question))
-    ]
-    if not verdicts:
-        return None
-    from sklearn.metrics import f1_score
-
-    right = [said if said in gold else gold[0] for said, gold in verdicts]
-    given = [said or "" for said, _ in verdicts]
-    classes = sorted({*right, *given} - {""})
-    return float(f1_score(right, given, labels=classes, average="macro", zero_division=0))
-
-
-def score_calibration(pairs: Sequence[Pair], bins: int = BINS) -> float | None:
-    """The expected calibration error: how far confidence is from the share that is right.
-
-    Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, Eq. 3: over `bins` equal
-    ranges of confidence, the distance of mean confidence and share right, weighted by the answers
-    in each. Of answered questions only: silence states no confidence. None when there are none.
-    """
-    bands = band_confidence(pairs, bins)
-    if not bands:
-        return None
-    gaps = (abs(fsum(confidence - right for confidence, right in band)) for band in bands.values())
-    return fsum(gaps) / sum(map(len, bands.values()))
-
-
 def band_confidence(
     pairs: Sequence[Pair], bins: int = BINS
 ) -> Mapping[int, Sequence[tuple[float, float]]]:
@@ -744,9 +566,11 @@ def _bleu(order: int) -> Metric:
     return Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, score)
 
 
-def _rank(name: str, about: str, score: Callable[..., float], *k: int) -> Metric:
+def _rank(
+    name: str, about: str, measure: str, score: Callable[..., float] = score_ranking
+) -> Metric:
     def rate(question: EvalQuestion, response: Response) -> float:
-        return score(question.gold_documents, response.documents, *k)
+        return score(question.gold_documents, response.documents, measure)
 
     return Metric(name, about, _has_gold, rate)
 
@@ -761,22 +585,17 @@ def _count_answered(name: str, about: str, *layers: str) -> Metric:
 
 
 RETRIEVAL_METRICS = (
+    *(_rank(f"recall_at_{k}", f"share of the gold in the top {k}", f"R@{k}") for k in RANKS),
     *(
-        _rank(f"recall_at_{k}", f"share of the gold documents in the top {k}", score_recall_at, k)
+        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_all_at)
         for k in RANKS
     ),
-    *(
-        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", score_all_at, k)
-        for k in RANKS
-    ),
-    _rank("ndcg_at_10", "discounted gain of the top 10, binary", score_ndcg_at, 10),
-    _rank("mrr", "1 / rank of the first gold document", score_reciprocal_rank),
+    _rank("ndcg_at_10", "discounted gain of the top 10, binary", "nDCG@10"),
+    _rank("mrr", "1 / rank of the first gold document", "RR"),
 )
 _RIGHT = "the answer is a gold value, or exactly the right options"
 _NAMED = "share of the gold entities named (PolyRAG)"
-_OVERLAP = "ROUGE-1 recall of the retrieved context (HyKGE)"
 _WRONG = f"wrong with a confidence of {CONFIDENT} or more"
-_PERPLEXITY = "of the answer's tokens under the model that gave it"
 _LISTED = (
     Metric("precision", "share of the chosen values that are right", _has_values, score_precision),
     Metric("recall", "share of the right values that are chosen", _has_values, score_recall),
@@ -784,18 +603,13 @@ _LISTED = (
     Metric(
         "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
     ),
-    Metric("pcr", "some right options and no wrong one (HyKGE)", _is_choice, score_partial),
     Metric("exact_match", _RIGHT, lambda q: is_open(q) or _is_choice(q), score_exact),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
     Metric("hit_rate", _NAMED, lambda q: _is_named(q) or _has_entities(q), score_hit_rate),
-    Metric(
-        "key_entities", "share of the key entities named (RoK)", _has_entities, score_key_entities
-    ),
     Metric("right", "share of all questions answered rightly", has_verdict, score_right),
     *map(_bleu, ORDERS),
     Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),
-    Metric("context_rouge_r", _OVERLAP, is_open, score_context_coverage, "neither"),
     *RETRIEVAL_METRICS,
     _count_answered("answered", "share of the questions with an answer"),
     _count_answered(
@@ -803,19 +617,7 @@ _LISTED = (
     ),
     Metric("context_words", "words that the reader was given", _is_answer, count_words, "neither"),
     Metric("wrong_confident", _WRONG, has_verdict, score_wrong_confident, "lower"),
-    Metric("perplexity", _PERPLEXITY, _is_answer, score_perplexity, "lower"),
     *(_count_answered(f"layer_{n}", f"share answered at the {n} layer", n) for n in LAYERS),
 )
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _LISTED})
 """The metrics of a response that need no model; the same for the same answers."""
-SET_METRICS: Mapping[str, SetMetric] = MappingProxyType(
-    {
-        "macro_f1": SetMetric(
-            "macro_f1", "mean F1 of the verdicts yes, no and maybe", score_macro_f1
-        ),
-        "calibration_error": SetMetric(
-            "calibration_error", "confidence against share right", score_calibration, "lower"
-        ),
-    }
-)
-"""The metrics of all responses together; the same for the same answers."""

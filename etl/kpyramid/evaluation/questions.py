@@ -3,10 +3,8 @@
 import csv
 import io
 import json
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -112,10 +110,9 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
             problems.append((line, found))
         else:
             rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
-    base = _find_base(row for _, row in rows)
     for line, row in rows:
         try:
-            question = _parse_row(row, line, base)
+            question = _parse_row(row, line)
         except InputError as e:
             # A question without an id has its line's number, which is said already.
             problems.append((line, str(e).removeprefix(f"question {line}: ")))
@@ -138,55 +135,6 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     return questions
 
 
-def read_set(folder: str | Path) -> list[EvalQuestion]:
-    """The questions of a folder's `questions.jsonl`, gold titles as ids of its `corpus.jsonl`.
-
-    Raises:
-        InputError: a file is missing or damaged, or a gold id or title is of no row of the corpus.
-    """
-    corpus, asked = Path(folder) / "corpus.jsonl", Path(folder) / "questions.jsonl"
-    for path in (corpus, asked):
-        if not path.is_file():
-            raise InputError(
-                f"{path}: no such file; a set is a folder with corpus.jsonl (id, text, perhaps "
-                "title) and questions.jsonl. `python benchmarks/convert_set.py` of the source "
-                "repository makes one of a published benchmark"
-            )
-    ids: set[str] = set()
-    titled: dict[str, list[str]] = defaultdict(list)
-    for line, row in _read_lines(_read_text(corpus)):
-        if isinstance(row, str):
-            raise InputError(f"{corpus}, line {line}: {row}")
-        if row.get("id") is None or row.get("text") is None:
-            raise InputError(f"{corpus}, line {line}: no `id` or no `text`")
-        ids.add(str(row["id"]))
-        titled[str(row.get("title", ""))].append(str(row["id"]))
-    return [_find_documents(question, ids, titled) for question in read_questions(asked)]
-
-
-def write_questions(questions: Iterable[EvalQuestion]) -> str:
-    """The questions as JSON lines that `read_questions` reads as the same questions."""
-    return "".join(
-        json.dumps(_list_fields(question), ensure_ascii=False) + "\n" for question in questions
-    )
-
-
-def _list_fields(question: EvalQuestion) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "id": question.id,
-        "question": question.text,
-        "kind": question.kind,
-        "options": question.candidates,
-        "answers": question.answers,
-        "gold_doc_ids": question.gold_documents,
-        "gold_titles": question.gold_titles,
-        "entities": question.entities,
-        "evidence": question.evidence,
-        "group": question.group,
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
 # Rows of a user's file as questions, by whatever names their fields have.
 
 Row = Mapping[str, object]
@@ -198,7 +146,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "answers": ("answers", "answer", "gold_answers", "gold_answer"),
     "aliases": ("aliases", "answer_aliases", "answer_alias"),
     "options": ("options", "choices", "candidates"),
-    "gold": ("gold", "correct", "answer_key", "answerkey", "answer_index", "answer_idx", "label"),
+    "gold": ("gold", "correct", "answer_key", "label"),
     "documents": (
         *("gold_doc_ids", "gold_documents", "gold_passages", "gold_ids", "doc_ids"),
         *("relevant_documents", "relevant"),
@@ -208,8 +156,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "evidence": ("evidence", "support"),
     "group": ("group", "category"),
 }
-_OPTION = re.compile(r"(?:option|choice|candidate)?[ _-]?([a-z])", re.ASCII)
-_LETTERS = re.compile(r"\(?([A-Za-z])[).]?")
+_LETTERS = 26
 _YES_NO = {"yes", "no", "maybe", "true", "false"}
 _ANSWERED = set(KINDS) - {"retrieval"}
 _MOST_PROBLEMS = 20
@@ -222,17 +169,6 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: not UTF-8 at byte {e.start}; save it as UTF-8") from e
-
-
-def _find_documents(
-    question: EvalQuestion, ids: Set[str], titled: Mapping[str, Sequence[str]]
-) -> EvalQuestion:
-    missing = [i for i in question.gold_documents if i not in ids]
-    missing += [t for t in question.gold_titles if t not in titled]
-    if missing:
-        raise InputError(f"question {question.id}: the corpus has no row {', '.join(missing)}")
-    found = (i for title in question.gold_titles for i in titled[title])
-    return replace(question, gold_documents=(*question.gold_documents, *found), gold_titles=())
 
 
 def _read_lines(text: str) -> Iterator[tuple[int, Row | str]]:
@@ -271,9 +207,8 @@ def _split_cell(value: str | None) -> object:
     return value
 
 
-def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
+def _parse_row(row: Row, line: int) -> EvalQuestion:
     options = _read_options(row)
-    labels = list(options)
     texts = list(options.values())
     name = _text_of(_pick(row, "id"))
     kind = _text_of(_pick(row, "kind")).lower()
@@ -284,7 +219,7 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
         raise InputError(f"no question; name the field {' or '.join(_NAMES['text'][:3])}")
     answers: list[tuple[str, ...]]
     if texts and kind != "retrieval":
-        answers = _match_gold(row, labels, texts, base)
+        answers = _match_gold(row, options)
     else:
         answers = _read_answers(row, kind)
     if not answers and (kind in _ANSWERED or not (documents or titles)):
@@ -292,7 +227,6 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
             "no answer; name the field `answer` or `answers`, give `options` with `gold`, or "
             "`gold_doc_ids` for the documents that are right"
         )
-    hops = _read_hops(row.get("hops"))
     return EvalQuestion(
         id=name or str(line),
         text=text,
@@ -301,17 +235,10 @@ def _parse_row(row: Row, line: int, base: int | None) -> EvalQuestion:
         candidates=tuple(texts),
         gold_documents=documents,
         gold_titles=titles,
-        entities=_list_texts(_pick(row, "entities")) or tuple(dict.fromkeys(hops)),
+        entities=_list_texts(_pick(row, "entities")),
         evidence=_list_texts(_pick(row, "evidence")),
-        group=_text_of(_pick(row, "group")) or (f"{len(hops)} hops" if hops else ""),
+        group=_text_of(_pick(row, "group")),
     )
-
-
-def _read_hops(value: object) -> list[str]:
-    """The answers of the questions that a question was composed of."""
-    hops = value if isinstance(value, list) else []
-    answers = (_text_of(hop.get("answer")) for hop in hops if isinstance(hop, Mapping))
-    return [answer for answer in answers if answer]
 
 
 def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:
@@ -352,20 +279,12 @@ def _read_options(row: Row) -> dict[str, str]:
     """The options by their labels: their own, or letters in order."""
     value = _pick(row, "options")
     if isinstance(value, Mapping):
-        if isinstance(texts := value.get("text"), list):
-            labels = value.get("label")
-            pairs = zip(labels if isinstance(labels, list) else _letter(len(texts)), texts)  # noqa: B905
-        else:
-            pairs = value.items()  # type: ignore[assignment]
-        options = [(str(label).strip(), _text_of(text)) for label, text in pairs]
-    elif value is not None:
-        listed = value if isinstance(value, list) else str(value).split("|")
-        texts = [_text_of(item) for item in listed]
-        options = list(zip(_letter(len(texts)), texts, strict=True))
+        options = [(str(label).strip(), _text_of(text)) for label, text in value.items()]
     else:
-        columns = sorted((m[1], name) for name in row if (m := _OPTION.fullmatch(name)))
-        options = [(label.upper(), _text_of(row[name])) for label, name in columns]
-        options = [pair for pair in options if pair[1]] if len(options) > 1 else []
+        listed = value.split("|") if isinstance(value, str) else value
+        texts = [_text_of(item) for item in listed] if isinstance(listed, list) else []
+        letters = (chr(ord("A") + n) if n < _LETTERS else str(n) for n in range(len(texts)))
+        options = list(zip(letters, texts, strict=True))
     if any(not text for _, text in options):
         raise InputError("an option is empty")
     if same := find_same(text for _, text in options):
@@ -373,76 +292,37 @@ def _read_options(row: Row) -> dict[str, str]:
     return dict(options)
 
 
-def _letter(count: int) -> list[str]:
-    return [chr(ord("A") + n) if n < 26 else str(n) for n in range(count)]
-
-
-def _read_gold(row: Row) -> object:
-    gold = _pick(row, "gold")
-    return _pick(row, "answers") if gold is None else gold
-
-
-def _match_gold(
-    row: Row, labels: list[str], texts: list[str], base: int | None
-) -> list[tuple[str, ...]]:
-    """The right options, which the row gives as texts, labels, letters or numbers.
+def _match_gold(row: Row, options: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """The right options, which the row gives as texts or by their labels.
 
     Of one that is given as a list of spellings the first is the option.
     """
-    gold = _read_gold(row)
+    gold = _pick(row, "gold")
+    gold = _pick(row, "answers") if gold is None else gold
     if gold is None:
         raise InputError("nothing says which option is right; give `gold`")
     found: dict[str, tuple[str, ...]] = {}
     for item in gold if isinstance(gold, list) else [gold]:
         first, *others = item if isinstance(item, list) and item else [item]
-        spellings = tuple(text for other in others if (text := _text_of(other)))
-        for text in _match_one(first, labels, texts, base):
-            found[text] = tuple(dict.fromkeys((text, *spellings)))
+        text = _match_one(_text_of(first), options)
+        spellings = (spelling for other in others if (spelling := _text_of(other)))
+        found[text] = tuple(dict.fromkeys((text, *spellings)))
     return list(found.values())
 
 
-def _match_one(gold: object, labels: list[str], texts: list[str], base: int | None) -> list[str]:
-    text = _text_of(gold)
-    if text in texts:
-        return [text]
-    folded = [t for t in texts if t.casefold() == text.casefold()]
-    if len(folded) == 1:
-        return folded
-    if text in labels:
-        return [texts[labels.index(text)]]
-    if text.isdecimal():
-        if base is None:
-            raise InputError(
-                f"gold {text}: nothing in the file says whether its numbers count from 0 or from "
-                "1; give letters or the options' texts"
-            )
-        if 0 <= int(text) - base < len(texts):
-            return [texts[int(text) - base]]
-    parts = [part.strip() for part in re.split(r"[|,;]", text) if part.strip()]
-    if len(parts) > 1:
-        return [found for part in parts for found in _match_one(part, labels, texts, base)]
-    if (match := _LETTERS.fullmatch(text)) and match[1].upper() in labels:
-        return [texts[labels.index(match[1].upper())]]
-    raise InputError(f"gold {text!r} is none of the options {', '.join(texts)}")
-
-
-def _find_base(rows: Iterable[Row]) -> int | None:
-    """From where the numbers of right options count: a 0 or a number past the end tells."""
-    seen: Counter[int] = Counter()
-    for row in rows:
-        try:
-            options = _read_options(row)
-        except InputError:
-            continue
-        gold = _read_gold(row)
-        for item in (gold if isinstance(gold, list) else [gold]) if options else ():
-            text = _text_of(item)
-            if text.isdecimal() and text not in options and text not in options.values():
-                seen[0] += int(text) == 0
-                seen[1] += int(text) == len(options)
-    if seen[0] and not seen[1]:
-        return 0
-    return 1 if seen[1] and not seen[0] else None
+def _match_one(gold: str, options: Mapping[str, str]) -> str:
+    """The option of a text or a label, whatever its case; a text goes before a label."""
+    texts = options.values()
+    folded = [text for text in texts if text.casefold() == gold.casefold()]
+    labelled = [text for label, text in options.items() if label.casefold() == gold.casefold()]
+    if gold in texts:
+        return gold
+    if len(found := folded or labelled) == 1:
+        return found[0]
+    raise InputError(
+        f"gold {gold!r} is none of the options {', '.join(texts)}; give its text or its letter, "
+        "of several a list"
+    )
 
 
 def _read_answers(row: Row, kind: str) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
-from kpyramid.evaluation.metrics import BINS, SET_METRICS, SetMetric, band_confidence
+from kpyramid.evaluation.metrics import BINS, band_confidence
 
 # How sure a mean is, and whether one arm is better than another on the same questions.
 #
@@ -53,60 +53,40 @@ class Comparison:
     count: int
 
 
-def bootstrap(
-    values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS, level: float = LEVEL
-) -> Interval:
-    """The mean and its percentile bootstrap interval, widened for few values.
+def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS) -> Interval:
+    """The mean and its percentile bootstrap interval by scipy, widened for few values.
 
-    The percentiles of the means of `samples` draws with replacement (Efron, "Bootstrap Methods:
-    Another Look at the Jackknife", Annals of Statistics 1979) are too narrow by
-    sqrt((n - 1) / n) and take the normal for Student's distribution; they are moved outwards by
-    both, the expanded percentile interval of Hesterberg, "What Teachers Should Know About the
-    Bootstrap" (The American Statistician 2015, §3.3). When all values are equal the interval is
-    that one value, which is no proof that others cannot occur.
+    Percentiles are too narrow by sqrt((n - 1) / n) and take the normal for Student's distribution;
+    they are moved outwards by both, the expanded percentile interval of Hesterberg, "What Teachers
+    Should Know About the Bootstrap" (The American Statistician 2015, §3.3). When all values are
+    equal the interval is that one value, which is no proof that others cannot occur.
 
     Raises:
         ValueError: there is no value, or one is not a number.
     """
-    if not len(values):
-        raise ValueError("no interval of nothing: give at least one value")
     row = np.sort(np.asarray(values, dtype=np.float64))
+    count = len(row)
+    if not count:
+        raise ValueError("no interval of nothing: give at least one value")
     if np.isnan(row).any():
         raise ValueError("a value is not a number; leave out what does not apply")
-    means = row[:1]
-    if row[0] != row[-1]:
-        generator, batch = np.random.default_rng(seed), max(1, _CELLS // len(row))
-        sizes = [min(batch, samples - start) for start in range(0, samples, batch)]
-        draws = (generator.integers(len(row), size=(size, len(row))) for size in sizes)
-        means = np.concatenate([row[draw].mean(axis=1) for draw in draws])
-    low, high = _cut_tails(means, len(row), level)
     # Rounding may leave the values.
-    return Interval(float(np.clip(fsum(row) / len(row), row[0], row[-1])), low, high, len(row))
+    mean = float(np.clip(fsum(row) / count, row[0], row[-1]))
+    if row[0] == row[-1]:
+        return Interval(mean, mean, mean, count)
+    from scipy import special, stats
 
-
-def bootstrap_statistic(
-    items: Sequence[T],
-    measure: Callable[[Sequence[T]], float | None],
-    seed: int,
-    samples: int = 1000,
-) -> Interval | None:
-    """As `bootstrap`, for a measure that is no mean; `mean` is its value for all items.
-
-    None where the measure does not apply to the items; draws to which it does not apply are left
-    out.
-
-    Raises:
-        ValueError: there is no item.
-    """
-    if not items:
-        raise ValueError("no interval of nothing: give at least one item")
-    whole = measure(items)
-    if whole is None:
-        return None
-    draws = np.random.default_rng(seed).integers(len(items), size=(samples, len(items)))
-    drawn = [measure([items[at] for at in draw]) for draw in draws]
-    known = [value for value in drawn if value is not None] or [whole]
-    return Interval(whole, *_cut_tails(known, len(items), LEVEL), len(items))
+    tail = special.ndtr(sqrt(count / (count - 1)) * special.stdtrit(count - 1, (1 - LEVEL) / 2))
+    found = stats.bootstrap(
+        (row,),
+        np.mean,
+        n_resamples=samples,
+        batch=max(1, _CELLS // count),
+        confidence_level=float(1 - 2 * tail),
+        method="percentile",
+        rng=seed,
+    ).confidence_interval
+    return Interval(mean, float(found.low), float(found.high), count)
 
 
 def compare_paired(
@@ -147,17 +127,6 @@ def correct_holm(chances: Sequence[float]) -> list[float]:
     corrected = np.empty(len(chances))
     corrected[order] = np.maximum.accumulate(np.minimum(times, 1.0))
     return [float(p) for p in corrected]
-
-
-def _cut_tails(drawn: Sequence[float] | Floats, count: int, level: float) -> tuple[float, float]:
-    """The bounds between which `level` of the draws of `count` values lie, widened for few."""
-    tail = (1 - level) / 2
-    if count > 1:
-        from scipy.special import ndtr, stdtrit
-
-        tail = float(ndtr(sqrt(count / (count - 1)) * stdtrit(count - 1, tail)))
-    low, high = np.percentile(drawn, [100 * tail, 100 * (1 - tail)], method="inverted_cdf")
-    return float(low), float(high)
 
 
 SHARE = "layer_"
@@ -267,24 +236,13 @@ class Results:
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """Every arm's figures, of all questions and of each group where there are several."""
-        found = [
+        return tuple(
             self._measure(arm, metric, group, rows)
             for arm, own in self.rows_by_arm.items()
             for metric in self.metrics
             for group, rows in self._list_groups(own)
             if any(metric in row.scores for row in rows)
-        ]
-        wholes = (
-            self._measure_whole(arm, metric, rows)
-            for arm, rows in self.rows_by_arm.items()
-            for metric in SET_METRICS.values()
         )
-        return (*found, *(figure for figure in wholes if figure is not None))
-
-    @cached_property
-    def all_metrics(self) -> tuple[str, ...]:
-        """The metrics that have a figure, those of all answers together last."""
-        return tuple(dict.fromkeys([*self.metrics, *(f.metric for f in self.figures)]))
 
     def find(self, arm: str, metric: str) -> Figure | None:
         """An arm's figure over all questions; None where the metric applies to none."""
@@ -323,13 +281,6 @@ class Results:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
         found = bootstrap(scores, SEED, SAMPLES)
         return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
-
-    def _measure_whole(self, arm: str, metric: SetMetric, rows: Sequence[Row]) -> Figure | None:
-        pairs = [(row.question, make_response(row.answer)) for row in rows]
-        found = bootstrap_statistic(pairs, metric.score, SEED, _WHOLE) if pairs else None
-        if found is None:
-            return None
-        return Figure(arm, metric.name, "", found.count, found.mean, found.low, found.high)
 
     def compare(self, arm: str, other: str, metric: str) -> Comparison | None:
         """An arm less another, question by question; None where no question has both scores.

@@ -13,6 +13,7 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
+from kpyramid.query.toolset import call_tool, tools
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import one_thread
@@ -110,7 +111,9 @@ __all__ = [
     "Scope",
     "Snapshot",
     "answer",
+    "call_tool",
     "hold_snapshot",
     "open_snapshot",
     "retrieve",
+    "tools",
 ]

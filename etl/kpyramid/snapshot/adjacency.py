@@ -6,12 +6,19 @@ read in place, so that a walk costs what it touches, at any size of the graph.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import View
+
+
+class Viewed(Protocol):
+    """What is read through a view: a snapshot, and what is made of one."""
+
+    @property
+    def _view(self) -> View: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +47,9 @@ class Edges:
 class Adjacency:
     """The edges of the facts that are seen; none of a literal, none from a node to itself."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Viewed) -> None:
         self._view = view = snapshot._view
-        snapshot._store.require_whole()
+        view.require_whole()
         self._starts, self._facts = view.rows("entities").lists("facts")
         facts = view.rows("condensed")
         self._heads, self._tails = facts.numbers("head"), facts.numbers("tail")

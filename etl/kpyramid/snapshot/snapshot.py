@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kpyramid.ontology.schema import Schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.settings import EmbedSettings
+    from kpyramid.snapshot.typed import Comparison, Finder, Members, Paths, Where
 
 # The embedding model of a snapshot, opened again for questions.
 
@@ -233,7 +234,7 @@ class Snapshot:
             InputError: when it is asked, if the scope names what is not there.
         """
         other = copy(self)
-        for name in ("_view", "ontology", "_sources", "_layers"):
+        for name in ("_view", "_finder", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
         other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
@@ -423,6 +424,50 @@ class Snapshot:
         """The ids of entities by their names in the form of `join_words`."""
         self._store.require_whole()
         return EntitiesByName(self._view)
+
+    @cached_property
+    def _finder(self) -> "Finder":
+        from kpyramid.snapshot.typed import Finder  # a question in words needs none of it
+
+        return Finder(self._view, self.entities_by_name())
+
+    def find(
+        self,
+        class_name: str,
+        where: "Where" = (),
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> "Members":
+        """The members of a class that meet all conditions, and how many there are at least.
+
+        A class, subclasses included, and a property are named by label or IRI, also as the texts
+        word them ("is a" facts, relations); the class `thing` is everything. `where` has a
+        condition by property: a name or text (a place stands for all within it), a number or date,
+        a range (from, to) of which one may be None, None for what nothing is stated of, or
+        {"not": value}: something is stated, and never this value.
+        `^property` reads from the other end. `order_by` is a property or `count(property)`, with
+        `-` before it descending; what has no value comes last. All members without `limit`.
+
+        Raises:
+            InputError: a class or property is unknown (names the nearest), or a condition is none.
+        """
+        return self._finder.find(class_name, where, order_by, limit)
+
+    def compare(self, first: str, second: str, name: str) -> "Comparison":
+        """Two things by a property or `count(property)`, each by the value that most places state.
+
+        Raises:
+            InputError: a thing or the property is unknown; names the nearest.
+        """
+        return self._finder.compare(first, second, name)
+
+    def paths(self, first: str, second: str, hops: int = 3) -> "Paths":
+        """The shortest paths of at most `hops` facts of the graph between two things.
+
+        Raises:
+            InputError: a thing is unknown (names the nearest), or `hops` is not 1 to 4.
+        """
+        return self._finder.paths(first, second, hops)
 
     @property
     def names(self) -> Mapping[str, str]:

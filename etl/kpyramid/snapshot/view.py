@@ -62,6 +62,7 @@ class View:
         self._store = store
         self.rows = store.rows
         self.part = store.part
+        self.require_whole = store.require_whole
 
     def describe(self) -> str:
         """How many documents are seen, of how many; empty when all are."""

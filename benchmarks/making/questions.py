@@ -12,7 +12,9 @@ from typing import Literal
 
 from kpyramid.documents.words import PREPOSITIONS, lemmatise, split_label
 from kpyramid.errors import InputError
-from kpyramid.evaluation.facts import (
+from kpyramid.evaluation.questions import EvalQuestion, Kind
+from kpyramid.extraction.syntax.kinds import find_kind_label
+from making.facts import (
     Fact,
     Knowledge,
     Thing,
@@ -26,8 +28,6 @@ from kpyramid.evaluation.facts import (
     names_within,
     vary_value,
 )
-from kpyramid.evaluation.questions import EvalQuestion, Kind
-from kpyramid.extraction.syntax.kinds import find_kind_label
 
 # Wrong options: of the answer's class, plausible, and never right.
 

@@ -2,15 +2,19 @@
 
 Lists and counts of what stands in a relation to something, what has the most or the first of it,
 two things compared, and what meets two conditions. The facts behind a question lie in five
-documents or more, those of a comparison of two values in two.
+documents or more, those of a comparison of two values in two. Each is stated in words and as the
+typed question that asks the same.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from random import Random
+from typing import Any
 
-from kpyramid.evaluation.facts import (
+from kpyramid.evaluation.questions import EvalQuestion, Kind
+from making.facts import (
     Fact,
     Knowledge,
     Thing,
@@ -20,11 +24,10 @@ from kpyramid.evaluation.facts import (
     measure,
     names_within,
 )
-from kpyramid.evaluation.making import (
+from making.questions import (
     EVENTS,
     MOST_WORDS,
     Group,
-    Made,
     find_asked,
     group_facts,
     hash_draw,
@@ -34,9 +37,27 @@ from kpyramid.evaluation.making import (
     read_relation,
     word_for_subject,
 )
-from kpyramid.evaluation.questions import EvalQuestion, Kind
 
 LEAST_DOCUMENTS, LEAST_MEMBERS = 5, 3
+
+
+@dataclass(frozen=True)
+class TypedQuestion:
+    """A question, and the tool and the arguments that ask the same of a snapshot."""
+
+    question: EvalQuestion
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TypedQuestions:
+    """Questions, and how many there are none of, by the reason."""
+
+    questions: tuple[TypedQuestion, ...]
+    left_out: Mapping[str, int]
+
+
 _LEAD = 2
 """By how many members what has the most leads: one that the text says otherwise is one too few."""
 _MOST_PAIRS = 6
@@ -47,7 +68,7 @@ _LOWER = {"date": ("earlier", "earliest", "first"), "number": ("lower", "lowest"
 
 def make_structure_questions(
     facts: Iterable[Fact], *, count: int | None = None, seed: int = 0, least: float = 0.0
-) -> Made:
+) -> TypedQuestions:
     """Questions whose answers many facts give together, at most `count`.
 
     They are dealt evenly over forms and properties. A fact whose evidence does not name both its
@@ -71,26 +92,27 @@ def make_structure_questions(
             left_out["a name is as long as a sentence"] += 1
         else:
             groups.append(group)
-    made: dict[str, list[EvalQuestion]] = defaultdict(list)
-    for question in _make_all(groups, ordered, seed):
+    made: dict[str, list[TypedQuestion]] = defaultdict(list)
+    for typed in _make_all(groups, ordered, seed):
+        question = typed.question
         if any(names_within(Thing("", v), fold_words(question.text)) for v in question.values) and (
             not question.group.startswith("comparison")
         ):
             left_out["the question names the answer"] += 1
         else:
-            made[question.group].append(question)
+            made[question.group].append(typed)
     dealt = sorted(
-        ((turn, hash_draw(name, seed), question) for name, listed in made.items()
-         for turn, question in enumerate(sorted(listed, key=lambda q: q.id))),
+        ((turn, hash_draw(name, seed), typed) for name, listed in made.items()
+         for turn, typed in enumerate(sorted(listed, key=lambda q: q.question.id))),
         key=lambda t: t[:2],
     )  # fmt: skip
-    chosen: dict[str, EvalQuestion] = {}
-    for _, _, question in dealt:
-        chosen.setdefault(question.text, question)
-    return Made(tuple(chosen.values())[:count], dict(sorted(left_out.items())))
+    chosen: dict[str, TypedQuestion] = {}
+    for _, _, typed in dealt:
+        chosen.setdefault(typed.question.text, typed)
+    return TypedQuestions(tuple(chosen.values())[:count], dict(sorted(left_out.items())))
 
 
-def _make_all(groups: Sequence[Group], facts: Sequence[Fact], seed: int) -> Iterator[EvalQuestion]:
+def _make_all(groups: Sequence[Group], facts: Sequence[Fact], seed: int) -> Iterator[TypedQuestion]:
     wide = [g for g in groups if len(_list_names(g.right)) >= LEAST_MEMBERS and _is_wide(g.facts)]
     for group in wide:
         rng = Random(f"{seed} {group.key}")  # noqa: S311
@@ -111,7 +133,7 @@ def _make_all(groups: Sequence[Group], facts: Sequence[Fact], seed: int) -> Iter
     yield from _ask_both([g for g in groups if g.side == "subject"], seed)
 
 
-def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]:
+def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[TypedQuestion]:
     """Who or what they are, and how many."""
     members = [name for name in _list_names(group.right)]
     if any(thing.form for thing in group.right):
@@ -119,21 +141,29 @@ def _ask_members(group: Group, rng: Random, seed: int) -> Iterator[EvalQuestion]
     if read_relation(group.relation).shape == "done":
         return  # "position held": by which people was ... is no English
     worded = group.word(several=True)
-    yield _state("list", group.relation, rng.choice(worded), members, group.facts, seed)
+    find = "find", {"class_name": "thing", "where": [_meet(group)]}
+    yield _state("list", group.relation, rng.choice(worded), members, group.facts, seed, *find)
     counted = [f"How many {text.removeprefix('Which ')}" for text in worded if _has_noun(text)]
     phrasing = read_relation(group.relation)
     if group.side == "object" and phrasing.shape == "noun":
         counted = [f"How many {make_plural(phrasing.core)} does {group.asked.name} have?"]
     if counted:
         number = [str(len(members))]
-        yield _state("count", group.relation, rng.choice(counted), number, group.facts, seed)
+        counted_by = (*("count", group.relation), rng.choice(counted), number, group.facts, seed)
+        yield _state(*counted_by, *find)
+
+
+def _meet(group: Group) -> list[str]:
+    """The condition on what is in a relation to what a group asks about."""
+    back = "^" if group.side == "object" else ""
+    return [f"{back}{group.relation}", group.asked.name]
 
 
 def _has_noun(text: str) -> bool:
     return text.startswith("Which ")
 
 
-def _ask_most(groups: Sequence[Group], rng: Random, seed: int) -> Iterator[EvalQuestion]:
+def _ask_most(groups: Sequence[Group], rng: Random, seed: int) -> Iterator[TypedQuestion]:
     """What has the most members of a property, and which of two has more."""
     sized = [(len(_list_names(g.right)), g.asked.name, g) for g in groups]
     sized = sorted(((n, name, g) for n, name, g in sized if n > 1), key=lambda t: (-t[0], t[1]))
@@ -143,9 +173,11 @@ def _ask_most(groups: Sequence[Group], rng: Random, seed: int) -> Iterator[EvalQ
     (most, name, _), (second, *_) = sized[:2]
     facts = [fact for _, _, group in sized for fact in group.facts]
     relation = sized[0][2].relation
+    counted = f"^{relation}" if sized[0][2].side == "subject" else relation
     if most - second >= _LEAD and _is_wide(facts) and worded:
         text = rng.choice(worded).replace("MOST", "the most") + "?"
-        yield _state("superlative", relation, text, [name], facts, seed)
+        ask = "find", _find_first(counted, f"-count({counted})")
+        yield _state("superlative", relation, text, [name], facts, seed, *ask)
     pairs = [
         (one, other)
         for one, other in combinations(sized, 2)
@@ -155,7 +187,8 @@ def _ask_most(groups: Sequence[Group], rng: Random, seed: int) -> Iterator[EvalQ
         both = sorted((one[1], other[1]))
         text = f"{rng.choice(worded).replace('MOST', 'more')}, {both[0]} or {both[1]}?"
         stated = (*one[2].facts, *other[2].facts)
-        yield _state("comparison", relation, text, [one[1]], stated, seed)
+        ask = "compare", {"first": both[0], "second": both[1], "name": f"count({counted})"}
+        yield _state("comparison", relation, text, [one[1]], stated, seed, *ask)
 
 
 def _word_most(group: Group) -> Iterator[str]:
@@ -183,7 +216,7 @@ def _word_most(group: Group) -> Iterator[str]:
 
 def _ask_extremes(
     relation: str, stated: Sequence[Fact], rng: Random, seed: int
-) -> Iterator[EvalQuestion]:
+) -> Iterator[TypedQuestion]:
     """What has the highest or the first value of a property, and which of two."""
     form = stated[0].object.form
     owned: dict[str, list[Fact]] = defaultdict(list)
@@ -204,7 +237,8 @@ def _ask_extremes(
             if event:
                 text = f"{kind} {event[0]} {event[1]} {adverb}?".replace("did die", "died")
             name = [ranked[at].subject.name]
-            yield _state("superlative", relation, text, name, ranked, seed)
+            ask = "find", _find_first(relation, relation if at == 0 else f"-{relation}")
+            yield _state("superlative", relation, text, name, ranked, seed, *ask)
         pairs = [
             (one, other)
             for one, other in combinations(ranked, 2)
@@ -226,7 +260,13 @@ def _ask_extremes(
             value = right.subject.name
             if text.startswith(("Was ", "Does ")):
                 value = "yes" if value == names[0] else "no"
-            yield _state("comparison", relation, text, [value], (one, other), seed)
+            ask = "compare", {"first": names[0], "second": names[1], "name": relation}
+            yield _state("comparison", relation, text, [value], (one, other), seed, *ask)
+
+
+def _find_first(property_: str, order_by: str) -> dict[str, Any]:
+    where = [[property_, {"not": None}]]
+    return {"class_name": "thing", "where": where, "order_by": order_by, "limit": 1}
 
 
 def _order(words: object) -> str:
@@ -244,7 +284,7 @@ def _years(fact: Fact) -> float:
     return _measure(fact)
 
 
-def _ask_both(groups: Sequence[Group], seed: int) -> Iterator[EvalQuestion]:
+def _ask_both(groups: Sequence[Group], seed: int) -> Iterator[TypedQuestion]:
     """What meets two conditions; a document that states all of it does not answer alone."""
     by_pair: dict[tuple[str, str], list[tuple[Group, Group, list[Fact]]]] = defaultdict(list)
     for one, other in combinations(groups, 2):
@@ -282,7 +322,8 @@ def _ask_both(groups: Sequence[Group], seed: int) -> Iterator[EvalQuestion]:
             )
             members = _list_names(tuple({f.subject.key: f.subject for f in facts}.values()))
             stated = (*one.facts, *other.facts)
-            yield _state("conjunction", f"{first} + {second}", text, members, stated, seed)
+            ask = "find", {"class_name": "thing", "where": [_meet(one), _meet(other)]}
+            yield _state("conjunction", f"{first} + {second}", text, members, stated, seed, *ask)
 
 
 def _name(kind: str, *, several: bool = False) -> str:
@@ -300,12 +341,19 @@ def _is_wide(facts: Iterable[Fact]) -> bool:
 
 
 def _state(
-    form: str, relation: str, text: str, values: Sequence[str], facts: Iterable[Fact], seed: int
-) -> EvalQuestion:
+    form: str,
+    relation: str,
+    text: str,
+    values: Sequence[str],
+    facts: Iterable[Fact],
+    seed: int,
+    tool: str,
+    arguments: Mapping[str, Any],
+) -> TypedQuestion:
     facts = tuple(facts)
     is_set = form in ("list", "conjunction")
     kind: Kind = "values" if is_set else "yesno" if values[0] in ("yes", "no") else "open"
-    return EvalQuestion(
+    question = EvalQuestion(
         id=f"{form}-{hash_draw(f'{relation} {text}', seed)[:12]}",
         text=text,
         kind=kind,
@@ -313,3 +361,4 @@ def _state(
         gold_documents=tuple(sorted({d for fact in facts for d in fact.documents})),
         group=f"{form}: {relation}",
     )
+    return TypedQuestion(question, tool, arguments)

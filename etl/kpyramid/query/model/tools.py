@@ -1,0 +1,129 @@
+"""A strategy in which a model calls the typed questions, and SPARQL, and reads what they give."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from kpyramid.errors import InputError
+from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, parse_json
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.decisions import Decisions
+from kpyramid.query.model.polyrag import add_prefixes, describe_schema
+from kpyramid.query.model.prompting import ask_model, make_request, show_numbered, show_question
+from kpyramid.query.toolset import call_tool, tools
+from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.typed import Comparison, Member, Members
+
+MOST_CALLS = 6
+"""Calls of tools for one question; the answer is read in one more."""
+_MOST_SHOWN = 20
+"""Members of a set, and rows of a query, that are shown."""
+_MOST_CHARACTERS = 12_000
+
+
+class Turn(Strict):
+    """The reply: the next call, with its arguments as JSON or its query; `answer` ends them."""
+
+    call: Literal["find", "compare", "paths", "sparql", "answer"]
+    arguments: str
+
+
+def _write_system(base: str) -> str:
+    return f"""\
+You look up in a knowledge base what answers a question, call by call.
+{GUARD}
+- Each reply is one call. "arguments" is a JSON text of the tool's parameters; of "sparql" it is a
+  SELECT query, in which `:` is the prefix <{base}>.
+- When what was found answers the question, or no call would, reply with "answer".
+- What is found is a lower bound: texts do not say everything.
+Tools: {json.dumps([tool["function"] for tool in tools()])}
+Reply with JSON only: {{"call": "find", "arguments": "{{...}}"}}"""
+
+
+QUERY_TOOLS = Task(
+    name="query_tools",
+    version=1,
+    stage="query",
+    reply=Turn,
+    system=lambda _: _write_system(""),
+    is_asked=lambda settings: settings.query.strategy == "tools" and settings.query.walk == "llm",
+)
+
+
+def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOST_CALLS) -> Answer:
+    """The answer that is read from what a model found by at most `calls` typed questions.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    if decisions.walker is None:
+        why = "a model calls the tools: walk = llm, with settings that name one"
+        return Answer("", (), (), None, (), (Step("ontology", Outcome.SKIPPED, why),))
+    steps: list[Step] = []
+    items: dict[str, Item] = {}
+    for _ in range(calls):
+        turn = _ask(asked, steps, list(items.values()), decisions.walker)
+        if isinstance(turn, Failure):
+            why = f"no call: {turn.kind}: {turn.detail}"
+            steps.append(Step("ontology", Outcome.FAILED, why))
+            break
+        if turn.call == "answer":
+            break
+        query = f"{turn.call} {turn.arguments}"
+        try:
+            found = [*_run(turn, asked.snapshot)]
+        except InputError as e:
+            steps.append(Step("ontology", Outcome.FAILED, str(e), query=query))
+            continue
+        items |= {item.key: item for item in found}
+        outcome = Outcome.INSUFFICIENT if found else Outcome.EMPTY
+        texts = tuple(item.text for item in found)
+        steps.append(Step("ontology", outcome, f"{len(found)} found", texts, query=query))
+    context = tuple(items.values())
+    reading = decisions.read(asked, context)
+    outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
+    last = Step("ontology", outcome, reading.reason, confidence=reading.confidence)
+    return replace(reading.give(context, "ontology", last), trace=(*steps, last))
+
+
+def _ask(
+    asked: QuestionAnalysis, steps: Sequence[Step], items: Sequence[Item], asker: Asker
+) -> Turn | Failure:
+    lines = [*show_question(asked.question), *describe_schema(asked.snapshot.schema, asked.text)]
+    lines += [f"Call: {step.query} -> {step.reason}" for step in steps]
+    lines += ["Found:", *show_numbered([item.text for item in items], _MOST_CHARACTERS)]
+    system = _write_system(asked.snapshot.schema.base)
+    request = make_request(QUERY_TOOLS, system, lines, asked.text)
+    return ask_model(asker, request, lambda reply: parse_json(reply.content, Turn))
+
+
+def _run(turn: Turn, snapshot: Snapshot) -> Iterator[Item]:
+    """What a call finds as pieces of context."""
+    if turn.call == "sparql":
+        query = add_prefixes(turn.arguments, snapshot.schema)
+        for row in snapshot.sparql(query, limit=_MOST_SHOWN):
+            text = "; ".join(f"{name}: {value}" for name, value in row.items())
+            yield Item(text, text, "ontology", 1.0, ())
+        return
+    found = call_tool(turn.call, turn.arguments, snapshot)
+    if isinstance(found, Members):
+        text = f"{turn.arguments}: {found.count}"
+        yield Item(text, text, "ontology", 1.0, ())
+        yield from map(_state_member, found.members[:_MOST_SHOWN])
+    elif isinstance(found, Comparison):
+        ends = (found.first, found.second)
+        yield from map(_state_member, ends)
+        text = f"{found.first.name} to {found.second.name} by {found.property}: {found.order}"
+        yield Item(text, text, "ontology", 1.0, tuple(p for end in ends for p in end.evidence))
+    else:
+        for path in found.paths:
+            text = "; ".join(f"{hop.head} {hop.relation} {hop.tail}" for hop in path)
+            yield Item(text, text, "graph", 1.0, tuple(p for hop in path for p in hop.evidence))
+
+
+def _state_member(member: Member) -> Item:
+    values = (f"{name}: {', '.join(said)}" for name, said in member.values.items())
+    text = "; ".join((member.name, *values))
+    return Item(f"{member.id} {text}", text, "ontology", 1.0, member.evidence)

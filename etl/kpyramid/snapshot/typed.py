@@ -1,0 +1,667 @@
+"""Typed questions: members of a class under conditions, two things compared, paths between two.
+
+What only structure can answer is asked by classes, properties and values instead of words. Both
+layers are looked through: statements of the ontology, and facts of the graph that are neither
+denied nor hedged. Texts never say everything, so that a count is a lower bound.
+"""
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kpyramid.documents import words
+from kpyramid.errors import InputError
+from kpyramid.numerics.arrays import Integers, Mask
+from kpyramid.snapshot.adjacency import Adjacency, Edges
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.mapped import MappedRows
+from kpyramid.snapshot.measures import Measure, list_measures, read_measure
+from kpyramid.snapshot.search import join_words
+from kpyramid.snapshot.view import View
+
+if TYPE_CHECKING:
+    from kpyramid.ontology.schema import OntologyClass, OntologyProperty
+
+THING = "thing"
+"""The class of everything."""
+MOST_HOPS, MOST_PATHS = 4, 20
+_MOST_EDGES = 1_000
+"""Facts of one thing that a path goes on with, the surest."""
+_NEAREST, _SHORTLIST = 5, 200
+_WITHIN = ("located in", "is located in", "is in", "lies in", "part of", "is part of", "country")
+"""Properties and relations by which a place is within another one."""
+
+Value = str | int | float
+Condition = Value | Sequence[Value | None] | Mapping[str, Any] | None
+"""A name or text, a number or date, a range (from, to), or None for "nothing is stated".
+
+{"not": value}: something is stated, and never this value; {"not": None}: something is stated.
+What nothing is stated of does not meet it, as it may be so.
+"""
+Where = Mapping[str, Condition] | Sequence[tuple[str, Condition]]
+
+
+class AtLeast(int):
+    """A lower bound."""
+
+    def __str__(self) -> str:
+        return f"at least {int(self)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A thing that meets the conditions: its values by property, and the places that say so."""
+
+    id: str
+    name: str
+    values: Mapping[str, tuple[str, ...]]
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The first members, and how many there are at least."""
+
+    members: tuple[Member, ...]
+    count: AtLeast
+
+    def to_dict(self) -> dict[str, Any]:
+        """The members as plain values; `count` is {"at_least": number}."""
+        return {**asdict(self), "count": {"at_least": int(self.count)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two things by one property: how the first stands to the second.
+
+    `order`: `less` (earlier, fewer), `greater`, `equal`, or `different` for values without an
+    order; `unknown` where one is not stated or they are on no common scale.
+    """
+
+    first: Member
+    second: Member
+    property: str
+    order: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A fact on a path, in words and with its places; `forward`: walked from head to tail."""
+
+    id: str
+    head: str
+    relation: str
+    tail: str
+    forward: bool
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The shortest paths between two things, each as its facts."""
+
+    paths: tuple[tuple[Hop, ...], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The paths as plain values."""
+        return asdict(self)
+
+
+_FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
+Statements = npt.NDArray[np.void]
+"""Of each its ends as rows of entities, -1 for a literal, and its row in `instances` or
+`condensed`; sorted by the subject."""
+_Rank = tuple[tuple[str, float, str], Measure | None]
+"""What a thing is sorted by, and the number or date that it is."""
+
+
+class Names(Protocol):
+    """The ids of things by their names in the form of `join_words`, and by a word of them."""
+
+    def get(self, name: str, default: tuple[str, ...], /) -> tuple[str, ...]: ...
+
+    def with_word(self, word: str) -> tuple[str, ...]: ...
+
+
+class Finder:
+    """Answers typed questions from one view; what a property or class has is kept."""
+
+    def __init__(self, view: View, names: Names) -> None:
+        self._view = view
+        self._names = names
+        self._stated: dict[str, Statements] = {}
+        self._of_subject: dict[str, dict[int, Statements]] = {}
+        self._members: dict[str, dict[int, str]] = {}
+
+    # -- the three questions ------------------------------------------------------------------
+
+    def find(
+        self, class_name: str, where: Where, order_by: str | None, limit: int | None
+    ) -> Members:
+        """See `Snapshot.find`."""
+        if limit is not None:
+            _check_number("limit", limit)
+        conditions = [*_read_where(where)]
+        known = self._list_members(_read_name("class", class_name))
+        reasons = {entity: [key] for entity, key in (known or {}).items()}
+        kept = self._list_seen() if known is None else np.array(sorted(known), np.int64)
+        for name, condition in conditions:
+            kept = self._meet(self._state(name), condition, kept, reasons)
+        shown, ordered = [name for name, _ in conditions], kept.tolist()
+        if order_by is not None:
+            name = _read_name("order_by", order_by).removeprefix("-")
+            shown.append(name)
+            ordered = self._order(ordered, name, descending=order_by.startswith("-"))
+        members = []
+        for entity in ordered[:limit]:
+            keys = reasons.get(entity, [])
+            keys += self._list_keys(self._pick(shown[-1], entity)) if order_by else []
+            members.append(self._describe(entity, shown, keys))
+        return Members(tuple(members), AtLeast(len(kept)))
+
+    def compare(self, first: str, second: str, name: str) -> Comparison:
+        """See `Snapshot.compare`."""
+        self._pick(name := _read_name("property", name), 0)  # refuses one that there is not
+        ends = [
+            max(self._require(thing), key=lambda row: (len(self._pick(name, row)), -row))
+            for thing in (first, second)
+        ]
+        one, other = (
+            self._describe(end, [name], self._list_keys(self._pick(name, end))) for end in ends
+        )
+        return Comparison(one, other, name, self._compare(name, *ends))
+
+    def paths(self, first: str, second: str, hops: int) -> Paths:
+        """See `Snapshot.paths`."""
+        _check_number("hops", hops, MOST_HOPS)
+        starts, ends = self._require(first), self._require(second)
+        distances = self._measure_distances(ends, hops)
+        walks = (
+            tuple(self._state_hop(row, forward) for row, forward in walk)
+            for length in range(1, hops + 1)
+            for start in starts
+            for walk in self._walk(start, frozenset([start]), length, distances)
+        )
+        return Paths(tuple(islice(walks, MOST_PATHS)))
+
+    # -- classes ------------------------------------------------------------------------------
+
+    def _list_members(self, name: str) -> dict[int, str] | None:
+        """The members of a class with the key of what says so; None for the class of all.
+
+        Those of the ontology, subclasses included, and what "is a" facts of the graph say is one.
+        An alternative label stands for its class where no such fact says that word.
+        """
+        key, schema = _fold(name), self._view.schema
+        if key == (THING,) or name in self._members:
+            return self._members.get(name)
+        members = self._list_kinds(key)
+        named = [c.iri for c in schema.classes if name == c.iri or key == _fold(c.label)]
+        if not named and not members:
+            named = [c.iri for c in schema.classes if key in _list_labels(c)]
+        below = [c for c in schema.classes if any(schema.is_subclass(c.iri, iri) for iri in named)]
+        for c in below:
+            members = self._list_kinds(_fold(c.label)) | members
+        stated = self._read_instances("class_iri", [c.iri for c in below])
+        # The surest membership says so, else the surest value of a property.
+        rows, at = self._view.rows("instances"), stated["row"]
+        valued = _to_mask(rows.column("property_iri").take(pa.array(at)).is_valid())
+        stated = stated[np.lexsort((-rows.numbers("confidence")[at], valued))[::-1]]
+        members |= zip(stated["subject"].tolist(), self._list_keys(stated), strict=True)
+        if not named and not members:
+            _refuse("class", name, {*(c.label for c in schema.classes), *self._name_kinds()})
+        self._members[name] = members
+        return members
+
+    def _list_kinds(self, label: tuple[str, ...]) -> dict[int, str]:
+        """What "X is a Y" or "X is Y in Z" say is of a kind, each with the key of the fact."""
+        postings = self._view.part("condensed").find(words.stem_words(label[-1:])[0])
+        if postings is None:
+            return {}
+        members: dict[int, str] = {}
+        facts, rows = self._view.rows("condensed"), np.sort(postings[0]).astype(np.int64)
+        relations = facts.numbers("relation")
+        kinds = {way: self._say_kind(way) for way in np.unique(relations[rows]).tolist()}
+        telling = [way for way, kind in kinds.items() if kind is not None]
+        for row in self._select_asserted(rows[np.isin(relations[rows], telling)]).tolist():
+            kind = kinds[int(relations[row])] or _cut_kind(self._view.state_fact(row)[5])
+            if kind[-len(label) :] == label:
+                members.setdefault(int(facts.numbers("head")[row]), facts.keys[row])
+        return members
+
+    def _say_kind(self, relation: int) -> tuple[str, ...] | None:
+        """The kind that a relation says, as lemmas: of "is garden in"; empty for "is a"."""
+        said = words.list_plain_words(self._view.wording_of(relation))
+        rest = [word for word in said[1:] if word not in words.ARTICLES]
+        if not said or said[0] not in words.BE or len(said) == 1:
+            return None
+        if not rest:
+            return ()
+        return _cut_kind(" ".join(rest)) if rest[-1] in words.PREPOSITIONS else None
+
+    def _name_kinds(self) -> Iterator[str]:
+        """What "is a" facts that are seen say something is; read for a refusal only."""
+        relations = self._view.rows("condensed").numbers("relation")
+        kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
+        for row in self._select_asserted(np.flatnonzero(np.isin(relations, kinds))):
+            yield self._view.state_fact(row)[5]
+
+    # -- properties ---------------------------------------------------------------------------
+
+    def _state(self, name: str) -> Statements:
+        """The statements of a property, or of `^property` from the other end.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        if name not in self._stated:
+            if name.startswith("^"):
+                found = _turn(self._state(name.removeprefix("^").strip()))
+            elif (known := self._look_up(name)) is not None:
+                found = known
+            else:
+                _refuse("property", name, self._name_properties())
+            self._stated[name] = found
+        return self._stated[name]
+
+    def _look_up(self, name: str) -> Statements | None:
+        """What the ontology states by a property and those that entail it, and the graph by both.
+
+        The graph's relations of that wording count as well, with a form of "be" or without.
+        """
+        key, schema = _fold(name), self._view.schema
+        named = {p.iri for p in schema.properties if name == p.iri or key == _fold(p.label)}
+        named = named or {p.iri for p in schema.properties if key in _list_labels(p)}
+        wording = name.casefold()
+        forms = [wording, *(f"{be} {wording}" for be in ("is", "was", "are", "were"))]
+        relations = self._view.rows("relations").column("name")
+        held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
+        worded = {
+            row: self._view.wording_of(row) for row in np.flatnonzero(_to_mask(held)).tolist()
+        }
+        worded = {row: said for row, said in worded.items() if said.casefold() in forms}
+        parts = [self._read_facts([*worded.values()], [*worded])]
+        for p in schema.properties if named else ():
+            for turned in {turned for iri, turned in schema.find_entailed(p.iri) if iri in named}:
+                stated = self._read_instances("property_iri", [p.iri]), self._read_facts([p.label])
+                parts += map(_turn, stated) if turned else stated
+        found = np.unique(np.concatenate(parts))
+        return found if named or worded else None
+
+    def _name_properties(self) -> set[str]:
+        """The properties and the wordings of facts that are seen; read for a refusal only."""
+        relations = self._view.rows("condensed").numbers("relation")
+        mask = self._view.mask("condensed")
+        seen = np.unique(relations if mask is None else relations[mask]).tolist()
+        return {*(p.label for p in self._view.schema.properties), *map(self._view.wording_of, seen)}
+
+    def _read_instances(self, column: str, iris: Sequence[str]) -> Statements:
+        rows = self._view.rows("instances")
+        held = pc.is_in(rows.column(column), value_set=pa.array(iris, pa.string()))
+        seen = self._view.select("instances", np.flatnonzero(_to_mask(held)))
+        stated = np.zeros(len(seen), _FIELDS)
+        stated["in_ontology"], stated["row"] = True, seen
+        for end in ("subject", "object"):
+            keys = rows.column(f"{end}_id").take(pa.array(seen, pa.int64())).to_pylist()
+            located = (-1 if k is None else self._view.locate("entities", k) for k in keys)
+            stated[end] = [*located]
+        return stated
+
+    def _read_facts(self, standards: Sequence[str], worded: Sequence[int] = ()) -> Statements:
+        """Facts with one of these standard relations, by its ends; else those of these wordings."""
+        facts = self._view.rows("condensed")
+        held = pc.is_in(facts.column("standard"), value_set=pa.array(standards, pa.string()))
+        is_standard = _to_mask(held)
+        rows = np.flatnonzero(is_standard | np.isin(facts.numbers("relation"), worded))
+        rows = self._select_asserted(rows)
+        if self._view.describe():  # some standard relations may not be seen
+            is_standard[[row for row in rows.tolist() if not self._view.name_standard(row)]] = False
+            rows = rows[is_standard[rows] | np.isin(facts.numbers("relation")[rows], worded)]
+        stated = np.zeros(len(rows), _FIELDS)
+        stated["row"] = rows
+        for end, name in (("subject", "head"), ("object", "tail")):
+            standard, literal = facts.numbers(f"standard_{name}")[rows], facts.numbers(name)[rows]
+            stated[end] = np.where(is_standard[rows], standard, literal)
+        return stated
+
+    def _select_asserted(self, rows: Integers) -> Integers:
+        """Those of some facts that are seen and that the text neither hedges nor denies."""
+        seen = np.array(self._view.select("condensed", rows), np.int64)
+        for name in ("hedged", "negated"):
+            seen = seen[~_to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))]
+        return seen
+
+    # -- things -------------------------------------------------------------------------------
+
+    def _list_seen(self) -> Integers:
+        count = len(self._view.rows("entities"))
+        return np.array(self._view.select("entities", range(count)), np.int64)
+
+    def _find_things(self, name: str) -> list[int]:
+        """The things that a name, an id or an IRI means."""
+        keys = (name.rpartition("/")[2], *self._names.get(join_words(name), ()))
+        rows = {self._view.find("entities", key) for key in keys}
+        return sorted(row for row in rows if row is not None)
+
+    def _require(self, name: str) -> list[int]:
+        name = _read_name("thing", name)
+        if found := self._find_things(name):
+            return found
+        keys = (k for word in words.list_plain_words(name) for k in self._names.with_word(word))
+        rows = {row for key in keys if (row := self._view.find("entities", key)) is not None}
+        _refuse("thing", name, map(self._view.name_of, rows))
+
+    @cached_property
+    def _places(self) -> Statements:
+        """What says that one thing is within another."""
+        parts = [part for name in _WITHIN if (part := self._look_up(name)) is not None]
+        stated = np.concatenate([np.zeros(0, _FIELDS), *parts])
+        placed: Statements = stated[stated["object"] >= 0]
+        return placed
+
+    def _list_within(self, rows: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Things with all that lies in them, however deep, and the keys of what says so."""
+        reached: dict[int, tuple[str, ...]] = {row: () for row in rows}
+        edge, places = [*rows], self._places
+        while edge:
+            inner = places[np.isin(places["object"], edge)]
+            edge = []
+            ends = zip(inner["subject"].tolist(), inner["object"].tolist(), strict=True)
+            for (place, around), key in zip(ends, self._list_keys(inner), strict=True):
+                if place not in reached:
+                    reached[place] = (key, *reached[around])
+                    edge.append(place)
+        return reached
+
+    # -- conditions ---------------------------------------------------------------------------
+
+    def _meet(
+        self,
+        stated: Statements,
+        condition: Condition,
+        among: Integers,
+        reasons: dict[int, list[str]],
+    ) -> Integers:
+        """Those of some things that meet a condition; `reasons` get the keys of what says so."""
+        if condition is None:
+            return among[~np.isin(among, stated["subject"])]
+        denies = isinstance(condition, Mapping)
+        value = condition["not"] if isinstance(condition, Mapping) else condition
+        matching, through = self._match(stated, value)
+        if denies:
+            matching = ~np.isin(stated["subject"], stated["subject"][matching])
+        proof = stated[matching & np.isin(stated["subject"], among)]
+        for one, key in zip(proof, self._list_keys(proof), strict=True):
+            keys = (key, *through.get(int(one["object"]), ()))
+            reasons.setdefault(int(one["subject"]), []).extend(keys)
+        return among[np.isin(among, proof["subject"])]
+
+    def _match(
+        self, stated: Statements, value: Condition
+    ) -> tuple[Mask, Mapping[int, tuple[str, ...]]]:
+        """Which statements have a value or one in a range, and what leads from place to place.
+
+        A place is also meant where a place within it is stated.
+        """
+        if value is None:
+            return np.zeros(len(stated), np.bool_), {}
+        if isinstance(value, str | int | float):
+            things = self._list_within(self._find_things(str(value)))
+            low = high = read_measure(str(value))
+        else:
+            things, (low, high) = {}, map(_read_bound, cast("Sequence[object]", value))
+        matching, text = np.isin(stated["object"], [*things]), join_words(str(value))
+        for at in np.flatnonzero(stated["object"] < 0).tolist():
+            if join_words(self._say_value(stated[at])) == text:
+                matching[at] = True
+            elif (low or high) and (measure := self._measure(stated[at])) is not None:
+                matching[at] = _lies_within(measure, low, high)
+        return matching, things
+
+    # -- values -------------------------------------------------------------------------------
+
+    def _locate(self, one: np.void) -> tuple[MappedRows, int]:
+        return self._view.rows("instances" if one["in_ontology"] else "condensed"), int(one["row"])
+
+    def _list_keys(self, stated: Statements) -> list[str]:
+        return [rows.keys[at] for rows, at in map(self._locate, stated)]
+
+    def _say_value(self, one: np.void) -> str:
+        """The value of a statement in words."""
+        rows, at = self._locate(one)
+        thing = int(one["object"])
+        return self._view.name_of(thing) if thing >= 0 else str(rows.value("literal", at))
+
+    def _measure(self, one: np.void) -> Measure | None:
+        """The number or date of a statement; a bare number has the unit that its sentence has."""
+        measure = read_measure(self._say_value(one))
+        if measure is None or measure.unit or measure.number is None or not one["in_ontology"]:
+            return measure
+        rows, at = self._locate(one)
+        texts = [place.text for place in self._view.evidence(rows.keys[at])]
+        written = (other for text in texts for other in list_measures(text) if other.unit)
+        return next((other for other in written if other.number == measure.number), measure)
+
+    def _pick(self, name: str, entity: int) -> Statements:
+        """What is stated of a thing by a property, by `count(property)` too."""
+        name = _COUNT.sub(r"\1", name)
+        if name not in self._of_subject:
+            stated = self._state(name)
+            subjects, starts = np.unique(stated["subject"], return_index=True)
+            own = np.split(stated, starts[1:])
+            self._of_subject[name] = dict(zip(subjects.tolist(), own, strict=False))
+        return self._of_subject[name].get(entity, np.zeros(0, _FIELDS))
+
+    def _list_values(self, stated: Statements) -> tuple[str, ...]:
+        """The distinct values of statements in words, in their order."""
+        said = sorted(map(self._say_value, stated))
+        return tuple({join_words(value): value for value in said}.values())
+
+    def _rank(self, name: str, entity: int) -> _Rank | None:
+        """The value of a thing that most places state, or how many it has."""
+        own = self._pick(name, entity)
+        if _COUNT.fullmatch(name):
+            count = Measure(float(len(self._list_values(own))))
+            return (*count.key, ""), count
+        votes: Counter[tuple[str, float, str]] = Counter()
+        measures: dict[tuple[str, float, str], Measure | None] = {}
+        for one, key in zip(own, self._list_keys(own), strict=True):
+            measure = self._measure(one)
+            place = (*measure.key, "") if measure else ("", 0.0, join_words(self._say_value(one)))
+            measures[place] = measure
+            votes[place] += len(self._view.evidence(key))
+        best = min(votes, key=lambda place: (-votes[place], place), default=None)
+        return None if best is None else (best, measures[best])
+
+    def _order(self, entities: Sequence[int], name: str, *, descending: bool) -> list[int]:
+        """Things by a property; those without a value of it last."""
+        ranks = {entity: self._rank(name, entity) for entity in entities}
+        ranked = {entity: rank[0] for entity, rank in ranks.items() if rank is not None}
+        ordered = sorted(ranked, key=ranked.__getitem__, reverse=descending)
+        return [*ordered, *(entity for entity in entities if entity not in ranked)]
+
+    def _compare(self, name: str, first: int, second: int) -> str:
+        one, other = self._rank(name, first), self._rank(name, second)
+        if one is None or other is None:
+            return "unknown"
+        if one[1] is None or other[1] is None:
+            values = (self._list_values(self._pick(name, end)) for end in (first, second))
+            shared = set.intersection(*({*map(join_words, said)} for said in values))
+            return "equal" if shared else "different"
+        places = one[1].compare(other[1])
+        if places is None:
+            return "unknown"
+        (start, end), (from_, to) = places
+        if (start, end) == (from_, to):
+            return "equal"
+        return "less" if end < from_ else "greater" if start > to else "unknown"
+
+    def _describe(self, entity: int, names: Iterable[str], keys: Iterable[str]) -> Member:
+        values = {name: self._list_values(self._pick(name, entity)) for name in names}
+        places = (place for key in dict.fromkeys(keys) for place in self._view.evidence(key))
+        key, name, _ = self._view.state_entity(entity)
+        return Member(key, name, values, tuple(dict.fromkeys(places)))
+
+    # -- paths --------------------------------------------------------------------------------
+
+    @cached_property
+    def _graph(self) -> Adjacency:
+        return Adjacency(self)
+
+    def _leave(self, things: Sequence[int]) -> Edges:
+        """The facts that lead on from some things; that both are films leads nowhere."""
+        edges = self._graph.leave(np.array(things, np.int64), _MOST_EDGES)
+        facts = self._select_asserted(edges.fact.astype(np.int64))
+        relations = self._view.rows("condensed").numbers("relation")[facts]
+        kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
+        return edges.take(np.isin(edges.fact, facts[~np.isin(relations, kinds)]))
+
+    def _measure_distances(self, ends: Sequence[int], hops: int) -> dict[int, int]:
+        """How many facts lie between a thing and the nearest of some ends, fewer than `hops`."""
+        distances, edge = dict.fromkeys(ends, 0), [*ends]
+        for depth in range(1, hops):
+            reached = np.unique(self._leave(edge).target).tolist()
+            edge = [row for row in reached if row not in distances]
+            distances |= dict.fromkeys(edge, depth)
+        return distances
+
+    def _walk(
+        self, thing: int, passed: frozenset[int], left: int, distances: Mapping[int, int]
+    ) -> Iterator[list[tuple[int, bool]]]:
+        """The walks of so many facts that pass nothing twice and meet an end at the last alone."""
+        edges = self._leave([thing])
+        columns = (edges.fact, edges.target, edges.forward)
+        for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
+            distance = distances.get(target, left)
+            if target in passed or distance >= left or (distance == 0) is not (left == 1):
+                continue
+            rests = (
+                [[]] if left == 1 else self._walk(target, passed | {target}, left - 1, distances)
+            )
+            yield from ([(fact, forward), *rest] for rest in rests)
+
+    def _state_hop(self, row: int, forward: bool) -> Hop:
+        _, head, _, relation, _, tail, _ = self._view.state_fact(row)
+        key = self._view.rows("condensed").keys[row]
+        return Hop(key, head, relation, tail, forward, tuple(self._view.evidence(key)))
+
+
+def _turn(stated: Statements) -> Statements:
+    """Statements from their other end; literals have none."""
+    turned = stated[stated["object"] >= 0]
+    turned["subject"], turned["object"] = turned["object"], turned["subject"].copy()
+    return np.unique(turned)
+
+
+# Names, conditions and values as they are written.
+
+_COUNT = re.compile(r"count\((.+)\)")
+
+
+def _fold(name: str) -> tuple[str, ...]:
+    """The lemmas of a name; of one without a word itself."""
+    lemmas = tuple(map(words.lemmatise, words.list_plain_words(words.split_label(name))))
+    return lemmas or (name,)
+
+
+def _list_labels(term: "OntologyClass | OntologyProperty") -> set[tuple[str, ...]]:
+    return {_fold(label) for label in (term.label, *term.alt_labels)}
+
+
+def _cut_kind(said: str) -> tuple[str, ...]:
+    """The lemmas of a noun without what follows it: of "city in Ohio" the city."""
+    plain = words.list_plain_words(said)
+    ends = (at for at, word in enumerate(plain) if at and word in words.PREPOSITIONS)
+    return tuple(map(words.lemmatise, plain[: next(ends, None)]))
+
+
+def _read_name(what: str, name: object) -> str:
+    if not isinstance(name, str) or not name.strip(" -^"):
+        raise InputError(f"{what} {name!r}: pass a label, a name or an IRI")
+    return " ".join(name.split())
+
+
+def _check_number(name: str, number: object, most: float = float("inf")) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        upto = f"from 1 to {most}" if most < float("inf") else "1 or more"
+        raise InputError(f"{name} = {number!r}: pass a whole number, {upto}")
+
+
+def _read_where(where: Where) -> Iterator[tuple[str, Condition]]:
+    pairs = where.items() if isinstance(where, Mapping) else where
+    if not isinstance(pairs, Iterable) or isinstance(pairs, str):
+        raise InputError(f"where = {where!r}: pass conditions by property, or pairs of both")
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"where has {pair!r}: pass a pair of property and condition")
+        name, condition = _read_name("property", pair[0]), pair[1]
+        if isinstance(condition, Mapping) and set(condition) == {"not"}:
+            _check_value(name, condition["not"])
+        else:
+            _check_value(name, condition)
+        yield name, condition
+
+
+def _check_value(name: str, value: object) -> None:
+    if isinstance(value, tuple | list) and len(value) == 2 and (value[0], value[1]) != (None, None):
+        low, high = map(_read_bound, value)
+        places = low.compare(high) if low and high else None
+        if low and high and (places is None or places[0][0] > places[1][1]):
+            raise InputError(f"{name}: nothing lies between {value[0]!r} and {value[1]!r}")
+    elif isinstance(value, bool) or value == "" or not isinstance(value, str | int | float | None):
+        raise InputError(
+            f"{name}: {value!r} is no condition; pass a name, a number, a date, a range (from, "
+            'to) of which one may be None, {"not": value}, or None for what nothing is stated of'
+        )
+
+
+def _read_bound(end: object) -> Measure | None:
+    measure = None if isinstance(end, bool) else read_measure(str(end))
+    if measure is None and end is not None:
+        raise InputError(f"{end!r} bounds no range: pass a number, with a unit or none, or a date")
+    return measure
+
+
+def _lies_within(measure: Measure, low: Measure | None, high: Measure | None) -> bool:
+    """Whether a value lies wholly between two bounds, which needs a scale in common."""
+    after = measure.compare(low) if low else ((0.0, 0.0), (0.0, 0.0))
+    before = measure.compare(high) if high else ((0.0, 0.0), (0.0, 0.0))
+    if after is None or before is None:
+        return False
+    return after[0][0] >= after[1][0] and before[0][1] <= before[1][1]
+
+
+def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
+    """Refuses a name, with the nearest ones that there are.
+
+    Raises:
+        InputError: always.
+    """
+    said = {*words.list_plain_words(name)}
+
+    def rank(other: str) -> tuple[int, int, str]:
+        return -len(said & {*words.list_plain_words(other)}), abs(len(other) - len(name)), other
+
+    near = heapq.nsmallest(_SHORTLIST, {*known} - {""}, key=rank)
+    near = get_close_matches(name, near, n=_NEAREST, cutoff=0.0)
+    raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}")
+
+
+def _to_mask(values: pa.Array) -> Mask:
+    """Truth values, null is false; `to_numpy` would load pandas where it is installed."""
+    return np.from_dlpack(pc.fill_null(values, False).cast(pa.uint8())).astype(np.bool_)

@@ -1,0 +1,257 @@
+"""Typed questions: conditions, order, comparisons and paths, with what says so, within a scope."""
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.errors import InputError
+from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
+from kpyramid.snapshot.measures import list_measures, read_measure
+from kpyramid.snapshot.typed import Members
+from tests.corpora import open_told
+
+ROWS = [
+    {"id": "a", "text": "Red Harbour is a film directed by Hana Volk. It was released in 1992."},
+    {"id": "b", "text": "Salt Road is a film directed by Hana Volk. It was released in 1988."},
+    {"id": "c", "text": "Dark Tide is a film directed by Olaf Brun. It was released in 1995."},
+    {"id": "d", "text": "Night Ferry is a film. It was released in 2001."},
+    {"id": "e", "text": "Paper Boats is a film directed by Hana Volk. It was released in 2010.",
+     "access": ["board"]},
+    {"id": "f", "text": "Nils Vik was born in Velm. Eva Lund was born in Norland. Tor Aas was "
+     "born in Bergen. Velm is located in Norland."},
+    {"id": "g", "text": "Mount Skarn has an elevation of 1.2 km. Mount Ember has an elevation of "
+     "950 metres. Night Ferry was not directed by Hana Volk. Nils Vik may have praised Eva Lund."},
+]  # fmt: skip
+CORPUS = {"rows.jsonl": "\n".join(map(json.dumps, ROWS))}
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    return open_told("typed", CORPUS)
+
+
+def name_all(found: Members) -> list[str]:
+    return sorted(member.name for member in found.members)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "where", "names"),
+    [
+        ("film", {}, ["Dark Tide", "Night Ferry", "Red Harbour", "Salt Road"]),
+        ("Films", {"director": "Hana Volk"}, ["Red Harbour", "Salt Road"]),
+        ("film", {"director": "hana volk", "released in": (1990, None)}, ["Red Harbour"]),
+        ("film", {"released in": ["1988", "1992"]}, ["Red Harbour", "Salt Road"]),
+        ("film", {"released in": 1995}, ["Dark Tide"]),
+        ("film", {"director": {"not": "Hana Volk"}}, ["Dark Tide"]),
+        ("film", {"director": {"not": None}}, ["Dark Tide", "Red Harbour", "Salt Road"]),
+        ("film", {"director": None}, ["Night Ferry"]),
+        ("film", [("director", "Hana Volk"), ("director", "Olaf Brun")], []),
+        ("thing", {"^director": "Red Harbour"}, ["Hana Volk"]),
+        ("person", {"birth place": "Norland"}, ["Eva Lund", "Nils Vik"]),
+        ("person", {"born in": "Velm"}, ["Nils Vik"]),
+        ("thing", {"elevation": ("1000 m", None)}, ["Mount Skarn"]),
+        ("thing", {"elevation": (None, "1 km")}, ["Mount Ember"]),
+        ("thing", {"may have praised": "Eva Lund"}, []),
+    ],
+    ids=str,
+)
+def test_members_meet_all_conditions(
+    told: Snapshot, class_name: str, where: Any, names: list[str]
+) -> None:
+    found = told.find(class_name, where)
+
+    assert name_all(found) == names
+    assert (int(found.count), str(found.count)) == (len(names), f"at least {len(names)}")
+    for member in found.members:
+        assert member.evidence or where == {"director": None}
+        for place in member.evidence:
+            text = told.table("documents").to_pylist()
+            (whole,) = [row["text"] for row in text if row["document_id"] == place.document_id]
+            assert whole[place.start : place.end] == place.text
+
+
+def test_a_class_and_a_property_are_named_by_iri_too(told: Snapshot) -> None:
+    schema = told.schema
+    (director,) = [p.iri for p in schema.properties if p.label == "director"]
+    (person,) = [c.iri for c in schema.classes if c.label == "person"]
+
+    assert name_all(told.find("film", {director: "Olaf Brun"})) == ["Dark Tide"]
+    assert told.find(person) == told.find("person")
+
+
+def test_a_place_within_a_place_is_proved_by_both_sentences(told: Snapshot) -> None:
+    found = told.find("person", {"birth place": "Norland"}, order_by="birth place")
+    (vik,) = [member for member in found.members if member.name == "Nils Vik"]
+
+    said = " ".join(place.text for place in vik.evidence)
+    assert "born in Velm" in said and "Velm is located in Norland" in said
+
+
+def test_members_are_ordered_and_what_has_no_value_comes_last(told: Snapshot) -> None:
+    years = [m.name for m in told.find("film", order_by="-released in").members]
+    works = told.find("person", order_by="-count(^director)", limit=1)
+    first = told.find("film", order_by="director", limit=3).members
+
+    assert years == ["Night Ferry", "Dark Tide", "Red Harbour", "Salt Road"]
+    assert [m.name for m in works.members] == ["Hana Volk"] and works.count > 1
+    assert works.members[0].values == {"count(^director)": ("Red Harbour", "Salt Road")}
+    assert "Night Ferry" not in [member.name for member in first]
+
+
+def test_two_things_are_compared_in_one_unit(told: Snapshot) -> None:
+    found = told.compare("Mount Skarn", "Mount Ember", "elevation")
+    years = told.compare("Red Harbour", "Dark Tide", "released in")
+
+    assert (found.order, years.order) == ("greater", "less")
+    assert "1.2 km" in found.first.evidence[0].text
+    assert told.compare("Red Harbour", "Salt Road", "director").order == "equal"
+    assert told.compare("Red Harbour", "Dark Tide", "director").order == "different"
+    assert told.compare("Red Harbour", "Night Ferry", "director").order == "unknown"
+    assert told.compare("Hana Volk", "Olaf Brun", "count(^director)").order == "greater"
+
+
+def test_paths_lead_over_facts_that_are_asserted(told: Snapshot) -> None:
+    (path,) = told.paths("Red Harbour", "Salt Road", 2).paths
+
+    assert {hop.head for hop in path} | {hop.tail for hop in path} >= {"Hana Volk", "Salt Road"}
+    assert all(hop.evidence for hop in path)
+    assert told.paths("Nils Vik", "Eva Lund", 1).paths == ()  # "may have praised"
+    assert len(told.paths("Nils Vik", "Eva Lund").paths[0]) == 3  # over Norland
+
+
+def test_what_a_scope_hides_is_not_found(told: Snapshot) -> None:
+    whole = open_snapshot(told.folder, scope=EVERYTHING)
+
+    assert "Paper Boats" in name_all(whole.find("film", {"director": "Hana Volk"}))
+    assert told.find("film").count == 4 and whole.find("film").count == 5
+    assert whole.scoped(told.scopes[0]).find("film") == told.find("film")
+    with pytest.raises(InputError, match="there is no thing 'Paper Boats'"):
+        told.paths("Paper Boats", "Hana Volk")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda s: s.find("fil"), "there is no class 'fil'; nearest: film, "),
+        (lambda s: s.find("film", {"drector": "x"}), "no property 'drector'; nearest: director, "),
+        (lambda s: s.find("film", order_by="relesed in"), "nearest: was released in, "),
+        (lambda s: s.find(""), "class '': pass a label"),
+        (lambda s: s.find(None), "class None: pass a label"),
+        (lambda s: s.find("film", "director=x"), "where = 'director=x': pass conditions"),
+        (lambda s: s.find("film", 7), "where = 7: pass conditions"),
+        (lambda s: s.find("film", ["director"]), "where has 'director': pass a pair"),
+        (lambda s: s.find("film", {"director": True}), "director: True is no condition"),
+        (lambda s: s.find("film", {"director": ""}), "director: '' is no condition"),
+        (lambda s: s.find("film", {"director": {"or": 1}}), "director: {'or': 1} is no condition"),
+        (lambda s: s.find("film", {"x": (None, None)}), "no condition"),
+        (lambda s: s.find("film", {"x": (1, 2, 3)}), "no condition"),
+        (lambda s: s.find("film", {"x": ("soon", None)}), "'soon' bounds no range"),
+        (lambda s: s.find("film", {"x": (3, 2)}), "nothing lies between 3 and 2"),
+        (lambda s: s.find("film", {"x": ("3 m", "5 kg")}), "nothing lies between"),
+        (lambda s: s.find("film", limit=0), "limit = 0: pass a whole number, 1 or more"),
+        (lambda s: s.find("film", limit=True), "limit = True"),
+        (lambda s: s.compare("Dark Tide", "Nobody", "director"), "no thing 'Nobody'"),
+        (lambda s: s.compare("Dark Tide", "Salt Road", "drector"), "no property 'drector'"),
+        (lambda s: s.compare("Dark Tyde", "Salt Road", "director"), "nearest: Dark Tide"),
+        (lambda s: s.paths("Dark Tide", "Salt Road", 5), "hops = 5: pass a whole number, from 1"),
+        (lambda s: call_tool("seek", {}, s), "no tool 'seek'; there are find, compare, paths"),
+        (lambda s: call_tool("find", "{", s), "the arguments of find are no JSON"),
+        (lambda s: call_tool("find", {"class": "film"}, s), "find takes an object with"),
+    ],
+)
+def test_a_bad_question_is_refused(told: Snapshot, ask: Any, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ask(told)
+    assert message in str(caught.value)
+
+
+def test_nearest_names_are_five(told: Snapshot) -> None:
+    with pytest.raises(InputError) as caught:
+        told.find("film", {"drector": "x"})
+    assert str(caught.value).count(",") == 4
+
+
+def test_tools_are_what_a_model_calls(told: Snapshot) -> None:
+    assert [tool["function"]["name"] for tool in tools()] == ["find", "compare", "paths"]
+    for tool in tools():
+        parameters = tool["function"]["parameters"]
+        assert {*parameters["required"]} <= {*parameters["properties"]}
+    where = [["director", "Hana Volk"], ["released in", [1990, None]]]
+    given = json.dumps({"class_name": "film", "where": where, "limit": 5})
+
+    found = call_tool("find", given, told).to_dict()
+
+    assert json.loads(json.dumps(found))["count"] == {"at_least": 1}
+    assert found["members"][0]["name"] == "Red Harbour"
+    assert {*found["members"][0]["evidence"][0]} >= {"document_id", "chunk_id", "start", "end"}
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "order"),
+    [
+        ("1.2 km", "950 metres", 1),
+        ("6 feet", "185 cm", -1),
+        ("1 kg", "1 m", None),
+        ("7", "6 m", 1),
+        ("1950", "3 May 1950", None),
+        ("May 1951", "1950", 1),
+        ("1480 m", "1500", -1),
+        ("13 weddings", "12 funerals", None),
+    ],
+)
+def test_measures_are_compared_on_one_scale(text: str, other: str, order: int | None) -> None:
+    one, beside = read_measure(text), read_measure(other)
+    assert one is not None and beside is not None
+    places = one.compare(beside)
+    if order is None:
+        assert places is None or places[0][0] <= places[1][0] <= places[0][1]
+    else:
+        assert places is not None
+        assert (places[0] > places[1]) is (order > 0)
+
+
+def test_what_is_no_date_is_no_measure() -> None:
+    assert read_measure("31 February 1950") is None and [*list_measures("none at all")] == []
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["find", *arguments])
+
+
+def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
+    asked = ("film", "--where", "director=Hana Volk", "--where", "released in>=1990")
+    words = run(*asked, "--snapshot", str(told.folder))
+    plain = run(*asked, "--snapshot", str(told.folder), "--json")
+
+    assert words.exit_code == 0, words.output
+    assert words.output.startswith("at least 1 member\nRed Harbour  director: Hana Volk")
+    assert "rows.jsonl#a" in words.output
+    assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
+
+
+def test_find_compares_and_leads(told: Snapshot) -> None:
+    place = ("--snapshot", str(told.folder))
+    compared = run("--compare", "Mount Skarn", "Mount Ember", "elevation", *place)
+    led = run("--paths", "Red Harbour", "Salt Road", "--hops", "2", *place)
+
+    assert compared.output.startswith("Mount Skarn, to Mount Ember: greater\n")
+    assert led.output.startswith("1 path\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a CLASS, or --compare"),
+        (["film", "--paths", "a", "b"], "name a CLASS, or --compare"),
+        (["film", "--where", "director"], "write PROPERTY=VALUE"),
+        (["fil"], "there is no class 'fil'"),
+    ],
+)
+def test_bad_arguments_of_find_are_refused(
+    told: Snapshot, arguments: list[str], message: str
+) -> None:
+    done = run(*arguments, "--snapshot", str(told.folder))
+    assert (done.exit_code, message in done.output) == (3, True), done.output
