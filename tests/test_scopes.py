@@ -261,7 +261,8 @@ def spell(value: object) -> str:
     if isinstance(value, OntologyStore):
         return str(value.select("SELECT * WHERE { ?s ?p ?o }", limit=100_000))
     if isinstance(value, EntitiesByName):
-        return str([dict(value), len(value)])
+        by_word = {w: value.with_word(w) for name in value for w in name.split()}
+        return str([dict(value), by_word, len(value)])
     if isinstance(value, Mapping):
         return str(dict(value))
     return repr(value)

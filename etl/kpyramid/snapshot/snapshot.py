@@ -596,6 +596,18 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def with_word(self, word: str) -> tuple[str, ...]:
+        """The entities with a word in one of their names; none for one that too many share."""
+        row = self._view.rows("name_words").find(word)
+        if row is None:
+            return ()
+        listed = self._view.rows("name_words").list_of("entities", row).tolist()
+
+        def has(names: tuple[str, ...]) -> bool:
+            return any(word in name.split() for name in names)
+
+        return self._name_rows(self._view.select_called(listed, has))
+
     def _list_called(self, name: str, at: int) -> list[int]:
         rows = self._view.rows("names").list_of("entities", at).tolist()
         return self._view.select_called(rows, lambda names: name in names)
