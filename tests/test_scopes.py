@@ -261,7 +261,8 @@ def spell(value: object) -> str:
     if isinstance(value, OntologyStore):
         return str(value.select("SELECT * WHERE { ?s ?p ?o }", limit=100_000))
     if isinstance(value, EntitiesByName):
-        return str([dict(value), len(value)])
+        by_word = {w: value.with_word(w) for name in value for w in name.split()}
+        return str([dict(value), by_word, len(value)])
     if isinstance(value, Mapping):
         return str(dict(value))
     return repr(value)
@@ -319,7 +320,6 @@ SURFACE: dict[str, Read] = {
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
     "model": lambda s, w: s.model,
-    "name_standard": lambda s, w: try_keys(s.name_standard, keys_of(w, "condensed")),
     "names": lambda s, w: [
         spell(s.names), len(s.names), [s.names.get(k) for k in keys_of(w, "entities")]
     ],

@@ -517,10 +517,6 @@ class Snapshot:
         """Time, place and other circumstances of a fact, each in words as `time: 2019`."""
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
-    def name_standard(self, condensed_id: str) -> str:
-        """The standard relation of a fact; empty where it may not be seen."""
-        return self._view.name_standard(self._view.locate("condensed", condensed_id))
-
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
         """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
         row = self._view.locate("condensed", condensed_id)
@@ -602,15 +598,15 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
 
     def with_word(self, word: str) -> tuple[str, ...]:
         """The entities with a word in one of their names; none for one that too many share."""
-        words = self._view.rows("name_words")
-        at = words.find(word)
-        if at is None:
+        row = self._view.rows("name_words").find(word)
+        if row is None:
             return ()
-        rows = words.list_of("entities", at).tolist()
-        named = self._view.select_called(
-            rows, lambda names: any(word in name.split() for name in names)
-        )
-        return self._name_rows(named)
+        listed = self._view.rows("name_words").list_of("entities", row).tolist()
+
+        def has(names: tuple[str, ...]) -> bool:
+            return any(word in name.split() for name in names)
+
+        return self._name_rows(self._view.select_called(listed, has))
 
     def _list_called(self, name: str, at: int) -> list[int]:
         rows = self._view.rows("names").list_of("entities", at).tolist()
