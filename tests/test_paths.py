@@ -16,7 +16,6 @@ from kpyramid.query.anchors import find_anchors, link_names
 from kpyramid.query.chains import (
     RatedPath,
     choose_fitting,
-    estimate_right,
     rate_paths,
     rate_steps,
     read_paths,
@@ -339,7 +338,3 @@ def test_a_question_for_one_of_two_kinds_is_not_for_yes_or_no(snapshot: Snapshot
     assert not analyse("Is Mary Stone's niece a man or a woman?", snapshot).is_yes_no
     assert analyse("Is Mary Stone a woman?", snapshot).is_yes_no
     assert analyse("Is there a dog or a cat?", snapshot).is_yes_no
-
-
-def test_a_chain_is_righter_than_its_words_are_likely_and_never_surer_than_sure() -> None:
-    assert [estimate_right(chance) for chance in (0.0, 0.25, 0.5, 1.0)] == [0.0, 0.4375, 0.75, 1.0]

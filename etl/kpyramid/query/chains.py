@@ -247,7 +247,7 @@ def read_paths(
         cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
         choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
         places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
-        found = Reading("; ".join(choices), choices, estimate_right(best.chance), places)
+        found = Reading("; ".join(choices), choices, best.chance, places)
         own = {item.key for item in cited}
         items = (*cited, *(other for other in items if other.key not in own))
     shown = items if context is None else tuple(context)
@@ -261,16 +261,6 @@ def read_paths(
     step = Step("graph", outcome, reason, tuple(item.text for item in items), reading.confidence)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     return reading.give(items, "graph", step, places=places)
-
-
-def estimate_right(chance: float) -> float:
-    """The probability that the value of a chain is right, from the chance that its words are meant.
-
-    A chance multiplies what each word of a question loses, and so is too low. Of PathQuestion's
-    chains rated .1 to .2, .2 to .3, .3 to .4 and more .65, .81, .95 and .86 are right; in
-    `tests/unanswerable.toml` no wrong one is rated above .3.
-    """
-    return round(1.0 - (1.0 - chance) ** 2, 4)
 
 
 def _says_as_much(one: RatedPath, best: RatedPath) -> bool:

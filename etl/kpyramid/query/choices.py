@@ -73,9 +73,11 @@ def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     """The options that context supports, with its places; none if it says none of them."""
     pieces = cut_items(items, asked.snapshot)
     if {"yes", "no"} <= {c.strip().casefold() for c in asked.candidates} <= _DECISIONS:
+        if _ASKS_OTHERWISE.match(asked.text):
+            return Reading("", (), 0.0, (), reason="the question asks for no yes or no")
         return _decide(asked, pieces)
     options = read_candidates(asked.candidates, asked.snapshot)
-    hits = [hit for hit in find_hits(options, pieces) if not _is_echo(hit, asked)]
+    hits = drop_echoes(find_hits(options, pieces), asked)
     if not hits:
         return Reading("", (), 0.0, (), reason="nothing that was found says one of the options")
     number = read_number(asked.text)
@@ -177,10 +179,18 @@ def _is_denied(piece: Piece, first: int) -> bool:
     return False
 
 
-def _is_echo(hit: Hit, asked: QuestionAnalysis) -> bool:
-    """Whether it says only a part of an option, in the question's own words."""
+def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
+    """The places that say more of an option than the question does.
+
+    Where the question lists its options itself, only what says a part of one is an echo.
+    """
     known = asked.named | {word.stem for word in asked.content}
-    return hit.strength < WHOLE and all(word.stem in known for word in hit.words)
+    listed = all(known.issuperset(w.stem for w in split_words(c)) for c in asked.candidates)
+    return [
+        hit
+        for hit in hits
+        if (listed and hit.strength >= WHOLE) or not all(word.stem in known for word in hit.words)
+    ]
 
 
 def measure_hits(
@@ -299,6 +309,7 @@ _DENIED = re.compile(
     r"|absen(?:t|ce)|similar|comparable|unlikely)\b|n't\b",
     re.IGNORECASE,
 )
+_ASKS_OTHERWISE = re.compile(r"\W*(?:who|whom|whose|what|which|where|when|how|why)\b", re.I)
 _HEDGED = re.compile(
     r"\b(?:may|might|could|unclear|uncertain|inconclusive|controversial|possibl[ey]|perhaps"
     r"|further|remain(?:s|ed)?|limited|insufficient)\b",

@@ -539,16 +539,26 @@ def rate_singles(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Rat
     who wrote the book is not the uncle of who wrote it.
     """
     weighed = rate_facts(asked, facts)
-    parted = list_parts(asked.text, asked.linked) if weighed else []
-    if not parted:
-        return weighed
-    firsts = [(_list_lemmas(p.first), _list_lemmas(f"{p.before} {p.after}")) for p in parted]
+    parts = list_part_lemmas(asked) if weighed else []
     for at, rated in enumerate(weighed):
-        said = list_lemmas(rated.fact.relation)
-        is_part = any(said & first and not said & rest for first, rest in firsts)
-        if is_part:
+        if says_only_first(list_lemmas(rated.fact.relation), parts):
             weighed[at] = replace(rated, chance=round(FIRST_ONLY * rated.chance, 6))
     return _sort(weighed)
+
+
+def list_part_lemmas(asked: QuestionAnalysis) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """The lemmas of the first part and of the rest, for each way to part a question."""
+    return [
+        (_list_lemmas(part.first), _list_lemmas(f"{part.before} {part.after}"))
+        for part in list_parts(asked.text, asked.linked)
+    ]
+
+
+def says_only_first(
+    said: frozenset[str], parts: Sequence[tuple[frozenset[str], frozenset[str]]]
+) -> bool:
+    """Whether a relation says only what the first part of a question asks."""
+    return any(said & first and not said & rest for first, rest in parts)
 
 
 def hop_by_facts(asked: QuestionAnalysis, weighed: Sequence[RatedFact]) -> list[RatedFact]:

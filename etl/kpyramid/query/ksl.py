@@ -23,7 +23,7 @@ from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import find_anchors, link_names
-from kpyramid.query.chains import rate_paths
+from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_ENTITIES
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
@@ -209,7 +209,10 @@ def _choose(
 def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -> Answer:
     """What most walks reach, of several the surest; the walk that it rests on is the last step."""
     stated = state_paths([done.path for done in walks], within.graph, asked.snapshot)
-    rated = [next(iter(rate_paths(asked, [p] if p.facts else [])), None) for p in stated]
+    ways = [rate_paths(asked, [path] if path.facts else []) for path in stated]
+    if not within.options:
+        ways = [choose_fitting(asked, found) for found in ways]
+    rated = [next(iter(found), None) for found in ways]
     chances = [one.chance if one else 0.0 for one in rated]
     order = sorted(range(len(walks)), key=lambda at: (-chances[at], stated[at].statement))
     values = [

@@ -41,9 +41,11 @@ from kpyramid.query.facts import (
     count_shared,
     find_end,
     list_lemmas,
+    list_part_lemmas,
     match_candidates,
     measure,
     open_side,
+    says_only_first,
     spell_out,
 )
 from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
@@ -108,7 +110,8 @@ def look_up(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Candidat
         measures["kind"] = fit
         is_form = question.has_form(fact, value, kind, role, measures)
         choices = _match_options(value, entity, asked)
-        unfounded = fit < 0 or measures["missing"] or not is_form
+        is_part = not fact.through and question.says_only_first(fact)
+        unfounded = fit < 0 or measures["missing"] or not is_form or is_part
         measures["unfounded"] = float(unfounded or (bool(asked.candidates) and not choices))
         chance = apply_weights(measures, load_weights())
         chance = round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
@@ -235,6 +238,10 @@ class _Question:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     @cached_property
+    def _parts(self) -> list[tuple[frozenset[str], frozenset[str]]]:
+        return list_part_lemmas(self.asked)
+
+    @cached_property
     def _properties(self) -> Mapping[str, OntologyProperty]:
         return index_properties(self.snapshot)
 
@@ -250,6 +257,11 @@ class _Question:
         if stated := self.find_property(fact):
             phrases += [stated.label, *stated.alt_labels]
         return [phrase for phrase in dict.fromkeys(phrases) if phrase]
+
+    def says_only_first(self, fact: NearFact) -> bool:
+        """Whether a fact is only the first step of two: the founder where his spouse is asked."""
+        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        return says_only_first(said, self._parts)
 
     def compare(self, fact: NearFact) -> float:
         """The share of the words of the nearest wording that the question says."""

@@ -1,0 +1,124 @@
+"""The look-up: stored values of the kind asked for, else silence; choices; what is withheld."""
+
+import pytest
+
+from kpyramid.query import Snapshot, answer
+from kpyramid.query.analysis import analyse
+from kpyramid.query.facts import gather_facts
+from kpyramid.query.lookup import choose_values, list_relations, look_up, read_kind_nouns
+from tests.corpora import open_told
+
+TEXTS = {
+    "holm.txt": "Edda Holm was born in Oslo on 3 May 1931. She died of influenza in Bergen. "
+    "Edda Holm founded Nordlys Press. Edda Holm played for FC Vik.",
+    "press.txt": "Nordlys Press was founded by Edda Holm in 1960. Nordlys Press is a publisher. It "
+    "is located in Oslo. Nordlys Press has 40 employees.",
+    "fjord.txt": "The river Lysa flows through Vik. The town of Vik has a population of 2,310. Vik "
+    "is located in Norway.",
+}
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    return open_told("lookup", TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("Where was Edda Holm born?", "Oslo"),
+        ("When was Edda Holm born?", "1931-05-03"),
+        ("In which city was Edda Holm born?", "Oslo"),
+        ("Who founded Nordlys Press?", "Edda Holm"),
+        ("When was Nordlys Press founded?", "1960"),
+        ("What is the population of Vik?", "2,310"),
+        ("How many people live in Vik?", "2,310"),
+        ("Which team did Edda Holm play for?", "FC Vik"),
+        ("What did Edda Holm die of?", "influenza"),
+        ("In which country is Vik?", "Norway"),
+    ],
+)
+def test_a_stored_value_is_given_with_its_sentence(
+    told: Snapshot, question: str, value: str
+) -> None:
+    found = answer(question, told)
+    assert found.choices[:1] == (value,), (found.text, found.trace)
+    assert found.confidence >= 0.5 and found.evidence
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "In which galaxy was Edda Holm born?",
+        "In which river was Edda Holm born?",
+        "In which country was Edda Holm born?",
+        "Which bridge founded Nordlys Press?",
+        "When is the population of Vik?",
+        "Who is the population of Vik?",
+        "How many people founded Nordlys Press?",
+        "Which ship did Edda Holm play for?",
+        "How tall is Edda Holm?",
+        "What caused the founding of Nordlys Press?",
+        "Who is the spouse of the founder of Nordlys Press?",
+        "Was Edda Holm born in Oslo?",
+    ],
+)
+def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
+    told: Snapshot, question: str
+) -> None:
+    found = answer(question, told)
+    assert (found.text, found.confidence) == ("", 0.0) and found.context
+
+
+@pytest.mark.parametrize(
+    ("question", "nouns"),
+    [
+        ("In which galaxy was X born?", ("galaxy",)),
+        ("Which school district operates X High?", ("district",)),
+        ("What river is X a tributary of?", ("river",)),
+        ("What causes marsh fever?", ()),
+        ("What kind of river is X?", ()),
+        ("Who is X?", ()),
+    ],
+)
+def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, ...]) -> None:
+    assert read_kind_nouns(question) == nouns
+
+
+def test_no_floor_lifts_a_chance_and_the_best_is_what_is_told(told: Snapshot) -> None:
+    asked = analyse("Where was Edda Holm born?", told)
+    rated = look_up(asked, gather_facts(asked))
+    assert rated == sorted(rated, key=lambda one: -one.chance)
+    found = answer(asked.text, told, ontology=False)
+    assert found.confidence == rated[0].chance == found.trace[-1].confidence
+    assert [one.value for one in choose_values(asked, rated)] == ["Oslo"]
+
+
+def test_the_relation_that_a_question_asks_for(told: Snapshot) -> None:
+    asked = analyse("Where was Ola Berg born?", told)
+    known = ("was born in", "died in", "founded")
+    assert list_relations(asked, "Ola Berg", "Oslo", known) == ["was born in"]
+    assert not list_relations(asked, "Ola Berg", "Oslo", known[1:])
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "choices"),
+    [
+        ("Where was Edda Holm born?", ("Paris", "Oslo", "Rome"), ("Oslo",)),
+        ("Who founded Nordlys Press?", ("Nordlys Press", "Edda Holm"), ("Edda Holm",)),
+        ("Where was Edda Holm born?", ("yes", "no"), ()),
+        ("Where was Edda Holm born?", ("Lima", "Quito"), ()),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["polyrag", "naive"])
+def test_options_are_chosen_by_what_joins_them_to_the_question(
+    told: Snapshot, strategy: str, question: str, options: tuple[str, ...], choices: tuple[str, ...]
+) -> None:
+    assert answer(question, told, strategy, candidates=options).choices == choices
+
+
+def test_what_follows_the_paper_to_the_letter_withholds_nothing(told: Snapshot) -> None:
+    question = "In which galaxy was Edda Holm born?"
+    given = answer(question, told, mode="authors", sufficient=0.0)
+    assert given.text and 0 < given.confidence < 0.5
+    assert not answer(question, told, mode="authors", sufficient=0.0, floor=0.5).text
