@@ -14,7 +14,7 @@ from tests.corpora import ROOT, find_bench
 FOLDER = ROOT / "benchmarks"
 SHARED = {
     "choice_pyramids", "completion_pyramids", "embedding", "flips", "guards", "make_questions",
-    "openie", "options", "synthetic",
+    "options", "synthetic",
 }  # fmt: skip
 """What scripts import, or what measures nothing; `make bench` leaves them out."""
 TINY = "TINY"

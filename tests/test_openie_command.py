@@ -1,4 +1,4 @@
-"""`benchmarks/openie.py` prints what sentences state, whatever stands in the lines it is given."""
+"""`kpyramid openie` prints what sentences state, whatever stands in the lines it is given."""
 
 import io
 import json
@@ -10,10 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import openie
 import pytest
 from typer.testing import CliRunner, Result
 
+from kpyramid.cli import openie
+from kpyramid.cli.app import app
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Argument, Proposition
@@ -25,7 +26,7 @@ ROME = "Rome is the capital of Italy."
 
 
 def run(*arguments: object, text: bytes | str | None = None) -> Result:
-    return CliRunner().invoke(openie.app, [*map(str, arguments)], input=text)
+    return CliRunner().invoke(app, ["openie", *map(str, arguments)], input=text)
 
 
 def run_json(*arguments: object, text: bytes | str | None = None) -> dict[str, Any]:
@@ -237,7 +238,7 @@ def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
     file = tmp_path / "sentences.txt"
     file.write_text(f"{ADA}\n{ROME}\n" * 2000, "utf-8")
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "benchmarks" / "openie.py"), str(file)],
+        [sys.executable, "-m", "kpyramid", "openie", str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
@@ -272,5 +273,5 @@ def test_every_command_ends_quietly_when_nobody_reads(tmp_path: Path, arguments:
 
 def test_help_teaches_the_form() -> None:
     shown = " ".join(run("--help").stdout.split())
-    for words in ("one sentence a line", "confidence, predicate, arg1", "openie.py -"):
+    for words in ("one sentence a line", "confidence, predicate, arg1", "kpyramid openie -"):
         assert words in shown

@@ -329,3 +329,22 @@ def _show_dollars(cost: Range) -> str:
     digits = 2 if expected >= 1 or not high else 4
     amount, least, most = (f"{amount:.{digits}f}" for amount in (expected, low, high))
     return amount if least == most else f"{amount} ({least}–{most})"
+
+
+def openie(file: str, /, *, loaded: "Settings", as_json: bool, quiet: bool) -> None:
+    """Print the facts that each sentence states, one a line, so that any scorer can read them.
+
+    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
+    subject; objects, times and places follow in the order of the sentence. Tabs and line ends
+    within a field become a space. Lines that are not UTF-8, in another language than the settings
+    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
+    The input is streamed, so it may be of any length.
+
+    Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
+
+    `file`: text in UTF-8, one sentence a line; - reads standard input.
+    """
+    from kpyramid.cli.openie import print_extractions
+
+    out = typer.get_binary_stream("stdout")
+    print_extractions(file, out, loaded.extract, as_json=as_json, quiet=quiet)

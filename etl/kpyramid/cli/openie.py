@@ -1,7 +1,4 @@
-"""The n-ary facts of sentences, as tab-separated lines or JSON, for any scorer to read.
-
-`echo 'Ada Lovelace wrote notes in 1843.' | python benchmarks/openie.py -`
-"""
+"""The n-ary facts of sentences as tab-separated lines or JSON, for any scorer to read."""
 
 import json
 import logging
@@ -12,12 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-import typer
+from typing import BinaryIO
 
 from kpyramid.cli.console import show_count
-from kpyramid.cli.options import command
 from kpyramid.documents.screening import screen_text
 from kpyramid.documents.sentences import Span
 from kpyramid.errors import InputError
@@ -25,11 +19,6 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Proposition
 from kpyramid.settings import ExtractSettings
 from kpyramid.storage.identity import identify_parser
-
-if TYPE_CHECKING:
-    from kpyramid.settings import Settings
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 MAX_BYTES = 100_000
 """Of a line: no sentence is longer, and a line is held in memory."""
@@ -183,26 +172,3 @@ def format_object(pairs: Iterable[tuple[str, Proposition]], counts: Counts) -> I
         "left_out": counts.left_out,
     }
     yield ("" if lead == ", " else lead) + "], " + json.dumps(tail)[1:] + "\n"
-
-
-def openie(file: str, /, *, loaded: "Settings", as_json: bool, quiet: bool) -> None:
-    """Print the facts that each sentence states, one a line, so that any scorer can read them.
-
-    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
-    subject; objects, times and places follow in the order of the sentence. Tabs and line ends
-    within a field become a space. Lines that are not UTF-8, in another language than the settings
-    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
-    The input is streamed, so it may be of any length.
-
-    Example: echo 'Ada Lovelace wrote notes in 1843.' | python benchmarks/openie.py -
-
-    `file`: text in UTF-8, one sentence a line; - reads standard input.
-    """
-    out = typer.get_binary_stream("stdout")
-    print_extractions(file, out, loaded.extract, as_json=as_json, quiet=quiet)
-
-
-command(app)(openie)
-
-if __name__ == "__main__":
-    app()
