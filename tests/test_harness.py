@@ -1,6 +1,7 @@
 """The harness over planted answers, so that every figure is known beforehand."""
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kpyramid import query
 from kpyramid.cli.figures import print_figures
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
@@ -21,11 +23,11 @@ from kpyramid.evaluation.harness import (
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.report import Reader, Sheet, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
-from kpyramid.query import STRATEGIES
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Step
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.contracts import encode_table
 
+STRATEGIES: ChainMap[str, Any] = ChainMap({}, query.STRATEGIES)  # type: ignore[arg-type]
 DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}
 QUESTIONS = [
     EvalQuestion("q1", "Where was Ada born?", "open", (("London",),), gold_documents=("ada",)),
@@ -84,6 +86,7 @@ def answer_planted(
 
 @pytest.fixture(autouse=True)
 def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "STRATEGIES", STRATEGIES)
     monkeypatch.setitem(STRATEGIES, "planted", ask_planted)
     monkeypatch.setattr(harness, "answer", answer_planted)
 
