@@ -2,7 +2,7 @@
 
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any
@@ -81,7 +81,8 @@ def answer_planted(
     **options: Any,
 ) -> Answer:
     """What a strategy says, with nothing of a real snapshot looked up."""
-    return STRATEGIES[strategy](Question(question, candidates), snapshot, backends, **options)
+    ask: Callable[..., Answer] = STRATEGIES[strategy]
+    return ask(Question(question, candidates), snapshot, backends, **options)
 
 
 @pytest.fixture(autouse=True)
@@ -389,8 +390,8 @@ def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
     assert read_column(layers, f1, "best") == whole
     at = 3 + layers.columns.index("above_text")
     assert read_column(layers, at, "best") == whole  # the stub answers above the text when right
-    ways = ("Ont.", "KG", "Raw.", "Ont.+Raw.", "KG+Raw.", "Ont.+KG", "PolyRAG")
-    assert tuple(dict.fromkeys(row[0] for row in layers.rows)) == ways
+    all_layers = ("Ont.", "KG", "Raw.", "Ont.+Raw.", "KG+Raw.", "Ont.+KG", "PolyRAG")
+    assert tuple(dict.fromkeys(row[0] for row in layers.rows)) == all_layers
     ontology = 3 + shares.columns.index("ontology")
     assert [(row[0], row[ontology]) for row in shares.rows if row[1] == "best"] == [
         ("top 5", "0.700"),

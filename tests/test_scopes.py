@@ -507,7 +507,6 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
     [
         ("proposals", "list", "--all", "-v"),
         ("proposals", "list", "--json"),
-        ("questions", "make", "--options", "3", "--confidence", "0"),
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),
         ("ontology", "show", "John Harlow", "--json"),
