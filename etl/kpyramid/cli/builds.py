@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import typer
+
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
 from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
