@@ -536,7 +536,7 @@ def test_a_hidden_individual_or_proposal_is_refused_like_none(
     for command, there, none in [
         (("ontology", "show"), "Clara Boone", "Klara Bohne"),
         (("ontology", "show"), "betrayed", "bewrayed"),
-        (("proposals", "accept", *words), digits, "0123456789"),
+        (("proposals", "--accept", *words), digits, "0123456789"),
         (("proposals", "reject", *words), digits, "0123456789"),
     ]:
         first, second = run(whole, *command, there), run(whole, *command, none)
