@@ -539,14 +539,14 @@ def test_a_hidden_individual_or_proposal_is_refused_like_none(
     for command, there, none in [
         (("ontology", "show"), "Clara Boone", "Klara Bohne"),
         (("ontology", "show"), "betrayed", "bewrayed"),
-        (("proposals", "accept", *words), digits, "0123456789"),
-        (("proposals", "reject", *words), digits, "0123456789"),
+        (("proposals", *words, "--accept"), digits, "0123456789"),
+        (("proposals", *words, "--reject"), digits, "0123456789"),
     ]:
         first, second = run(whole, *command, there), run(whole, *command, none)
         assert first.exit_code == second.exit_code == 3
         assert first.output.replace(there, "") == second.output.replace(none, "")
         assert list_secrets(first.output.replace(there, "")) == []
-    assert run(whole, "proposals", "reject", *words, digits, "--everything").exit_code == 0
+    assert run(whole, "proposals", *words, "--reject", digits, "--everything").exit_code == 0
 
 
 def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:

@@ -509,7 +509,10 @@ def erase(
         notes = ["What is left was verified. Remove the document from the corpus as well."]
     else:
         there, done = erasure.find_document(place, document), None
-        notes = ["Nothing was done; --yes does it, and there is no undo."]
+        notes = [
+            "Nothing was done; --yes does it and builds these refs again without the document. "
+            "There is no undo."
+        ]
         if not there.refs:
             notes.append("No ref has it, so none is built: the row caches go, which costs time.")
     exports = [

@@ -90,7 +90,8 @@ def describe(values: Mapping[str, Any]) -> Iterator[str]:
         if all(isinstance(row, Mapping) for row in each):
             yield from name_first(lay_out(each), _ROWS + 1)
         else:
-            yield from name_first([phrase(row) or json.dumps(row) for row in each], _ROWS)
+            lines = [row if isinstance(row, str) else phrase(row) or to_json(row) for row in each]
+            yield from name_first(lines, _ROWS)
 
 
 def _name_cells(value: Any) -> Mapping[str, Any]:
