@@ -10,13 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-<<<<<<< HEAD
+from kpyramid import query
 from kpyramid.cli.evaluate import Evaluated
 from kpyramid.cli.render import print_result
-=======
-from kpyramid import query
-from kpyramid.cli.figures import print_figures
->>>>>>> typed
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import (

@@ -503,13 +503,8 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
 @pytest.mark.parametrize(
     "command",
     [
-<<<<<<< HEAD
         ("proposals", "--all", "-v"),
         ("proposals", "--json"),
-=======
-        ("proposals", "list", "--all", "-v"),
-        ("proposals", "list", "--json"),
->>>>>>> typed
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),
         ("ontology", "show", "John Harlow", "--json"),
