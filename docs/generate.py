@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from annotated_types import Ge, Gt, Le, Lt
 from draw_priority import draw_priority
 
-from kpyramid.settings import Settings
+from kpyramid.settings import FIXED, Settings
 from kpyramid.storage.contracts import Column, Contract, load_contracts
 
 DOCS = Path(__file__).parent
@@ -135,21 +135,32 @@ def describe_settings() -> str:
         "`KPYRAMID_<SECTION>__<NAME>` overrides a value, as in `KPYRAMID_CHUNK__MAX_TOKENS=150`.",
         "Unknown names and wrong values are reported all together before any work starts.",
     ]
-    sections = get_type_hints(Settings, include_extras=True)
+    sections = {
+        name: section
+        for name, section in get_type_hints(Settings, include_extras=True).items()
+        if _list_settings(name, section)
+    }
     lines += ["", ", ".join(f"[{name}](#{name})" for name in sections)]
     for name, section in sections.items():
-        lines += ["", f"## {name}", "", *_describe_section(section)]
+        lines += ["", f"## {name}", "", *_describe_section(name, section)]
     return "\n".join(lines) + "\n"
 
 
-def _describe_section(section: Any) -> Iterator[str]:
+def _list_settings(name: str, section: Any) -> list[Field[Any]]:
+    """The fields of a section that can be set."""
+    return [field for field in fields(section) if f"{name}.{field.name}" not in FIXED]
+
+
+def _describe_section(name: str, section: Any) -> Iterator[str]:
     lead, meanings = _read_meanings(section)
     hints = get_type_hints(section, include_extras=True)
     yield lead
     yield ""
     yield "| setting | value | default | meaning |"
     yield "|---|---|---|---|"
-    for meaning, together in groupby(fields(section), lambda field: meanings.get(field.name, "")):
+    for meaning, together in groupby(
+        _list_settings(name, section), lambda field: meanings.get(field.name, "")
+    ):
         group = list(together)
         if not meaning:
             raise ValueError(

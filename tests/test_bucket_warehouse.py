@@ -178,11 +178,11 @@ def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine)
     tag(machine(), "release", a, at=name_day(5))
     place = machine().locate()
     for names in ("main", "release", "nothing", "day@0", "day main"):
-        refused = CliRunner().invoke(app, ["retire", *names.split(), "--warehouse", place])
+        refused = CliRunner().invoke(app, ["tag", "--remove", *names.split(), "--warehouse", place])
         assert refused.exit_code == 3, (names, refused.output)
-    words = ["retire", "day", "other", "--warehouse", place, "--json"]
+    words = ["tag", "--remove", "day", "other", "--warehouse", place, "--json"]
     done = CliRunner().invoke(app, words)
-    assert json.loads(done.stdout)["retired"] == {"day": b, "other": a}, done.output
+    assert json.loads(done.stdout)["names"] == {"day": b, "other": a}, done.output
 
     assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
     with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
@@ -435,8 +435,8 @@ def test_every_task_may_run_on_another_machine_and_a_second_build_computes_nothi
     for words in (
         *("snapshots", "log main", "runs", "verify", f"verify {expected}", "diff main@1 main"),
         *("tag release main", "promote live main@1", "rollback main", "tag --remove release"),
-        *("cache stats", "rejects list", "batch status", "gc --dry-run --older-than 0d"),
-        *(f"plan {corpus}", "proposals list"),
+        *("cache", "rejects", "batch collect --status", "gc --dry-run --older-than 0d"),
+        *(f"plan {corpus}", "proposals"),
     ):
         move_to_a_new_machine(tmp_path, monkeypatch)
         done = CliRunner().invoke(app, [*words.split(), "--warehouse", place])

@@ -76,12 +76,12 @@ def test_wrong_settings_end_with_2_before_anything_is_done(
 ) -> None:
     file = tmp_path / "s.toml"
     file.write_text("[chunk]\nmax = 1\n[more]\n")
-    monkeypatch.setenv("KPYRAMID_COMPLETE__SEED", "x")
+    monkeypatch.setenv("KPYRAMID_COMPLETE__MIN_SUPPORT", "x")
     command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
 
     fails(
         2,
-        ["3 problem(s)", "chunk.max", "more", "SEED"],
+        ["3 problem(s)", "chunk.max", "more", "MIN_SUPPORT"],
         *command,
         "--settings",
         tmp_path / "s.toml",
@@ -153,7 +153,7 @@ def test_a_corpus_without_any_document_ends_with_4(tmp_path: Path) -> None:
 def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     options = ("--warehouse", warehouse.root)
-    assert run_json("verify", *options) == {"snapshot": snapshot, "ok": True, "problems": []}
+    assert run_json("verify", *options)["snapshots"] == {snapshot: []}
     assert run_json("verify", snapshot, *options)["ok"] is True
     os.truncate(warehouse.snapshots / snapshot / "tables" / "triples.parquet", 100)
 
@@ -293,7 +293,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     ]
     assert "rollback" in run("log", "live", *place).stdout
     assert run_json("verify", "live@1", *place)["snapshot"] == last
-    assert run_json("tag", "release", "live", *place)["snapshot"] == older
+    assert run_json("tag", "release", "live", *place)["names"] == {"release": older}
     fails(3, ["is a tag"], "promote", "release", "main", *place)
     assert run_json("tag", "release", "--remove", *place)["removed"]
     fails(3, ["use letters, digits"], "rollback", "../main", *place)

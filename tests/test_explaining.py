@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from kpyramid.cli.answers import LAYERS, print_explanation
+from kpyramid.cli.answers import LAYERS, Asked
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.evidence import Evidence
 
@@ -40,7 +40,9 @@ ANSWERED = Answer(
 
 def explain(answer: Answer) -> str:
     out = StringIO()
-    print_explanation(answer, Console(file=out, width=200, highlight=False))
+    console = Console(file=out, width=200, highlight=False)
+    for part in Asked(answer=answer, explain=True).show():
+        console.print(part)
     return out.getvalue()
 
 

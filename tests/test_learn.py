@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kpyramid.cli.answers import ask_pyramid, print_explanation
+from kpyramid.cli.answers import Asked, ask_pyramid
 from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole
 from kpyramid.documents.corpus import list_corpus
@@ -324,7 +324,8 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     assert found.evidence[0].source.startswith(f"{EXPERIENCE}#experience-")
     assert '"learnt": "gold"' in json.dumps(found.to_dict())
     console = SafeConsole(record=True, width=200)
-    print_explanation(found, console)
+    for part in Asked(answer=found, explain=True).show():
+        console.print(part)
     assert "learnt from a gold answer" in console.export_text()
     also = ask_pyramid(str(studied["question"]), place.root, "main", Settings())
     assert also.text == "Leeds" and [e.learnt for e in also.evidence] == ["gold"]

@@ -138,14 +138,14 @@ def test_calls_in_any_order_and_number_send_each_request_once(
     assert [batch["requests"] for batch in sent["batches"]] == [5]
     assert (sent["open"], sent["pending"], sent["next"]) == (5, 0, "collect")
     assert say("batch", "submit", corpus)["submitted"] == 0
-    assert say("batch", "status")["open"] == 5
+    assert say("batch", "collect", "--status")["open"] == 5
     assert say("batch", "collect")["open"] == 5
     done = say("batch", "collect")
     assert (done["replies"], done["booked"], done["open"]) == (5, 5, 0)
     assert done["batches"][0]["counts"]["success"] == 5
     assert say("batch", "collect")["batches"] == []
     assert say("batch", "submit", corpus)["submitted"] == 0
-    listed = say("batch", "status")["batches"]
+    listed = say("batch", "collect", "--status")["batches"]
     assert [(batch["id"], batch["state"]) for batch in listed] == [("batch_000001", "collected")]
     assert server.calls("item") == 5
 
@@ -169,7 +169,7 @@ def test_nothing_is_submitted_while_a_build_asks(
     place, loaded = Warehouse(tmp_path / "w"), load_settings(tmp_path / "settings.toml")
     with hold_file(locate_locks(place, loaded) / ASKING, alone=False):
         assert "Call again" in say("batch", "submit", corpus, code=7)
-        assert (server.log, say("batch", "status")["batches"]) == ([], [])
+        assert (server.log, say("batch", "collect", "--status")["batches"]) == ([], [])
     assert say("batch", "submit", corpus)["submitted"] == 5
 
 
@@ -258,7 +258,7 @@ def test_endpoint_that_fails_the_probe_is_sent_nothing(
 ) -> None:
     server.faults.add("500", times=1)
     assert "Nothing was submitted" in say("batch", "submit", corpus, code=8)
-    assert (server.calls("/files"), say("batch", "status")["batches"]) == (0, [])
+    assert (server.calls("/files"), say("batch", "collect", "--status")["batches"]) == (0, [])
     assert say("batch", "submit", corpus)["submitted"] == 5
 
 

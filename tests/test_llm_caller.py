@@ -235,7 +235,7 @@ def test_refused_request_is_asked_again_only_when_its_failure_is_forgotten(
         failure = ask_in_vain(source, cache)
         assert (failure.kind, failure.attempts) == (FailureKind.REFUSED, 1)
     assert len(source.asked) == 1
-    cache.drop_failure(KEY)  # what `rejects retry` does
+    cache.drop_failure(KEY)  # what `rejects --retry` does
     assert ask(source, cache) == ["Ada wrote a program"]
 
 
@@ -266,7 +266,7 @@ def test_truncated_reply_is_asked_once_more_with_twice_the_room(cache: ReplyCach
 
 def test_answer_with_twice_the_room_stands_for_the_request(cache: ReplyCache) -> None:
     ask(script(CUT, GOOD), cache)
-    cache.drop_reply(RAISED_KEY)  # what `cache gc` may do: no result names it
+    cache.drop_reply(RAISED_KEY)  # what `gc --replies` may do: no result names it
     source = script()
     assert ask(source, cache) == ["Ada wrote a program"]
     assert source.asked == []

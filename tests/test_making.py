@@ -23,9 +23,7 @@ from making.facts import (
 )
 from making.questions import make_questions, word_for_subject, word_for_value
 from sets.files import write_questions
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.words import split_label
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
@@ -405,5 +403,3 @@ def test_the_script_makes_what_evaluation_reads(
         ("zorblax.txt",): ("Lima",),
     }
     assert born["lake.txt",].evidence == ("Per Lund was born in Kiruna.",)
-    checked = CliRunner().invoke(app, ["questions", "check", str(out)])
-    assert f"{len(questions)} questions" in checked.stdout

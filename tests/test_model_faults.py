@@ -43,7 +43,7 @@ def test_replies_that_were_cut_off_lose_nothing_and_heal(corpus: Path, tmp_path:
         with pytest.raises(GateError) as refused:
             run(corpus, tmp_path / "w", open_settings(server))
         assert "llm_truncated" in str(refused.value)
-        assert "rejects requests" in str(refused.value)
+        assert "rejects --requests" in str(refused.value)
         server.faults.clear()
         server.faults.add("truncated", share=0.2, seed=4, contains="data-")
         before = server.calls()

@@ -79,7 +79,7 @@ def test_deep_of_whole_snapshots_says_so(built: tuple[Warehouse, str]) -> None:
     done = invoke("verify", "--deep", "--warehouse", built[0].root)
 
     assert done.exit_code == 0
-    assert f"{built[1]} is whole: bytes, contracts, references and spans, RDF" in done.stdout
+    assert f"{built[1]} is whole" in done.stdout
 
 
 def diagnose(*words: object) -> tuple[int, dict[str, dict[str, str]]]:
@@ -164,16 +164,16 @@ def test_doctor_refuses_a_store_without_links(
 
 def test_rejects_are_listed_by_stage_reason_and_document(built: tuple[Warehouse, str]) -> None:
     place = ("--warehouse", built[0].root)
-    whole = json.loads(invoke("rejects", "list", *place, "--json", "--limit", "0").stdout)
+    whole = json.loads(invoke("rejects", *place, "--json", "--limit", "0").stdout)
     assert whole["total"] == len(whole["rejects"]) == sum(c["rows"] for c in whole["counts"])
     first = next(row for row in whole["rejects"] if row["document_id"])
 
     for option, name in (("--stage", "stage"), ("--reason", "reason"), ("--document", "source")):
-        done = invoke("rejects", "list", *place, option, first[name], "--json", "--limit", "0")
+        done = invoke("rejects", *place, option, first[name], "--json", "--limit", "0")
         rows = json.loads(done.stdout)["rejects"]
         assert rows == [row for row in whole["rejects"] if row[name] == first[name]]
-    by_id = invoke("rejects", "list", *place, "--document", first["document_id"], "--limit", "1")
+    by_id = invoke("rejects", *place, "--document", first["document_id"], "--limit", "1")
     assert first["source"] in by_id.stdout
-    unknown = invoke("rejects", "list", *place, "--stage", "ingets")
+    unknown = invoke("rejects", *place, "--stage", "ingets")
     assert unknown.exit_code == 3
     assert "there are" in unknown.stderr

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -243,3 +244,14 @@ def test_many_texts_at_once_give_what_each_gives_alone() -> None:
     texts = [f"Anna Holm sold mill {n} in Leeds in {1800 + n}. " * (n % 4) for n in range(150)]
 
     assert list(extractor.extract_all(texts)) == [extractor.extract(text) for text in texts]
+
+
+def test_parser_decides_as_the_pipeline_of_the_tested_version_does(parser: Parser) -> None:
+    """`_decide` calls what spaCy keeps to itself; a release that changes it fails here."""
+    assert spacy.__version__.startswith("3.8."), "read `_decide` against the new release"
+    texts = ["Anna Holm founded Aster Pictures in Leeds in 1921.", "They sold it; who knows why?"]
+    nlp = spacy.load(parser.package)
+    for doc, tree in zip(nlp.pipe(texts), parser.parse_all(texts), strict=True):
+        assert [(t.head.i, t.dep_, t.ent_type_) for t in doc] == [
+            (node.head.i, node.dep, node.entity) for node in tree.nodes
+        ]

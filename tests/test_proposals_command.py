@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.cli.console import print_build
+from kpyramid.cli.builds import Built
+from kpyramid.cli.render import print_result
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.build import BuildOutcome
@@ -89,7 +90,7 @@ def call(*words: str) -> tuple[int, str]:
 
 
 def list_json(*words: str) -> dict[str, dict[str, Any]]:
-    code, output = call("list", *words, "--json")
+    code, output = call(*words, "--json")
     assert code == 0, output
     return {row["label"]: row for row in json.loads(output)["proposals"]}
 
@@ -104,7 +105,7 @@ def list_values(place: Path, outcome: BuildOutcome) -> dict[str, int]:
 
 
 def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
-    code, output = call("list")
+    code, output = call()
     assert code == 0
     lines = output.splitlines()
     short = list_json()["defeated"]["short"]
@@ -118,12 +119,12 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
 
 def test_long_lists_are_cut_but_not_as_json(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kpyramid.cli.proposals._LISTED", 0)
-    assert call("list")[1].splitlines() == [
+    assert call()[1].splitlines() == [
         "and 1 more open; --all shows them",
         "and 1 more accepted; --all shows them",
     ]
-    assert "--all" not in call("list", "--all")[1]
-    assert "defeated" in call("list", "--all")[1]
+    assert "--all" not in call("--all")[1]
+    assert "defeated" in call("--all")[1]
     assert list_json().keys() == {"defeated", "praised"}
 
 
@@ -140,16 +141,16 @@ def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
     entry = f'decision = "{decision}"\nkind = "property"\nlabel = "overcame"\n'
     entry += f'domain = "{PERSON}"\nrange = "{PLACE}"\nphrases = ["defeated", "beat"]\n'
     Path("d.toml").write_text(f"[[proposal]]\n{entry}", "utf-8")
-    assert shown in call("list", "--decisions", "d.toml")[1]
+    assert shown in call("--decisions", "d.toml")[1]
     found = list_json("--decisions", "d.toml")["defeated"]
     assert found["decision"] == said
-    assert call("accept", found["short"], "--decisions", "d.toml")[0] == 0
+    assert call("--accept", found["short"], "--decisions", "d.toml")[0] == 0
     assert list_json("--decisions", "d.toml")["defeated"]["decision"] == "accept"
     assert list_values(place, build(place, make("d.toml")))[DEFEATED] == len(PEOPLE)
 
 
 def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) -> None:
-    _, output = call("list", "--state", "open", "-v")
+    _, output = call("--state", "open", "-v")
     assert "That defeated." in output
     assert "wordings: defeated" in output
     lines = [line.strip() for line in output.splitlines()]
@@ -168,12 +169,12 @@ def test_json_has_every_field(place: Path) -> None:
 
 def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Path) -> None:
     short = list_json()["defeated"]["short"]
-    code, output = call("accept", short, "--decisions", "decided.toml")
+    code, output = call("--accept", short, "--decisions", "decided.toml")
     assert code == 0, output
     assert '[complete] decisions = "decided.toml"' in output
-    assert "kpyramid build CORPUS --warehouse w --settings" in output
+    assert "kpyramid build CORPUS" in output
     assert list_json("--decisions", "decided.toml")["defeated"]["decision"] == "accept"
-    assert "open, to accept by the next build" in call("list", "--decisions", "decided.toml")[1]
+    assert "open, to accept by the next build" in call("--decisions", "decided.toml")[1]
 
     outcome = build(place, make("decided.toml"))
 
@@ -191,7 +192,7 @@ def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Pat
 def test_a_rejected_proposal_is_gone_from_the_next_build_and_stays_away(place: Path) -> None:
     assert list_values(place, build(place))[PRAISED] == len(PEOPLE)
     short = list_json()["praised"]["short"]
-    code, _ = call("reject", short, "--note", "says nothing", "--decisions", "decided.toml")
+    code, _ = call("--reject", short, "--note", "says nothing", "--decisions", "decided.toml")
     assert code == 0
 
     outcome = build(place, make("decided.toml"))
@@ -209,15 +210,15 @@ def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
     place: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = list_json()
-    call("accept", rows["defeated"]["short"], "--decisions", "d.toml")
-    call("reject", rows["praised"]["short"], "--decisions", "d.toml")
+    call("--accept", rows["defeated"]["short"], "--decisions", "d.toml")
+    call("--reject", rows["praised"]["short"], "--decisions", "d.toml")
     idle = '[[proposal]]\ndecision = "reject"\nkind = "class"\nlabel = "harbour"\n'
     Path("d.toml").write_text(Path("d.toml").read_text("utf-8") + idle, "utf-8")
     outcome = build(place, make("d.toml"))
     report: dict[str, Any] = describe_run(outcome.run, outcome.marks)
     counts = {"accept": 1, "reject": 2, "accepted": 1, "rejected": 1}
     assert report["decisions"] == {"file": "d.toml", **counts}
-    print_build(report, outcome.run.folder, place / "w")
+    print_result(Built(report=report, page="report.html", place="w"))
     said = "Decisions: d.toml, 1 accept and 2 reject; 1 proposals are accepted by them, 1 rejected."
     assert said in capsys.readouterr().out
     assert not caplog.records
@@ -232,9 +233,9 @@ def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
 
 def test_a_mind_may_be_changed(place: Path) -> None:
     short = list_json()["praised"]["short"]
-    call("reject", short, "--decisions", "d.toml")
+    call("--reject", short, "--decisions", "d.toml")
     assert list_values(place, build(place, make("d.toml")))[PRAISED] == 0
-    code, output = call("accept", short, "--decisions", "d.toml")
+    code, output = call("--accept", short, "--decisions", "d.toml")
     assert code == 0 and "turned from reject to accept" in output
     assert list_values(place, build(place, make("d.toml")))[PRAISED] == len(PEOPLE)
 
@@ -244,14 +245,14 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
     own += "label = 'harbour'"
     Path("d.toml").write_text(own, "utf-8")
     rows = list_json()
-    assert call("accept", rows["defeated"]["short"], "--decisions", "d.toml")[0] == 0
+    assert call("--accept", rows["defeated"]["short"], "--decisions", "d.toml")[0] == 0
     once = Path("d.toml").read_text("utf-8")
     assert once.startswith(own)
-    assert call("accept", rows["praised"]["proposal_id"], "--decisions", "d.toml")[0] == 0
+    assert call("--accept", rows["praised"]["proposal_id"], "--decisions", "d.toml")[0] == 0
     twice = Path("d.toml").read_text("utf-8")
     assert twice.startswith(once)
-    code, output = call("accept", rows["praised"]["short"], "--decisions", "d.toml")
-    assert code == 0 and "decided so already" in output and "stays as it is" in output
+    code, output = call("--accept", rows["praised"]["short"], "--decisions", "d.toml")
+    assert code == 0 and "decided so already" in output
     assert Path("d.toml").read_text("utf-8") == twice
     values = list_values(place, build(place, make("d.toml")))
     assert values[DEFEATED] == values[PRAISED] == len(PEOPLE)
@@ -259,7 +260,7 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
 
 def test_another_label_is_the_one_in_the_ontology(place: Path) -> None:
     short = list_json()["defeated"]["short"]
-    code, output = call("accept", short, "--label", "overcame", "--decisions", "d.toml")
+    code, output = call("--accept", short, "--label", "overcame", "--decisions", "d.toml")
     assert code == 0 and "called 'overcame'" in output
     outcome = build(place, make("d.toml"))
     assert list_values(place, outcome)[GENERAL + "overcame"] == len(PEOPLE)
@@ -273,7 +274,7 @@ def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
     path = tmp_path_factory.mktemp("review") / "of" / "may.toml"
     Path("kp.toml").write_text(f"[complete]\ndecisions = '{path}'\n", "utf-8")
     short = list_json()["defeated"]["short"]
-    code, output = call("accept", short, "--settings", "kp.toml", "--json")
+    code, output = call("--accept", short, "--settings", "kp.toml", "--json")
     assert code == 0, output
     said = json.loads(output)
     assert said["file"] == str(path)
@@ -285,23 +286,23 @@ def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
 def test_a_file_that_was_not_there_is_named_with_its_folder(place: Path) -> None:
     rows = list_json()
     said = [
-        call("accept", rows[label]["short"], "--decisions", "d.toml")[1]
+        call("--accept", rows[label]["short"], "--decisions", "d.toml")[1]
         for label in ("defeated", "praised")
     ]
-    assert f"in {place / 'd.toml'}, a new file.".casefold() in said[0].casefold()
-    assert "new file" not in said[1] and "1 entry(s) to accept in d.toml." in said[1]
+    assert f"{place / 'd.toml'} is a new file.".casefold() in said[0].casefold()
+    assert "new file" not in said[1] and "1 new entry(s) in d.toml." in said[1]
 
 
 def test_a_link_to_the_file_stays_a_link(place: Path) -> None:
     Path("real.toml").write_text("", "utf-8")
     Path("link.toml").symlink_to("real.toml")
-    assert call("accept", list_json()["defeated"]["short"], "--decisions", "link.toml")[0] == 0
+    assert call("--accept", list_json()["defeated"]["short"], "--decisions", "link.toml")[0] == 0
     assert Path("link.toml").is_symlink()
     assert "defeated" in Path("real.toml").read_text("utf-8")
 
 
 def test_the_same_decisions_give_the_same_snapshot_wherever_the_file_is(place: Path) -> None:
-    call("accept", list_json()["defeated"]["short"], "--decisions", "one.toml")
+    call("--accept", list_json()["defeated"]["short"], "--decisions", "one.toml")
     Path("two.toml").write_text("# copied\n" + Path("one.toml").read_text("utf-8"), "utf-8")
     first = build(place, make("one.toml")).snapshot
     before = hash_tree(place / "w" / "snapshots" / first)
@@ -310,7 +311,7 @@ def test_the_same_decisions_give_the_same_snapshot_wherever_the_file_is(place: P
 
 
 def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(place: Path) -> None:
-    call("accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
+    call("--accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     text = Path("d.toml").read_text("utf-8")
     Path("d.toml").write_text(text.replace(PERSON, GENERAL + "Knight"), "utf-8")
     runs = len(list((place / "w" / "runs").iterdir()))
@@ -324,14 +325,22 @@ def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(pl
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("accept", "ffffffffff", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
-        (("accept", "proposal-", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
-        (("accept", "ff"), 2, "decisions = 'proposals.toml'"),
-        (("list", "--state", "new"), 2, "one of open, accepted, alias, rejected"),
-        (("list", "--ref", "nowhere"), 3, "nowhere"),
-        (("accept", "a", "b", "--label", "x", "--decisions", "d.toml"), 2, "one proposal"),
-        (("accept", "a", "--label", "", "--decisions", "d.toml"), 2, "--label is empty"),
-        (("accept", "a", "--label", " \t", "--decisions", "d.toml", "--json"), 2, '"exit_code": 2'),
+        (("--accept", "ffffffffff", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
+        (("--accept", "proposal-", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
+        (("--accept", "ff"), 2, "decisions = 'proposals.toml'"),
+        (("--state", "new"), 2, "'open', 'accepted', 'alias', 'rejected'"),
+        (("--ref", "nowhere"), 3, "nowhere"),
+        (
+            ("--accept", "a", "--accept", "b", "--label", "x", "--decisions", "d.toml"),
+            2,
+            "one proposal",
+        ),
+        (("--accept", "a", "--label", "", "--decisions", "d.toml"), 2, "--label is empty"),
+        (
+            ("--accept", "a", "--label", " \t", "--decisions", "d.toml", "--json"),
+            2,
+            '"exit_code": 2',
+        ),
     ],
 )
 def test_what_goes_wrong_is_said_with_its_exit_code(
@@ -344,7 +353,7 @@ def test_what_goes_wrong_is_said_with_its_exit_code(
 
 def test_a_broken_file_is_left_as_it_is(place: Path) -> None:
     Path("d.toml").write_text("[[proposal]\n", "utf-8")
-    code, output = call("accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
+    code, output = call("--accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     assert code == 3 and "not valid TOML" in output
     assert Path("d.toml").read_text("utf-8") == "[[proposal]\n"
 
@@ -381,8 +390,8 @@ def test_the_demo_takes_and_drops_what_a_person_says(
     unwanted = next(r for r in rows.values() if r["state"] == "accepted")
     assert count(before, wanted["iri"]) == 0 < count(before, unwanted["iri"])
 
-    assert call("accept", wanted["short"], "--decisions", "d.toml")[0] == 0
-    assert call("reject", unwanted["short"], "--decisions", "d.toml")[0] == 0
+    assert call("--accept", wanted["short"], "--decisions", "d.toml")[0] == 0
+    assert call("--reject", unwanted["short"], "--decisions", "d.toml")[0] == 0
     after = build_slice("d.toml")
 
     assert count(after, wanted["iri"]) > 0 == count(after, unwanted["iri"])

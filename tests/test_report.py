@@ -187,7 +187,7 @@ def test_page_says_what_the_values_say(account: Account) -> None:
         "The graph says 7 facts in 5 phrases, the ontology 2 values in 1 phrase",
         "2 axes , which hold 75 % of their variance. 2 phrases of 3 facts are clustered",
         "A person lost to <another> person.",
-        "kpyramid proposals accept proposal-1",
+        "kpyramid proposals --accept proposal-1",
         "7 triples became 6 facts, 14.3 % fewer",
         "Lind Institute (time: 1950)",
         "“Ada Byron is employed by Lind Institute”",

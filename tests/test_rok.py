@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from kpyramid.cli.answers import print_explanation
+from kpyramid.cli.answers import Asked
+from kpyramid.cli.render import print_result
 from kpyramid.errors import InputError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
@@ -185,7 +186,7 @@ def test_4_3_rules_answer_by_a_path_whose_steps_each_have_a_sentence(snapshot: S
 def test_explain_shows_the_path_with_a_sentence_for_every_hop(
     snapshot: Snapshot, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_explanation(answer(UNCLE, snapshot, "rok"))
+    print_result(Asked(answer=answer(UNCLE, snapshot, "rok"), explain=True))
     said = " ".join(capsys.readouterr().out.split())
 
     first, _, second = said.partition(" 1. Grey Water ←")[2].partition(" 2. Mary Stone ←")

@@ -32,7 +32,7 @@ MORE = [
      "Ada Lovelace, the mathematician, was born in London in 1815."},
 ]  # fmt: skip
 Row = dict[str, Any]
-ROWS: list[Row] = [*PUBLIC_ONES, *LABELLED, *MORE]  # type: ignore[list-item]
+ROWS: list[Row] = [*PUBLIC_ONES, *LABELLED, *MORE]
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> 
     )
     environment = {
         "KPYRAMID_CHUNK__MAX_TOKENS": "50",
-        "KPYRAMID_CONDENSE__ANCHOR_SIMILARITY": "0.25",
+        "KPYRAMID_CONDENSE__MODE": "rules",
         "KPYRAMID_INGEST__TEXT_FIELDS": '["abstract"]',
         "KPYRAMID_INDUCE__ONTOLOGY": "medicine",
         "KPYRAMID_WAREHOUSE": "/elsewhere",
@@ -38,7 +38,7 @@ def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> 
     expected = make_settings(
         chunk={"max_tokens": 50, "overlap_tokens": 10},
         extract={"parser": "p"},
-        condense={"anchor_similarity": 0.25},
+        condense={"mode": "rules"},
         ingest={"text_fields": ["abstract"]},
         induce={"ontology": "medicine"},
     )
@@ -49,11 +49,11 @@ def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> 
 def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) -> None:
     path = write(
         tmp_path,
-        "[chunk]\nmax_tokens = 0\nmax_token = 5\n[chunks]\nx = 1\n[complete]\nregion_share = 1.5\n"
+        "[chunk]\nmax_tokens = 0\nmax_token = 5\n[chunks]\nx = 1\n[complete]\nmin_support = 1.5\n"
         '[ingest]\nfallback_encoding = "klingon"\n',
     )
     environment = {
-        "KPYRAMID_COMPLETE__SEED": "often",
+        "KPYRAMID_CHUNK__OVERLAP_TOKENS": "often",
         "KPYRAMID_CONDENSE__NEIGHBORS": "3",
         "KPYRAMID_CONDENSE__MERGE_SIMILARITY": "nan",
     }
@@ -63,13 +63,25 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
 
     message = str(e.value)
     assert message.startswith("8 problem(s)")
-    for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "complete.region_share"):
+    for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "complete.min_support"):
         assert f"  {name}: " in message
     assert "klingon" in message
     assert f"(given: 1.5), from {path}" in message
-    assert "(given: 'often'), from variable KPYRAMID_COMPLETE__SEED" in message
+    assert "(given: 'often'), from variable KPYRAMID_CHUNK__OVERLAP_TOKENS" in message
     assert "from variable KPYRAMID_CONDENSE__NEIGHBORS" in message
     assert "from variable KPYRAMID_CONDENSE__MERGE_SIMILARITY" in message
+
+
+def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "[complete]\nrounds = 3\n[index]\nseed = 1\n")
+    with pytest.raises(SettingsError, match=r"3 setting.*fixed value") as e:
+        load_settings(path, {"KPYRAMID_LLM__SEED": "7"})
+    assert f"complete.rounds, from {path}" in str(e.value)
+    assert "llm.seed, from variable KPYRAMID_LLM__SEED" in str(e.value)
+    with pytest.raises(SettingsError, match=r"did you mean chunk\.max_tokens\?"):
+        load_settings(None, {"KPYRAMID_CHUNK__MAX_TOKEN": "7"})
+    with pytest.raises(SettingsError, match=r"did you mean publish\?"):
+        load_settings(write(tmp_path, "[publsh]\nstrict = true\n"), {})
 
 
 @pytest.mark.parametrize(

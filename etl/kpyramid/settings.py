@@ -4,6 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -371,8 +372,8 @@ class CompleteSettings:
     `alias_similarity`: cosine from which a person is asked whether a proposal is another name.
     `rounds`: at most so often is the grown ontology compared with the graph again.
     `naming`: who words labels and definitions, rules or the model of [llm].
-    `decisions`: TOML file with the proposals that a person accepted or rejected, which
-    `kpyramid proposals accept` and `reject` write; a relative path is one below the working folder.
+    `decisions`: TOML file with the proposals that a person accepted or rejected, which `kpyramid
+    proposals --accept` and `--reject` write; a relative path is one below the working folder.
     `seed`: draws the sample that is clustered and the random axes of pairs.
     """
 
@@ -588,11 +589,30 @@ _REMOVED: Mapping[str, str] = {
 """Settings of earlier versions, with what to do about them."""
 
 
+FIXED = frozenset(
+    f"{section}.{name}"
+    for section, names in {
+        "ingest": "language",
+        "extract": "language",
+        "cascade": "language",
+        "llm": "seed",
+        "complete": "dimensions phrases priority region_share max_points member_similarity "
+        "accept_support accept_score most_open alias_similarity rounds seed",
+        "condense": "neighbours anchor_similarity",
+        "index": "exact_up_to min_recall seed",
+        "publish": "min_triple_share min_kept_share",
+    }.items()
+    for name in names.split()
+)
+"""What studies vary and nobody can choose by reason: no settings, their defaults are the values."""
+
+
 def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
 
     Raises:
-        SettingsError: lists every unknown name and every value that does not fit.
+        SettingsError: lists every unknown name and every value that does not fit, or the names
+            that were settings and are fixed now.
     """
     values: dict[str, object] = {}
     if path is not None:
@@ -619,6 +639,13 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
         if isinstance(table, dict):
             table[name] = _parse_value(environment[variable])
             where[f"{section}.{name}"] = f"variable {variable}"
+    given = [f"{n}.{name}" for n, t in values.items() if isinstance(t, dict) for name in t]
+    if fixed := [name for name in given if name in FIXED]:
+        listed = "".join(f"\n  {n}, from {where.get(n, where['file'])}" for n in sorted(fixed))
+        raise SettingsError(
+            f"{len(fixed)} setting(s) have a fixed value now, as nothing but a study chooses "
+            f"another: delete{listed}"
+        )
     return check_settings(values, where)
 
 
@@ -641,12 +668,22 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             if isinstance(error["input"], dict) or not shown:
                 given = ""
             said = _REMOVED.get(name) or error["msg"].removeprefix("Value error, ")
+            if not shown:
+                said += _suggest(error["loc"])
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
             f"{len(problems)} problem(s) in the settings:\n"
             + "\n".join(problems)
             + "\n`kpyramid plan --help` names the sections; docs/settings.md lists the settings"
         ) from e
+
+
+def _suggest(place: tuple[str | int, ...]) -> str:
+    """The setting whose name is nearest to an unknown one, as a question; empty without any."""
+    *sections, name = map(str, place)
+    known = Settings().section(sections[0]) if sections else asdict(Settings())
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean {'.'.join([*sections[:1], *near])}?" if near else ""
 
 
 def _parse_value(text: str) -> object:

@@ -12,6 +12,6 @@ STRATEGIES: Mapping[str, tuple[str, str]] = {
     "rok": ("kpyramid.query.rok", "ask_rok"),
     "hykge": ("kpyramid.query.hykge", "ask_hykge"),
     "ksl": ("kpyramid.query.ksl", "ask_ksl"),
-    "tools": ("kpyramid.query.model.tools", "ask_tools"),
+    "tools": ("kpyramid.query.calling", "ask_tools"),
 }
 """Module and function of each strategy; loaded when it is asked for."""

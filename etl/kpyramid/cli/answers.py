@@ -6,23 +6,17 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from kpyramid.cli.console import (
-    LONGEST,
-    SafeConsole,
-    excerpt,
-    find_best_sentence,
-    name_origin,
-    shorten,
-)
+from kpyramid.cli.console import LONGEST, excerpt, find_best_sentence, name_origin, shorten
+from kpyramid.cli.render import Result, count_things
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
 from kpyramid.llm.endpoint import read_key
@@ -48,7 +42,6 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 
 # `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
 
-_out = SafeConsole(highlight=False)
 _MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
 
 LAYERS = {
@@ -69,11 +62,71 @@ OUTCOMES = {
 }
 
 
-def print_explanation(answer: Answer, console: Console | None = None) -> None:
-    """The question, each layer with what came of it, the answer, and the places it rests on."""
-    out = console or _out
-    for part in (*_show_question(answer), *_show_steps(answer), *_show_answer(answer)):
-        out.print(part)
+@dataclass(frozen=True, kw_only=True)
+class Asked(Result):
+    """An answer, in words short or explained."""
+
+    answer: Answer
+    explain: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain values; `nearest`: what is near the question where it has none."""
+        nearest = () if self.answer.text else _sort_nearest(self.answer)
+        question = self.answer.question
+        shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
+        return {**self.answer.to_dict(), "nearest": shown}
+
+    def show(self) -> Iterator[RenderableType]:
+        """The answer, its layer and evidence; explained: each layer with what came of it."""
+        answer = self.answer
+        if self.explain:
+            yield from (*_show_question(answer), *_show_steps(answer), *_show_answer(answer))
+        else:
+            yield from _show_briefly(answer)
+        if answer.tokens or answer.calls:
+            cost = "" if answer.cost is None else f", ${answer.cost:.6f}"
+            yield f"Model: {count_things(answer.calls, 'call')}, {answer.tokens:,} tokens{cost}"
+
+
+def _show_briefly(answer: Answer) -> Iterator[str]:
+    """The answer, what was tried, and the evidence, or what is nearest, down to the characters."""
+    nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
+    yield answer.text or nothing
+    if not answer.text:
+        near = sorted(answer.context, key=lambda item: item.layer == "text")
+        yield from _list_places(
+            [(_quote(item, answer.question), item.evidence[:1]) for item in near]
+        )
+    yield f"Layer: {answer.layer or 'none'}"
+    if answer.text:
+        yield f"Probability that it is right: {answer.confidence:.2f}"
+    yield from (f"  tried {step}" for step in answer.trace)
+    if answer.evidence:
+        yield "Evidence:"
+    yield from _list_places([(place.text, [place]) for place in answer.evidence])
+
+
+def _list_sentences(item: Item, question: str) -> list[str]:
+    if item.layer == "text":
+        return [find_best_sentence(item.text, question)]
+    return [place.text for place in item.evidence]
+
+
+def _quote(item: Item, question: str) -> str:
+    """A statement with the sentence that says it; a passage around its best sentence."""
+    says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
+    told = excerpt(item, question)
+    return f"{told}: {shorten(says)}" if says else told
+
+
+def _list_places(quoted: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
+    for text, places in quoted[:_MOST_FOUND]:
+        yield f"  {text}"
+        for place in places:
+            where = f"{place.source}, characters {place.start}-{place.end}{name_origin(place)}"
+            yield f"    {where}"
+    if len(quoted) > _MOST_FOUND:
+        yield f"  and {len(quoted) - _MOST_FOUND} more (--json shows all)"
 
 
 def _show_question(answer: Answer) -> list[Text | Padding]:
@@ -339,28 +392,6 @@ def open_asker(
         folder.mkdir(parents=True, exist_ok=True)
         opener = held.enter_context(Opener(place, settings, folder, _NO_REF, patience=patience))
         yield opener.open_model().caller, folder
-
-
-def describe_answer(found: Answer) -> dict[str, Any]:
-    """The answer as plain values; `nearest`: what is near the question where it has none."""
-    nearest = () if found.text else _sort_nearest(found)
-    shown = [{"text": i.text, "sentences": _list_sentences(i, found.question)} for i in nearest]
-    return {**found.to_dict(), "nearest": shown}
-
-
-def _list_sentences(item: Item, question: str) -> list[str]:
-    if item.layer == "text":
-        return [find_best_sentence(item.text, question)]
-    return [place.text for place in item.evidence]
-
-
-def describe_spending(found: Answer) -> str:
-    """What the model took for an answer, in words; empty when it was not asked."""
-    if not found.tokens and not found.calls:
-        return ""
-    calls = "1 call" if found.calls == 1 else f"{found.calls} calls"
-    cost = "" if found.cost is None else f", ${found.cost:.6f}"
-    return f"Model: {calls}, {found.tokens:,} tokens{cost}"
 
 
 def _answer(

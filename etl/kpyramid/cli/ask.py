@@ -5,21 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    AccessOption,
-    Backend,
-    EverythingOption,
-    SnapshotOption,
-    WarehouseOption,
-    print_found,
-    read_scope,
-    say,
-)
+from kpyramid.cli.options import Backend, read_scope
 from kpyramid.errors import InputError
 from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
+    from kpyramid.cli.answers import Asked
     from kpyramid.settings import Settings
 
 
@@ -31,82 +22,34 @@ def check_strategy(name: str | None) -> str | None:
 
 
 def ask(
-    question: Annotated[
-        str, typer.Argument(help="A question in plain words; - reads standard input.")
-    ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
+    question: str,
+    /,
+    *,
+    warehouse: str,
+    snapshot: str,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            callback=check_strategy,
-            metavar=f"[{'|'.join(STRATEGIES)}]",
-            help="Where the answer is looked for, see above.  [default: polyrag]",
-        ),
+        typer.Option(callback=check_strategy, metavar=f"[{'|'.join(STRATEGIES)}]"),
     ] = None,
-    choice: Annotated[
-        list[str] | None,
-        typer.Option(help="An option of a choice question; again for each. Several may be right."),
-    ] = None,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Say which layers were tried, why each was or was not enough, and what the answer "
-            "rests on. --json says it anyhow.",
-        ),
-    ] = False,
-    mode: Annotated[
-        Literal["best", "authors", "paper"] | None,
-        typer.Option(
-            help="How polyrag works: paper is its Algorithm 1 to the letter, authors hands facts "
-            "to the reader of passages, as their code does.  [default: best]"
-        ),
-    ] = None,
-    sparql: Annotated[
-        Backend | None,
-        typer.Option(help="Who writes polyrag's query of the ontology.  [default: rules]"),
-    ] = None,
-    sufficiency: Annotated[
-        Backend | None,
-        typer.Option(help="Who says whether facts are enough.  [default: rules]"),
-    ] = None,
-    reader: Annotated[
-        Backend | None,
-        typer.Option(help="Who words the answer from what was found.  [default: rules]"),
-    ] = None,
-    walk: Annotated[
-        Backend | None,
-        typer.Option(help="Who leads the walk of wts, rok, hykge and ksl.  [default: rules]"),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="An option of the strategy, such as hops=2; again for each."),
-    ] = None,
-    access: AccessOption = None,
-    everything: EverythingOption = False,
-    document: Annotated[
-        list[str] | None,
-        typer.Option(help="Only these documents, by source, file or id; again for each."),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="Only documents with this metadata: field=value; again for each."),
-    ] = None,
+    choice: list[str] | None = None,
+    explain: bool = False,
+    mode: Literal["best", "authors", "paper"] | None = None,
+    sparql: Backend | None = None,
+    sufficiency: Backend | None = None,
+    reader: Backend | None = None,
+    walk: Backend | None = None,
+    option: list[str] | None = None,
+    access: list[str] | None,
+    everything: bool,
+    document: list[str] | None = None,
+    where: list[str] | None = None,
     class_name: Annotated[
         list[str] | None,
         typer.Option("--class", help="Only what is said of individuals of this class."),
     ] = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file to which the question is added as a line of JSON: the facts that were "
-            "found, how deep, and the answer."
-        ),
-    ] = None,
-    *,
+    trace: Path | None = None,
     loaded: "Settings",
-) -> None:
+) -> "Asked":
     """Ask a published pyramid; the answer names its layer and its evidence.
 
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
@@ -128,16 +71,25 @@ def ask(
     Without --access a question sees the documents without labels.
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
+
+    `question`: a question in plain words; - reads standard input.
+    `strategy`: where the answer is looked for, see above; by default polyrag.
+    `choice`: an option of a choice question; again for each. Several may be right.
+    `explain`: say which layers were tried, why each was or was not enough, and what the answer
+    rests on. --json says it anyhow.
+    `mode`: how polyrag works: paper is its Algorithm 1 to the letter, authors hands facts to the
+    reader of passages, as their code does; by default best.
+    `sparql`: who writes polyrag's query of the ontology; by default rules.
+    `sufficiency`: who says whether facts are enough; by default rules.
+    `reader`: who words the answer from what was found; by default rules.
+    `walk`: who leads the walk of wts, rok, hykge and ksl; by default rules.
+    `option`: an option of the strategy, such as hops=2; again for each.
+    `document`: only these documents, by source, file or id; again for each.
+    `where`: only documents with this metadata: field=value; again for each.
+    `trace`: a file to which the question is added as a line of JSON: the facts that were found,
+    how deep, and the answer.
     """
-    from kpyramid.cli.answers import (
-        ask_pyramid,
-        describe_answer,
-        describe_spending,
-        override,
-        print_explanation,
-        read_question,
-    )
-    from kpyramid.cli.console import print_answer
+    from kpyramid.cli.answers import Asked, ask_pyramid, override, read_question
 
     loaded = override(
         loaded,
@@ -153,13 +105,7 @@ def ask(
     if empty := [c for c in choice or () if not c.strip()]:
         raise InputError(f"--choice {empty[0]!r} is empty: write the text of an option")
     scope = read_scope(access, everything, document, where, class_name)
-    found = ask_pyramid(
-        asked, warehouse, ref, loaded, candidates=choice or (), scope=scope, trace=trace
+    answer = ask_pyramid(
+        asked, warehouse, snapshot, loaded, candidates=choice or (), scope=scope, trace=trace
     )
-
-    def print_words() -> None:
-        (print_explanation if explain else print_answer)(found)
-        if spending := describe_spending(found):
-            say(spending)
-
-    print_found(describe_answer(found), print_words)
+    return Asked(answer=answer, explain=explain)

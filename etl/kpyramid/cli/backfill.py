@@ -7,6 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from kpyramid.cli.options import count_things, print_found
+from kpyramid.cli.render import Result, count_things
 from kpyramid.errors import ConflictError, InputError, PyramidError, SettingsError
 
 if TYPE_CHECKING:
@@ -25,36 +27,49 @@ _UNDER_WAY = ("queued", "running")
 _PLANNED = re.compile(r"\| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d) ")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Backfilled(Result):
+    """The days that Airflow was asked to build, or would be, in their order."""
+
+    started: bool
+    days: Sequence[Mapping[str, object]]
+    left_out: Sequence[str]
+    command: str
+    plan: str | None
+
+
 def backfill(
-    corpus: Annotated[str, typer.Option(help="Name of a declared corpus.")],
+    *,
+    corpus: str,
     since: Annotated[str, typer.Option("--from", help="The first day, such as 2026-11-01.")],
     until: Annotated[str, typer.Option("--to", help="The last day; it is built as well.")],
     corpora: Annotated[
         Path,
         typer.Option(envvar="KPYRAMID_CORPORA", help="Folder with a declaration per corpus."),
     ] = Path("dags/corpora"),
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be built; start nothing.")
-    ] = False,
-) -> None:
+    dry_run: bool = False,
+) -> Backfilled:
     """Have Airflow build days of a corpus again, each from the corpus as it was that day.
 
     Each day moves a ref of its own, such as main-2026-11-01; the corpus's own ref stays where it
     is. Days are built one after the other, so that each finds what those before it computed: after
     a change of settings only what it touches is computed anew. A day that has a run already is
-    done again by the same run; one whose run is under way is left out. A dry run names the command
+    done again by the same run; one whose run is under way is left out. `Plan` is the command
     that says what a day would compute and cost. To take a day over: kpyramid promote main
     main-2026-11-01
 
     Example: kpyramid backfill --corpus demo --from 2026-11-01 --to 2026-11-03 --dry-run
+
+    `corpus`: name of a declared corpus.
+    `dry_run`: say what would be built; start nothing.
     """
     from kpyramid.pipeline.airflow.corpora import WAREHOUSE, find_corpus
 
-    found = find_corpus(corpora, corpus)
+    declared = find_corpus(corpora, corpus)
     first, last = _read_day("--from", since), _read_day("--to", until)
     if last < first:
         raise SettingsError(f"--to {until} is before --from {since}")
-    zone = ZoneInfo(found.declared.timezone)
+    zone = ZoneInfo(declared.declared.timezone)
     # Airflow takes a date alone as its first moment: the last day would be left out.
     start = datetime.combine(first, datetime.min.time(), zone).isoformat()
     end = datetime.combine(last, datetime.max.time().replace(microsecond=0), zone).isoformat()
@@ -80,47 +95,38 @@ def backfill(
         )
     if not days:
         raise InputError(
-            f"schedule {found.declared.schedule!r} of {corpus} has no run from {first} to {last}"
+            f"schedule {declared.declared.schedule!r} of {corpus} has no run from {first} to {last}"
         )
     rows = [
-        {**_describe(found, day), "again": moment in states}
+        {**_describe(declared, day), "again": moment in states}
         for day, moment in zip(days, moments, strict=True)
     ]
     if not dry_run:
         _ask(place, *create)
-    own = found.ref
-    lines = [
-        f"{'Would build' if dry_run else 'Started'}, one after another, by {dag}:",
-        *(
-            f"  {r['day']}  {r['source']}{'' if r['there'] else '  (missing)'} -> {r['ref']}"
-            f"{', again' if r['again'] else ''}"
-            for r in rows
-        ),
-        *(f"  {day}  left out: its run is under way" for day in left_out),
-        f"Ref {own} stays. To take a day over: kpyramid promote {own} {rows[-1]['ref']} "
-        f"--warehouse {shlex.quote(WAREHOUSE)}",
-        f"If {dag} is switched off in Airflow, they wait until it is on.",
-        f"$ {command}",
-    ]
     there = [row for row in rows if row["there"]]
     plan = None
     if there:
-        settings = ["--settings", found.settings] if found.settings else []
+        settings = ["--settings", declared.settings] if declared.settings else []
         words = [str(there[-1]["source"]), *settings, "--warehouse", WAREHOUSE]
         plan = shlex.join(["kpyramid", "plan", *words])
-    if plan and dry_run:
-        lines.append(f"What {there[-1]['day']} would compute, and its model cost: {plan}")
-    missing = len(rows) - len(there)
-    if missing:
-        lines.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
-    again = sum(bool(row["again"]) for row in rows)
-    if again:
-        lines.append(f"Again: {count_things(again, 'day')} with a run that Airflow has already.")
+    notes = [
+        f"Ref {declared.ref} stays. To take a day over: kpyramid promote {declared.ref} "
+        f"{rows[-1]['ref']} --warehouse {shlex.quote(WAREHOUSE)}",
+        f"If {dag} is switched off in Airflow, they wait until it is on.",
+    ]
+    if missing := len(rows) - len(there):
+        notes.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
     latest = max([*days, *map(date.fromisoformat, left_out)])
     if last > latest:
-        lines.append(f"No run is due after {latest}: later days are left out.")
-    said = {"days": rows, "left_out": left_out, "command": command, "plan": plan}
-    print_found({"started": not dry_run, **said}, lines)
+        notes.append(f"No run is due after {latest}: later days are left out.")
+    return Backfilled(
+        started=not dry_run,
+        days=rows,
+        left_out=left_out,
+        command=command,
+        plan=plan,
+        notes=notes,
+    )
 
 
 def _list_states(airflow: str, dag: str, start: str, end: str) -> dict[datetime, str]:

@@ -1,26 +1,17 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from kpyramid.cli.options import (
-    WORKERS,
-    CorpusArgument,
-    QuietOption,
-    RefOption,
-    WorkersOption,
-    command,
-    print_found,
-)
+from kpyramid.cli.console import show_progress
+from kpyramid.cli.options import Corpus, Ref
+from kpyramid.cli.render import Result
 from kpyramid.errors import EndpointError, RefusedError, SettingsError
 
 if TYPE_CHECKING:
-    from kpyramid.keys import JsonValue
     from kpyramid.llm.batch.jobs import Record
     from kpyramid.llm.batch.submit import Desk
     from kpyramid.llm.ledger import Ledger
@@ -28,37 +19,45 @@ if TYPE_CHECKING:
     from kpyramid.storage.layout import Warehouse
     from kpyramid.storage.runs import Run
 
-app = typer.Typer(
-    name="batch",
-    no_args_is_help=True,
-    help="Ask a model through the Batch API: half the price, answers within a day.\n\n"
-    "Call submit and collect in turn, as often as you like and from any machine that shares the "
-    "cache (setting llm.cache), until submit says that all is answered; then build. Each request "
-    "is in one batch at most, and what was paid for is kept.",
-)
-
 _AGAIN = 3600
 """Seconds to the next call of collect: batches are promised within a day, most end in hours."""
 
 
-@command(app)
+@dataclass(frozen=True, kw_only=True)
+class Submitted(Result):
+    """The batches that a call sent, and the requests of a build by where they are."""
+
+    run: str
+    batches: Sequence[Mapping[str, Any]]
+    submitted: int
+    pending: int
+    open: int
+    unfinished: int
+    waiting: int
+    over_budget: int
+    answered: int
+    failed: int
+    next: str
+
+
 def submit(
-    corpus: CorpusArgument,
-    place: "Warehouse",
-    ref: RefOption = "main",
+    corpus: Corpus,
+    /,
     *,
+    place: "Warehouse",
+    ref: Ref = "main",
     loaded: "Settings",
-    workers: WorkersOption = WORKERS,
-    quiet: QuietOption = False,
-) -> None:
+    workers: int,
+    quiet: bool,
+) -> Submitted:
     """Send what a build would ask next and nobody has asked yet.
 
     Steps that need the answers of others are sent by later calls, when those are collected. A
-    budget lets through what fits, open batches counted at their highest.
+    budget lets through what fits, open batches counted at their highest. `Next` says which command
+    follows: `collect`, `submit`, or `build` when all is answered.
     """
-    from kpyramid.cli.console import show_progress
-    from kpyramid.llm.batch import submit
     from kpyramid.llm.batch.jobs import LIMITS
+    from kpyramid.llm.batch.submit import submit as send
     from kpyramid.pipeline.models import hold_asking, open_batch_run, put_run
     from kpyramid.pipeline.runner import collect_pending
 
@@ -68,102 +67,93 @@ def submit(
         pending = collect_pending(run, workers=workers, progress=progress)
     desk = _open_desk(run)
     with hold_asking(run.warehouse, loaded):
-        done = submit.submit(pending, desk)
+        done = send(pending, desk)
     put_run(run)
-    answered = _count_answers(desk, run.name)
     is_over = not (done.submitted or done.open or done.pending or done.answered)
-    next_command = "build" if is_over else "batch collect" if done.open else "batch submit"
-    found = {
-        "run": run.name,
-        "batches": _describe(done.batches),
-        "submitted": done.submitted,
-        "pending": done.pending,
-        "open": done.open,
-        "unfinished": done.unfinished,
-        "waiting": done.waiting,
-        "over_budget": done.refused,
-        "answered": answered,
-        "failed": done.failed,
-        "next": next_command.removeprefix("batch "),
-    }
-    lines = [
-        *_name_batches(done.batches),
-        f"{done.submitted} requests submitted, {done.open} open, {done.pending} pending, "
-        f"{answered} answered",
-    ]
-    if done.waiting:
-        lines.append(f"{done.waiting} wait until the endpoint has room for them")
+    next_command = "build" if is_over else "collect" if done.open else "submit"
+    words = "all is answered: run" if is_over else "next:"
+    notes = [f"{words} `kpyramid {'' if is_over else 'batch '}{next_command}`"]
     if done.unfinished:
-        lines.append(
-            f"{done.unfinished} are being submitted by another process; should it have "
-            f"died, a call {LIMITS.stale / 60:.0f} minutes after it takes over"
+        notes.append(
+            f"{done.unfinished} are being submitted by another process; should it have died, a "
+            f"call {LIMITS.stale / 60:.0f} minutes after it takes over"
         )
     if done.failed:
-        lines.append(f"{done.failed} failed for good: see `kpyramid rejects requests`")
-    lines.append(f"{'all is answered: run' if is_over else 'next:'} `kpyramid {next_command}`")
-    print_found(found, lines)
-    if done.refusal is not None:
-        raise done.refusal
+        notes.append(f"{done.failed} failed for good: see `kpyramid rejects --requests`")
+    return Submitted(
+        run=run.name,
+        batches=_describe(done.batches),
+        submitted=done.submitted,
+        pending=done.pending,
+        open=done.open,
+        unfinished=done.unfinished,
+        waiting=done.waiting,
+        over_budget=done.refused,
+        answered=_count_answers(desk, run.name),
+        failed=done.failed,
+        next=next_command,
+        notes=notes,
+        fault=done.refusal,
+    )
 
 
-@command(app)
-def collect(
-    place: "Warehouse",
-    loaded: "Settings",
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Collected(Result):
+    """The batches that are known, and what became of the requests of those that ended."""
+
+    batches: Sequence[Mapping[str, Any]]
+    open: int
+    counts: Mapping[str, Any] = field(metadata={"json": False})
+    problems: Sequence[str] = ()
+    call_again_in: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, the counts among them."""
+        return {**super().to_dict(), **self.counts}
+
+
+def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Collected:
     """Keep what the batches gave that have ended since.
 
     Batches that are not done are no error: call again later.
+
+    `status`: ask nothing; list all batches as the last call left them.
     """
-    from kpyramid.llm.batch import collect
+    from kpyramid.llm.batch.collect import Till
+    from kpyramid.llm.batch.collect import collect as fetch
+    from kpyramid.llm.batch.jobs import OPEN, read_records
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.endpoint import open_connection
     from kpyramid.pipeline.models import open_replies, put_run
 
+    if status:
+        records = read_records(open_replies(place, loaded, read_only=True))
+        still = sum(record.requests for record in records if record.state in OPEN)
+        return Collected(batches=_describe(records), open=still, counts={}, call_again_in=None)
     _require_batches(loaded)
     used: dict[str, Run] = {}
     blobs = open_replies(place, loaded)
-    done = collect.collect(
-        collect.Till(
-            open_connection(loaded.llm).client,
-            ReplyCache(blobs),
-            blobs,
-            partial(_find_ledger, place, loaded, used=used),
-            loaded.llm,
-        )
-    )
+    ledgers = partial(_find_ledger, place, loaded, used=used)
+    client = open_connection(loaded.llm).client
+    done = fetch(Till(client, ReplyCache(blobs), blobs, ledgers, loaded.llm))
     for run in used.values():
         put_run(run)
-    again = _AGAIN if done.open else None
-    found = {**asdict(done), "batches": _describe(done.batches), "call_again_in": again}
-    cost = "" if done.cost is None else f", {done.cost:.4f} dollars"
-    lines = [
-        *_name_batches(done.batches),
-        f"{done.replies} replies ({done.tokens} tokens{cost}), {done.failures} failures, "
-        f"{done.again} to be asked again, {done.open} open",
-        *done.notes,
+    next_call = (
         f"not all are done: call again in {_AGAIN // 60} minutes or so"
         if done.open
-        else "no batch is open: `kpyramid batch submit` says whether anything is left",
-    ]
-    print_found(found, lines)
-    if done.problems:
-        raise (RefusedError if done.refused else EndpointError)("\n".join(done.problems))
-
-
-@command(app)
-def status(
-    place: "Warehouse",
-    loaded: "Settings",
-) -> None:
-    """List all batches as the last call left them; nothing is asked."""
-    from kpyramid.llm.batch.jobs import OPEN, read_records
-    from kpyramid.pipeline.models import open_replies
-
-    records = read_records(open_replies(place, loaded, read_only=True))
-    still = sum(record.requests for record in records if record.state in OPEN)
-    lines = [*_name_batches(records), f"{len(records)} batches, {still} requests open"]
-    print_found({"batches": _describe(records), "open": still}, lines)
+        else "no batch is open: `kpyramid batch submit` says whether anything is left"
+    )
+    names = ("replies", "failures", "again", "lost", "tokens", "cost", "booked", "refused")
+    error = RefusedError if done.refused else EndpointError
+    return Collected(
+        batches=_describe(done.batches),
+        open=done.open,
+        counts={name: getattr(done, name) for name in names},
+        problems=done.problems,
+        call_again_in=_AGAIN if done.open else None,
+        notes=[*done.notes, next_call],
+        fault=error("\n".join(done.problems)) if done.problems else None,
+    )
 
 
 def _require_batches(loaded: "Settings") -> None:
@@ -218,7 +208,7 @@ def _count_answers(desk: "Desk", run: str) -> int:
     return sum(count["success"] for count in counts if count)
 
 
-def _describe(records: "Sequence[Record]") -> "list[JsonValue]":
+def _describe(records: "Sequence[Record]") -> list[dict[str, Any]]:
     return [
         {
             "id": record.batch,
@@ -236,10 +226,3 @@ def _describe(records: "Sequence[Record]") -> "list[JsonValue]":
         }
         for record in records
     ]
-
-
-def _name_batches(records: "Sequence[Record]") -> Iterator[str]:
-    for record in records:
-        counts = ", ".join(f"{n} {name}" for name, n in (record.counts or {}).items() if n)
-        name = record.batch or f"intent {record.id}"
-        yield f"{name}: {record.requests} requests, {record.state}" + (counts and f": {counts}")

@@ -1,177 +1,131 @@
 """`kpyramid cache`: what is kept of a model's replies, moved between caches, and cleared."""
 
 import json
-import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from kpyramid.cli.options import (
-    QuietOption,
-    command,
-    name_first,
-    print_found,
-)
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.cli.console import show_count
+from kpyramid.cli.render import JSON_ONLY, Result
+from kpyramid.errors import InputError, IntegrityError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import ReplyCache, ReplyEntry
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
 
-app = typer.Typer(
-    name="cache",
-    no_args_is_help=True,
-    help="Keep, share and clear the replies of language models.\n\n"
-    "Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice. "
-    "The cache is a folder in the warehouse, or the folder or s3:// address that the setting "
-    "llm.cache names.",
-)
 
-_SECONDS_PER_DAY = 86_400
-_MOST_NAMED = 10
+@dataclass(frozen=True, kw_only=True)
+class Kept(Result):
+    """What a cache holds, and what was written to or taken from a file."""
 
-RecordingArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Lines of JSON; compressed if it ends in .gz.")
-]
+    cache: str
+    replies: int
+    bytes: int
+    oldest: str | None
+    newest: str | None
+    failures: Any
+    file: str | None = None
+    written: int | None = None
+    new: int | None = None
+    known: int | None = None
+    damaged: Sequence[Any] = ()
 
 
-@command(app)
-def stats(
+def cache(
+    *,
+    export: Path | None = None,
+    import_: Path | None = None,
     place: "Warehouse",
     loaded: "Settings",
-) -> None:
-    """Count what is kept: replies, their size and age, failures by kind.
+    quiet: bool,
+) -> Kept:
+    """Count the replies of language models that are kept, write them to a file, or take some in.
 
-    How many requests of a build were answered from the cache stands in the build's report.
+    Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice.
+    The cache is a folder in the warehouse, or the folder or s3:// address that the setting
+    llm.cache names. How many requests of a build were answered from it stands in the report of the
+    build; `kpyramid gc --replies` clears it.
+
+    A file has one JSON object per line, sorted by key, and is compressed if it ends in .gz; the
+    same replies give the same bytes. The prompts are not in it, but the replies may repeat what
+    your documents say. Of a file that is taken in, a reply that is there already stays as it is; a
+    damaged line is named, the others are taken, and the exit code is 3.
+
+    `export`: write all replies to this file.
+    `import_`: take the replies of this file into the cache.
     """
-    from kpyramid.llm.cache import describe_contents
+    from kpyramid.llm.cache import describe_contents, import_replies, write_recording
 
-    cache, home = open_cache(place, loaded, read_only=True)
-    found = describe_contents(cache)
-    values = asdict(found)
-    lines = [f"{home}: {found.replies} replies, {found.bytes} bytes"]
+    if export and import_:
+        raise SettingsError("give --export or --import, not both")
+    replies, home = open_cache(place, loaded, read_only=import_ is None)
+    moved: dict[str, Any] = {}
+    if export:
+        damaged: list[str] = []
+        entries = show_count(_read_entries(replies, damaged), "exported", quiet=quiet)
+        written = write_recording(export, entries)
+        moved = {"file": str(export), "written": written, "damaged": damaged}
+    elif import_:
+        taken = import_replies(replies, import_, partial(show_count, label="read", quiet=quiet))
+        lines = [(line.number, line.detail) for line in taken.damaged]
+        moved = {"file": str(import_), "new": taken.new, "known": taken.known, "damaged": lines}
+        if lines:
+            listed = "".join(f"\n  line {number}: {detail}" for number, detail in lines[:10])
+            moved["fault"] = InputError(
+                f"{import_}: {len(lines)} damaged line(s):{listed}\nAll other lines were taken; "
+                "export the file again and import it again for the rest"
+            )
+    contents = asdict(describe_contents(replies))
     for name in ("oldest", "newest"):
-        values[name] = _name_day(values[name]) if found.replies else None
-    if found.replies:
-        lines.append(f"the oldest of {values['oldest']}, the newest of {values['newest']}")
-    for kind, count in found.failures.items():
-        lines.append(f"{count} failed: {kind} (see `kpyramid rejects requests --kind {kind}`)")
-    print_found({"cache": home, **values}, lines)
+        day = datetime.fromtimestamp(contents[name], UTC) if contents["replies"] else None
+        contents[name] = f"{day:%Y-%m-%d}" if day else None
+    return Kept(cache=home, **contents, **moved)
 
 
-@command(app)
-def gc(
-    place: "Warehouse",
-    loaded: "Settings",
-    min_age_days: Annotated[
-        float, typer.Option(min=0, help="Younger replies stay, used or not.")
-    ] = 30.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
-    ] = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Remove replies that nothing rests on any more.
+def _read_entries(cache: "ReplyCache", damaged: list[str]) -> "Iterator[ReplyEntry]":
+    for key, _ in cache.list_replies():
+        entry = cache.read_reply_entry(key)
+        if entry is None:
+            damaged.append(key)
+        else:
+            yield entry
 
-    A reply stays if a result that a run of this warehouse used was made of it, or if it is
-    younger than --min-age-days. Failures and batches stay. A cache that several warehouses
-    share must not be cleared from one of them: only its own runs are seen.
+
+@dataclass(frozen=True)
+class Swept:
+    """Replies that were removed, or would be, and those that stay."""
+
+    cache: str
+    removed: int
+    bytes: int
+    used: int
+    young: int
+    keys: Sequence[str] = field(metadata=JSON_ONLY)
+
+
+def sweep_replies(
+    place: "Warehouse", loaded: "Settings", before: datetime, *, dry_run: bool, quiet: bool
+) -> Swept:
+    """Removes the replies of before that moment that nothing rests on; a dry run only counts them.
+
+    A reply stays if a result that a run of this warehouse used was made of it. Failures and
+    batches stay.
+
+    Raises:
+        IntegrityError: what rests on replies cannot be read, so none was removed.
     """
-    from kpyramid.cli.console import show_count
     from kpyramid.llm.cache import plan_sweep
 
-    cache, home = open_cache(place, loaded)
-    live = find_live_keys(place)
-    now = time.time()
-    sweep = plan_sweep(cache, live, before=now - min_age_days * _SECONDS_PER_DAY)
-    if not dry_run:
-        for key in show_count(sweep.removable, "removed", quiet=quiet):
-            cache.drop_reply(key)
-    found = {
-        "cache": home,
-        "dry_run": dry_run,
-        "removed": len(sweep.removable),
-        "bytes": sweep.bytes,
-        "used": sweep.used,
-        "young": sweep.young,
-        "keys": list(sweep.removable),
-    }
-    verb = "would remove" if dry_run else "removed"
-    lines = [
-        f"{home}: {verb} {len(sweep.removable)} replies, {sweep.bytes} bytes",
-        f"kept {sweep.used} in use, {sweep.young} others that are too young",
-    ]
-    print_found(found, [*lines, *(name_first(sweep.removable, _MOST_NAMED) if dry_run else ())])
-
-
-@command(app)
-def export(
-    file: RecordingArgument,
-    place: "Warehouse",
-    loaded: "Settings",
-    quiet: QuietOption = False,
-) -> None:
-    """Write all replies to a file, one JSON object per line, sorted by key.
-
-    The same replies give the same bytes. `kpyramid cache import` reads the file into another
-    cache. The prompts are not in it, but the replies may repeat what your documents say.
-    """
-    from kpyramid.cli.console import show_count
-    from kpyramid.llm.cache import write_recording
-
-    cache, home = open_cache(place, loaded, read_only=True)
-    damaged: list[str] = []
-
-    def read_entries() -> Iterator["ReplyEntry"]:
-        for key, _ in cache.list_replies():
-            entry = cache.read_reply_entry(key)
-            if entry is None:
-                damaged.append(key)
-            else:
-                yield entry
-
-    entries = show_count(read_entries(), "exported", quiet=quiet)
-    written = write_recording(file, entries)
-    found = {"cache": home, "file": str(file), "written": written, "damaged": damaged}
-    print_found(found, [f"{file}: {written} replies of {home}"])
-
-
-@command(app, "import")
-def import_(
-    file: RecordingArgument,
-    place: "Warehouse",
-    loaded: "Settings",
-    quiet: QuietOption = False,
-) -> None:
-    """Take the replies of an exported file into the cache.
-
-    A reply that is there already stays as it is. A damaged line is named, the others are taken,
-    and the exit code is 3.
-    """
-    from kpyramid.cli.console import show_count
-    from kpyramid.llm.cache import import_replies
-
-    cache, home = open_cache(place, loaded)
-    found = import_replies(cache, file, partial(show_count, label="read", quiet=quiet))
-    damaged = [(line.number, line.detail) for line in found.damaged]
-    counts = {"new": found.new, "known": found.known}
-    print_found(
-        {"cache": home, "file": str(file), **counts, "damaged": damaged},
-        [f"{home}: {found.new} new replies, {found.known} known"],
-    )
-    if damaged:
-        named = [f"line {number}: {detail}" for number, detail in damaged]
-        listed = "\n".join(name_first(named, _MOST_NAMED, ""))
-        raise InputError(
-            f"{file}: {len(damaged)} damaged line(s):\n{listed}\nAll other lines were "
-            "taken; export the file again and import it again for the rest"
-        )
+    replies, home = open_cache(place, loaded)
+    sweep = plan_sweep(replies, find_live_keys(place), before=before.timestamp())
+    for key in show_count(() if dry_run else sweep.removable, "removed", quiet=quiet):
+        replies.drop_reply(key)
+    kept = (sweep.used, sweep.young)
+    return Swept(home, len(sweep.removable), sweep.bytes, *kept, list(sweep.removable))
 
 
 def open_cache(
@@ -210,7 +164,3 @@ def find_live_keys(warehouse: "Warehouse") -> set[str]:
                 "and nothing was removed; restore it, or remove the folder that it lies in"
             ) from e
     return live
-
-
-def _name_day(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"

@@ -10,15 +10,13 @@ import urllib.error
 import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from kpyramid.cli.options import count_things, print_found
+from kpyramid.cli.render import Result, count_things, lay_out
 from kpyramid.errors import PyramidError
 
 if TYPE_CHECKING:
@@ -45,7 +43,27 @@ class Finding:
     advice: str = ""
 
 
-def doctor(place: "Warehouse", loaded: "Settings") -> None:
+@dataclass(frozen=True, kw_only=True)
+class Examined(Result):
+    """What the checks found; `ok`: none failed."""
+
+    warehouse: str
+    ok: bool
+    checks: Sequence[Finding]
+
+    def show(self) -> Iterator[str]:
+        """A line per finding."""
+        yield from lay_out(
+            {
+                "check": check.check,
+                "state": check.state,
+                "found": f"{check.detail}. {check.advice}" if check.advice else check.detail,
+            }
+            for check in self.checks
+        )
+
+
+def doctor(*, place: "Warehouse", loaded: "Settings") -> Examined:
     """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint, clock.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
@@ -53,27 +71,9 @@ def doctor(place: "Warehouse", loaded: "Settings") -> None:
 
     Example: kpyramid doctor --warehouse /srv/pyramid --settings production.toml
     """
-    from kpyramid.cli.console import print_rows
-
-    found = [finding for check in _CHECKS for finding in _run(check, place, loaded)]
-    failed = [one.check for one in found if one.state == "fail"]
-
-    def tell() -> None:
-        print_rows(
-            [
-                {
-                    "check": one.check,
-                    "state": one.state,
-                    "found": f"{one.detail}. {one.advice}" if one.advice else one.detail,
-                }
-                for one in found
-            ]
-        )
-
-    said = {"warehouse": place.locate(), "ok": not failed, "checks": [*map(asdict, found)]}
-    print_found(said, tell)
-    if failed:
-        raise typer.Exit(8)
+    checks = [finding for check in _CHECKS for finding in _run(check, place, loaded)]
+    ok = not any(check.state == "fail" for check in checks)
+    return Examined(warehouse=place.locate(), ok=ok, checks=checks, fault=None if ok else 8)
 
 
 _Check = Callable[["Warehouse", "Settings"], Iterator[Finding]]

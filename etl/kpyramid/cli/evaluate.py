@@ -1,25 +1,15 @@
-"""`kpyramid evaluate` and `kpyramid questions`: strategies compared, questions made."""
+"""`kpyramid evaluate`: strategies compared on questions whose answers are known."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    QuietOption,
-    SnapshotOption,
-    WarehouseOption,
-    command,
-    count_things,
-    print_found,
-    say,
-)
+from kpyramid.cli.console import open_bars
+from kpyramid.cli.render import Result, lay_out, name_first
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -30,56 +20,91 @@ if TYPE_CHECKING:
 _DEFAULT = ("naive", "kaping", "polyrag")
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
+_REASONS = 3
+"""Failures and missing documents that are named; --json has them all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated(Result):
+    """The figures of each arm, the tables that were asked for, and where files were written."""
+
+    results: "Results"
+    sheets: Sequence["Sheet"]
+    out: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A row per arm and metric."""
+        tables = [{"title": sheet.title, "rows": _name_cells(sheet)} for sheet in self.sheets]
+        return {**self.results.to_dict(), **({"tables": tables} if tables else {}), "out": self.out}
+
+    def show(self) -> Iterator[str]:
+        """The tables, else a line per metric and a column per arm; then what it took."""
+        for sheet in self.sheets:
+            yield sheet.title
+            yield from lay_out(_name_cells(sheet))
+            yield ""
+        if not self.sheets:
+            yield from lay_out(self._list_metrics())
+        names = ("arm", "questions", "failures", "calls", "tokens", "cost", "p50", "p95")
+        expenses = [asdict(e) for e in self.results.expenses]
+        yield from lay_out(({n: e[n] for n in names} for e in expenses), cost="dollars")
+        answers = self.results.answers
+        if answers.missing:
+            yield (
+                f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
+                f"such as {', '.join(answers.missing[:_REASONS])}: what rests on them cannot be "
+                "found."
+            )
+        if failed := answers.failures:
+            yield f"{len(failed)} answers failed and count as empty:"
+            lines = [f"{r.arm.name}, {r.question.id}: {r.failure}" for r in failed]
+            yield from name_first(lines, _REASONS)
+        if self.out:
+            yield f"Page: {self.out.rstrip('/')}/evaluation.html; tables beside it"
+
+    def _list_metrics(self) -> Iterator[dict[str, str]]:
+        """Means with 95 % intervals; * differs from the baseline, after Holm's correction."""
+        from kpyramid.evaluation.results import SHARE, SURE
+
+        results = self.results
+        differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
+        for metric in results.metrics:
+            figures = {arm: results.find(arm, metric) for arm in results.rows_by_arm}
+            there = {arm: figure for arm, figure in figures.items() if figure}
+            if metric.startswith(SHARE) and not any(figure.mean for figure in there.values()):
+                continue
+            yield {
+                "metric": metric,
+                "n": str(min(figure.questions for figure in there.values())),
+                **{
+                    arm: f"{f.mean:.3f}{'*' if (arm, metric) in differing else ' '} "
+                    f"{f.low:.2f}–{f.high:.2f}"
+                    for arm, f in there.items()
+                },
+            }
+
+
+def _name_cells(sheet: "Sheet") -> list[dict[str, str]]:
+    names = (*sheet.labels, *sheet.columns)
+    return [dict(zip(names, row, strict=True)) for row in sheet.rows]
 
 
 def evaluate(
-    questions: Annotated[
-        Path,
-        typer.Argument(help="Questions with their answers: .jsonl, .csv or .tsv.", metavar="FILE"),
-    ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What to compare, with its options, such as polyrag or "
-            "polyrag:mode=paper,triples=5,graph=false; again for each. By default "
-            f"{', '.join(_DEFAULT)}."
-        ),
-    ] = None,
-    strategies: Annotated[
-        Literal["all"] | None, typer.Option(help="All strategies side by side.")
-    ] = None,
-    reader: Annotated[
-        list[ReaderName] | None,
-        typer.Option(help="Who decides and words answers; again for both.  [default: rules]"),
-    ] = None,
-    tables: Annotated[
-        bool,
-        typer.Option(
-            "--tables",
-            help="Compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, "
-            "and say what completion, condensation and each layer add.",
-        ),
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(help="The arm that the others are compared with; by default the first."),
-    ] = None,
-    judge: Annotated[
-        bool, typer.Option("--judge", help="Have the model of [llm] grade the answers as well.")
-    ] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder for answers, figures and comparisons as Parquet, and a page; here or at "
-            "s3://bucket/prefix."
-        ),
-    ] = None,
+    questions: Path,
+    /,
     *,
+    warehouse: str,
+    snapshot: str,
+    strategy: list[str] | None = None,
+    strategies: Literal["all"] | None = None,
+    reader: list[ReaderName] | None = None,
+    tables: bool = False,
+    baseline: str | None = None,
+    judge: bool = False,
+    out: str | None = None,
     loaded: "Settings",
-    quiet: QuietOption = False,
-) -> None:
+    quiet: bool,
+) -> Evaluated:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
 
     Which metrics are used follows from the kind of question. Every figure has a 95 % interval,
@@ -89,8 +114,19 @@ def evaluate(
     cannot be asked any more, the run ends, and what was paid for is kept in the cache.
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
+
+    `questions`: questions with their answers: .jsonl, .csv or .tsv.
+    `strategy`: what to compare, with its options, such as polyrag or
+    polyrag:mode=paper,triples=5,graph=false; again for each. By default naive, kaping, polyrag.
+    `strategies`: all strategies side by side.
+    `reader`: who decides and words answers, by default rules; again for both.
+    `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
+    say what completion, condensation and each layer add.
+    `baseline`: the arm that the others are compared with; by default the first.
+    `judge`: have the model of [llm] grade the answers as well.
+    `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
+    s3://bucket/prefix.
     """
-    from kpyramid.cli.console import open_bars
     from kpyramid.evaluation.harness import (
         answer_all,
         open_measures,
@@ -134,34 +170,23 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        snapshot = open_snapshot(ref, warehouse, model=loaded.embed)
+        opened = open_snapshot(snapshot, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
             answers = answer_all(
                 asked,
-                snapshot,
+                opened,
                 arms,
                 metrics=open_measures(),
                 judge=asker if judge else None,
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(answers, snapshot.id, baseline=baseline)
+    results = Results(answers, opened.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
-    tabled = {"tables": [_describe_sheet(sheet) for sheet in sheets]} if sheets else {}
-
-    def print_compared() -> None:
-        from kpyramid.cli.figures import print_figures
-
-        print_figures(results, sheets)
-        if out is not None:
-            say(f"Page: {out.rstrip('/')}/evaluation.html; tables beside it")
-
-    print_found({**results.to_dict(), **tabled, "out": out}, print_compared)
-    if results.answers.stopped is not None:
-        raise results.answers.stopped
+    return Evaluated(results=results, sheets=sheets, out=out, fault=results.answers.stopped)
 
 
 class _Spending:
@@ -187,12 +212,6 @@ class _Spending:
         return add_up(*parse_lines(data)).run.cost
 
 
-def _describe_sheet(sheet: "Sheet") -> dict[str, object]:
-    names = (*sheet.labels, *sheet.columns)
-    rows = [dict(zip(names, row, strict=True)) for row in sheet.rows]
-    return {"title": sheet.title, "rows": rows}
-
-
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
     from kpyramid.evaluation.report import render_page
     from kpyramid.storage.contracts import encode_table
@@ -203,33 +222,3 @@ def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
         for name, table in results.build_tables().items():
             write_durably(folder / f"{name}.parquet", encode_table(table))
         write_durably(folder / "evaluation.html", render_page(results, sheets).encode())
-
-
-# `kpyramid questions`: files of questions checked.
-
-app = typer.Typer(
-    name="questions",
-    no_args_is_help=True,
-    help="Check a file of questions to evaluate a pyramid with.",
-)
-
-
-@command(app)
-def check(
-    file: Annotated[Path, typer.Argument(help="Questions as .jsonl, .csv or .tsv.")],
-) -> None:
-    """Say what a file of questions holds, or everything that is wrong with it, line by line.
-
-    Fields go by any of their usual names: question; answer with aliases, or answers; options with
-    gold as texts, letters or numbers; gold_doc_ids, gold_passages or gold_titles.
-    """
-    from kpyramid.evaluation.questions import read_questions
-
-    questions = read_questions(file)
-    kinds = Counter(question.kind for question in questions)
-    placed = sum(bool(q.gold_documents or q.gold_titles) for q in questions)
-    listed = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-    print_found(
-        {"questions": len(questions), "kinds": dict(kinds), "with_gold_documents": placed},
-        [f"{count_things(len(questions), 'question')}: {listed}; {placed} name gold documents."],
-    )

@@ -1,53 +1,47 @@
-"""`kpyramid export` and `import`: a snapshot in other forms, and back; rows to train on."""
+"""`kpyramid export` and `import`: a snapshot in other forms, and back."""
 
 import os
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    QuietOption,
-    WarehouseOption,
-    command,
-    print_found,
-)
-from kpyramid.cli.refs import SNAPSHOT_HELP
+from kpyramid.cli.console import show_steps
+from kpyramid.cli.options import SNAPSHOT_HELP
+from kpyramid.cli.render import Result
 from kpyramid.snapshot import Form
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
     from kpyramid.storage.layout import Warehouse
 
-app = typer.Typer()
+
+@dataclass(frozen=True, kw_only=True)
+class Exported(Result):
+    """What was written, and what was left out."""
+
+    snapshot: str
+    to: str
+    path: str
+    bytes: int
+    files: Sequence[str]
+    left_out: Sequence[str]
 
 
-@command(app)
 def export(
     snapshot: Annotated[
         str, typer.Argument(metavar="SNAPSHOT", help=f"{SNAPSHOT_HELP} Or a folder: ./copy.")
     ],
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="File or folder to write, here or at s3://bucket/prefix; it must not be there."
-        ),
-    ],
-    to: Annotated[
-        Form,
-        typer.Option(
-            "--to",
-            help="folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. "
-            "turtle, nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin. "
-            "jsonl. duckdb: one file of all tables. lance: the vectors.",
-        ),
-    ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    path: str,
+    /,
     *,
+    to: Form,
+    warehouse: str,
     scope: "Scope",
-    quiet: QuietOption = False,
-) -> None:
+    quiet: bool,
+) -> Exported:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
     At an address it is made here first, then sent; of a folder the manifest goes last.
@@ -58,8 +52,12 @@ def export(
 
     Examples: kpyramid export main pyramid.tar.zst --to tar; kpyramid export main
     s3://served/news.ttl --to turtle
+
+    `path`: file or folder to write, here or at s3://bucket/prefix; it must not be there.
+    `to`: folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. turtle,
+    nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin. jsonl. duckdb: one
+    file of all tables. lance: the vectors.
     """
-    from kpyramid.cli.console import show_steps
     from kpyramid.snapshot import export as forms
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot
     from kpyramid.storage.layout import open_warehouse
@@ -76,50 +74,48 @@ def export(
                 stack.enter_context(explain_loss(place, opened.id))
         tell = stack.enter_context(show_steps(quiet=quiet))
         made = forms.export(opened, to, path, tell, warehouse=place)
-    found = {
-        "snapshot": opened.id,
-        "to": to,
-        "path": path,
-        "bytes": made.bytes,
-        "files": made.files,
-        "left_out": made.left_out,
-    }
-    said = [f"Snapshot {opened.id}: {made.bytes:,} bytes in {path} ({to})."]
+    notes = []
     if seen := opened.describe_scope():
-        said.append(f"{seen}: the others are for readers with labels; --everything exports all.")
+        notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:
-        said.append(f"Left out, as they are about all documents: {', '.join(made.left_out)}.")
-    print_found(found, said)
+        notes.append("Tables are left out that are about all documents.")
+    return Exported(
+        snapshot=opened.id,
+        to=to,
+        path=path,
+        bytes=made.bytes,
+        files=made.files,
+        left_out=made.left_out,
+        notes=notes,
+    )
 
 
-@command(app, name="import")
-def import_(
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="A snapshot's folder, or its tarball (--to tar), here or at s3://bucket/prefix."
-        ),
-    ],
-    place: "Warehouse",
-    quiet: QuietOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Imported(Result):
+    """A snapshot that the warehouse has; `imported`: it had not before."""
+
+    snapshot: str
+    imported: bool
+
+    def show(self) -> Iterator[str]:
+        """What to do with it."""
+        yield f"Snapshot {self.snapshot} is {'' if self.imported else 'already '}there, whole."
+        yield "It was made as its id says; compare the id with the sender's."
+        yield f"To serve it: kpyramid promote main {self.snapshot}"
+
+
+def import_(path: str, /, *, place: "Warehouse", quiet: bool) -> Imported:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
 
     It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
     is written. No ref moves: `kpyramid promote` does that. `gc` removes what no ref is at.
 
     Example: kpyramid import pyramid.tar.zst && kpyramid promote main 1f3a0c9b7d2e4a56
+
+    `path`: a snapshot's folder, or its tarball (--to tar), here or at s3://bucket/prefix.
     """
-    from kpyramid.cli.console import show_steps
     from kpyramid.storage.archive import import_snapshot
 
     with show_steps(quiet=quiet) as tell:
         identifier, is_new = import_snapshot(place, path, tell)
-    print_found(
-        {"snapshot": identifier, "imported": is_new},
-        [
-            f"Snapshot {identifier} is {'' if is_new else 'already '}in {place.locate()}, whole.",
-            f"It was made as its id says; compare the id with the sender's. To serve it: kpyramid "
-            f"promote main {identifier}",
-        ],
-    )
+    return Imported(snapshot=identifier, imported=is_new)

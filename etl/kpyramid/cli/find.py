@@ -2,58 +2,51 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    SnapshotOption,
-    WarehouseOption,
-    count_things,
-    print_found,
-)
+from kpyramid.cli.console import shorten
+from kpyramid.cli.render import Result, count_things
 from kpyramid.errors import InputError
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.evidence import Evidence
+    from kpyramid.snapshot.snapshot import Snapshot
     from kpyramid.snapshot.typed import Comparison, Condition, Member, Members, Paths
-    from kpyramid.snapshot.view import Scope
 
 _CONDITION = re.compile(r"\s*(.+?)\s*(>=|<=|!=|=)\s*(.*?)\s*", re.DOTALL)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Located(Result):
+    """Members that meet conditions, two things compared, or the paths between two."""
+
+    value: "Members | Comparison | Paths"
+    words: Iterable[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The members, the comparison or the paths, with their evidence."""
+        return self.value.to_dict()
+
+    def show(self) -> Iterator[str]:
+        """A line for each thing, with sentences that say so."""
+        yield from self.words
+
+
 def find(
-    class_name: Annotated[
-        str | None, typer.Argument(metavar="CLASS", help="A class; `thing` is everything.")
-    ] = None,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A condition: director=NAME, director!=NAME, height>=2 km, height<=3 km; again "
-            "for each. `director=` is met where none is stated, `director!=` where one is; "
-            "`^director` reads from the other end."
-        ),
-    ] = None,
-    order_by: Annotated[
-        str | None,
-        typer.Option(help="A property or count(property); - before it for descending."),
-    ] = None,
-    limit: Annotated[int, typer.Option(help="How many members are shown.")] = 20,
-    compare: Annotated[
-        tuple[str, str, str] | None,
-        typer.Option(metavar="A B PROPERTY", help="Compare two things instead."),
-    ] = None,
-    paths: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", help="List the shortest paths of facts between two instead."),
-    ] = None,
-    hops: Annotated[int, typer.Option(help="Facts on a path at most, 1 to 4.")] = 3,
+    class_name: str | None = None,
+    /,
     *,
-    scope: "Scope",
-) -> None:
+    opened: "Snapshot",
+    where: list[str] | None = None,
+    order_by: str | None = None,
+    limit: int = 20,
+    compare: Annotated[tuple[str, str, str] | None, typer.Option(metavar="A B PROPERTY")] = None,
+    paths: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
+    hops: int = 3,
+) -> Located:
     """Find what meets conditions: by class, property and value, with the sentences that say so.
 
     Classes and properties are those of the ontology, by label or IRI, and what the texts call so
@@ -61,22 +54,27 @@ def find(
     count is a lower bound: texts do not say everything.
 
     Example: kpyramid find person --where "birth place=London" --order-by "birth date"
-    """
-    from kpyramid.snapshot.snapshot import open_snapshot
 
+    `class_name`: a class; `thing` is everything.
+    `where`: a condition: director=NAME, director!=NAME, height>=2 km, height<=3 km; again for each.
+    `director=` is met where none is stated, `director!=` where one is; `^director` reads from the
+    other end.
+    `order_by`: a property or count(property); - before it for descending.
+    `limit`: how many members are shown.
+    `compare`: compare two things instead.
+    `paths`: list the shortest paths of facts between two instead.
+    `hops`: facts on a path at most, 1 to 4.
+    """
     if [class_name, compare, paths].count(None) != 2:
         raise InputError("name a CLASS, or --compare A B PROPERTY, or --paths A B")
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
     if compare:
-        compared = snapshot.compare(*compare)
-        print_found(compared.to_dict(), _word_comparison(compared))
-    elif paths:
-        led = snapshot.paths(*paths, hops)
-        print_found(led.to_dict(), _word_paths(led))
-    else:
-        conditions = [*map(_read_condition, where or ())]
-        found = snapshot.find(class_name or "", conditions, order_by, limit)
-        print_found(found.to_dict(), _word_members(found))
+        compared = opened.compare(*compare)
+        return Located(value=compared, words=_word_comparison(compared))
+    if paths:
+        led = opened.paths(*paths, hops)
+        return Located(value=led, words=_word_paths(led))
+    members = opened.find(class_name or "", [*map(_read_condition, where or ())], order_by, limit)
+    return Located(value=members, words=_word_members(members))
 
 
 def _read_condition(text: str) -> "tuple[str, Condition]":
@@ -117,7 +115,5 @@ def _word_paths(led: "Paths") -> Iterator[str]:
 
 
 def _word_places(places: "Iterable[Evidence]") -> Iterator[str]:
-    from kpyramid.cli.console import shorten
-
     for place in [*places][:2]:
         yield f"    {shorten(place.text)} ({place.source}, {place.start} to {place.end})"

@@ -1,61 +1,70 @@
 """`kpyramid learn`: answered questions become documents of an experience source."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    Backend,
-    WarehouseOption,
-    count_things,
-    name_first,
-    print_found,
-)
+from kpyramid.cli.options import Backend, Natural
+from kpyramid.cli.render import Result, count_things, name_first
 from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 
 if TYPE_CHECKING:
+    from kpyramid.pipeline.learning.learn import Learnt
     from kpyramid.settings import Settings
-
 
 _EXAMPLES = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class Learned(Result):
+    """What became of each row of feedback."""
+
+    learnt: "Learnt"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcomes, and where they were written."""
+        return self.learnt.to_dict()
+
+    def show(self) -> Iterator[str]:
+        """How many rows came to what, statements, and what was put aside."""
+        outcomes = self.learnt.outcomes
+        statements = [text for outcome in outcomes for text in outcome.statements]
+        for what, number in self.learnt.count().items():
+            yield f"{count_things(number, 'row')} {what.replace('_', ' ')}"
+        yield f"Learnt: {count_things(len(statements), 'statement')}"
+        yield from name_first(statements, _EXAMPLES)
+        aside = [
+            f"line {outcome.line}: {outcome.reason}: {outcome.detail}"
+            for outcome in outcomes
+            if outcome.result in ("quarantined", "refused")
+        ]
+        yield from name_first(aside, _EXAMPLES)
+        rows = count_things(self.learnt.rows, "row")
+        yield f"{self.learnt.file}: {rows}; what is put aside: {self.learnt.aside}"
+
+
 def learn(
-    feedback: Annotated[Path, typer.Argument(help="JSON lines; docs/learn.md has the fields.")],
-    corpus: Annotated[
-        Path, typer.Option(help="The folder that the next build reads; experience.jsonl is in it.")
-    ],
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    feedback: Path,
+    /,
+    *,
+    corpus: Path,
+    warehouse: str,
     ref: Annotated[
         str, typer.Option(help="The ref or the id of the snapshot that knows already.")
     ] = "main",
-    *,
     loaded: "Settings",
-    generate: Annotated[
-        Backend, typer.Option(help="Who makes statements of a question and its answer.")
-    ] = "rules",
-    evolve_when: Annotated[
-        Literal["beyond_h", "nothing_retrieved", "always"],
-        typer.Option(
-            help="Learn when confidence came beyond --h or never; also when nothing was "
-            "retrieved; or always."
-        ),
-    ] = "always",
-    h: Annotated[int, typer.Option("--h", min=0, help="Depth H of WTS's Algorithm 1.")] = HOPS,
-    source_share: Annotated[
-        float, typer.Option(help="Most that one source gives of what is learnt in a run.")
-    ] = SOURCE_SHARE,
-    source_rows: Annotated[
-        int, typer.Option(min=0, help="Rows that every source may give in any case.")
-    ] = SOURCE_ROWS,
-    domain: Annotated[str, typer.Option(help="What the model is called an expert in.")] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be learnt; write nothing.")
-    ] = False,
-) -> None:
+    generate: Backend = "rules",
+    evolve_when: Literal["beyond_h", "nothing_retrieved", "always"] = "always",
+    h: Natural = HOPS,
+    source_share: float = SOURCE_SHARE,
+    source_rows: Natural = SOURCE_ROWS,
+    domain: str = "",
+    dry_run: bool = False,
+) -> Learned:
     """Learn from questions with gold answers or ratings: the next build reads what they say.
 
     A question and its gold answer, or an answer that was rated good, become statements in
@@ -66,6 +75,17 @@ def learn(
     Removing a row of experience.jsonl removes its facts in the next build.
 
     Example: kpyramid learn feedback.jsonl --corpus examples/demo/corpus --dry-run
+
+    `feedback`: JSON lines; docs/learn.md has the fields.
+    `corpus`: the folder that the next build reads; experience.jsonl is in it.
+    `generate`: who makes statements of a question and its answer.
+    `evolve_when`: learn when confidence came beyond --h or never; also when nothing was retrieved;
+    or always.
+    `h`: depth H of WTS's Algorithm 1.
+    `source_share`: most that one source gives of what is learnt in a run.
+    `source_rows`: rows that every source may give in any case.
+    `domain`: what the model is called an expert in.
+    `dry_run`: say what would be learnt; write nothing.
     """
     from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
@@ -83,7 +103,7 @@ def learn(
         if generate == "llm":
             place, who = open_warehouse(warehouse), "--generate llm asks"
             asker, _ = held.enter_context(open_asker(place, loaded, who, patience=PATIENCE))
-        found = run_learn(
+        learnt = run_learn(
             feedback,
             corpus,
             snapshot,
@@ -93,21 +113,5 @@ def learn(
             rules,
             dry_run=dry_run,
         )
-    told = [text for outcome in found.outcomes for text in outcome.statements]
-    counts = found.count().items()
-    lines = [f"{count_things(number, 'row')} {what.replace('_', ' ')}" for what, number in counts]
-    told_as = "Would be learnt" if dry_run else "Learnt"
-    lines.append(f"{told_as}: {count_things(len(told), 'statement')}")
-    lines += name_first(told, _EXAMPLES)
-    lines += name_first(
-        [
-            f"line {outcome.line}: {outcome.reason}: {outcome.detail}"
-            for outcome in found.outcomes
-            if outcome.result in ("quarantined", "refused")
-        ],
-        _EXAMPLES,
-    )
-    would, aside = ("would have", "would go to") if dry_run else ("has", "is in")
-    rows = count_things(found.rows, "row")
-    lines.append(f"{found.file} {would} {rows}; what is put aside {aside} {found.aside}")
-    print_found(found.to_dict(), lines)
+    notes = ["Nothing was written; without --dry-run it is."] if dry_run else []
+    return Learned(learnt=learnt, notes=notes)

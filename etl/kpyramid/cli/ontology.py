@@ -1,48 +1,62 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    QuietOption,
-    SnapshotOption,
-    WarehouseOption,
-    command,
-    name_first,
-    print_found,
-)
+from kpyramid.cli.console import shorten, show_count
+from kpyramid.cli.options import Count
+from kpyramid.cli.render import JSON_ONLY, Result, lay_out, name_first
 from kpyramid.errors import GateError, InputError
+from kpyramid.ontology.importing.conversion import Change, group_changes
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
-app = typer.Typer(
-    name="ontology",
-    no_args_is_help=True,
-    help="Bring your own ontology, start one from a word, check one, look at what it found.",
-)
-
-# `kpyramid ontology import`: an ontology from outside, made ready for a build and for review.
+if TYPE_CHECKING:
+    from kpyramid.snapshot.individuals import Individual, Members, Sentence, Statement
+    from kpyramid.snapshot.snapshot import Snapshot
+    from kpyramid.snapshot.view import Scope
 
 _EXAMPLES = 3
 _CHARACTERS = 300
+_NEXT = "Review {}, then set induce.ontology to its path."
 
 
-@command(app, "import")
-def import_(
-    file: Annotated[
-        Path,
-        typer.Argument(help="Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not."),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Turtle file to write, not there yet.", show_default="NAME.ttl, here"),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Imported(Result):
+    """An ontology from outside as it was written, and every change that was made for a build."""
+
+    output: str
+    form: str
+    classes: int
+    properties: int
+    properties_without_phrase: int
+    axioms: int
+    individuals: int
+    consistent: str
+    changes: Sequence["Change"]
+
+    def show(self) -> Iterator[str]:
+        """The counts, and some changes of each kind."""
+        yield (
+            f"{self.output}: {self.classes} classes, {self.properties} properties, {self.axioms} "
+            f"further statements, from {self.form}"
+        )
+        yield f"consistent: {self.consistent}"
+        for kind, changes in group_changes(self.changes).items():
+            yield f"{kind}: {len(changes)}"
+            lines = [
+                f"{shorten(change.subject, _CHARACTERS)} {shorten(change.detail, _CHARACTERS)}"
+                for change in changes
+            ]
+            yield from name_first(lines, _EXAMPLES)
+
+
+def import_(file: Path, /, *, output: Path | None = None) -> Imported:
     """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
 
     A build wants a label for each class and property, one domain and one range for each property,
@@ -56,9 +70,11 @@ def import_(
 
     Lay beside the Turtle what helps a build, under the same name: NAME.examples.jsonl (sentences
     with their values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
+
+    `file`: Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not.
+    `output`: Turtle file to write, not there yet; by default NAME.ttl, here.
     """
-    from kpyramid.cli.console import shorten
-    from kpyramid.ontology.importing.conversion import group_changes, import_ontology
+    from kpyramid.ontology.importing.conversion import import_ontology
     from kpyramid.ontology.importing.files import read_outside
     from kpyramid.ontology.schema import write_schema
     from kpyramid.ontology.validation.consistency import judge_consistency
@@ -66,8 +82,7 @@ def import_(
 
     name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
     target = choose_target(output, name)
-    read = read_outside(file)
-    imported = import_ontology(read, name=name, source=str(file))
+    imported = import_ontology(read_outside(file), name=name, source=str(file))
     turtle = write_schema(imported.schema)
     verdict = judge_consistency(turtle, "", seconds=PublishSettings().reasoner_seconds)
     if verdict.startswith("fail"):
@@ -78,41 +93,26 @@ def import_(
     write_target(target, turtle)
     schema = imported.schema
     bare = sum(not prop.alt_labels for prop in schema.properties)
-    found = {
-        "output": str(target),
-        "form": imported.form,
-        "classes": len(schema.classes),
-        "properties": len(schema.properties),
-        "properties_without_phrase": bare,
-        "axioms": len(schema.axioms),
-        "individuals": imported.individuals,
-        "consistent": verdict,
-        "changes": [asdict(change) for change in imported.changes],
-    }
-    lines = [
-        f"{target}: {len(schema.classes)} classes, {len(schema.properties)} properties, "
-        f"{len(schema.axioms)} further statements, from {imported.form}"
-    ]
-    if imported.individuals:
-        lines.append(
-            f"{imported.individuals} of its individuals stay among these statements; "
-            "a build finds its own in the text"
-        )
-    lines.append(f"consistent: {verdict}")
-    for kind, changes in group_changes(imported.changes).items():
-        named = [
-            f"{shorten(change.subject, _CHARACTERS)} {shorten(change.detail, _CHARACTERS)}"
-            for change in changes
-        ]
-        lines += [f"{kind}: {len(changes)}", *name_first(named, _EXAMPLES)]
+    notes = [_NEXT.format(target)]
     if bare:
-        lines.append(
+        notes.insert(
+            0,
             f"{bare} of {len(schema.properties)} properties have no phrase (skos:altLabel): by "
             "rules they are found by their label only; add phrases, or sentences with their "
-            f"values in {target.stem}.examples.jsonl"
+            f"values in {target.stem}.examples.jsonl",
         )
-    lines.append(f"Review {target}, then set induce.ontology to its path.")
-    print_found(found, lines)
+    return Imported(
+        output=str(target),
+        form=imported.form,
+        classes=len(schema.classes),
+        properties=len(schema.properties),
+        properties_without_phrase=bare,
+        axioms=len(schema.axioms),
+        individuals=imported.individuals,
+        consistent=verdict,
+        changes=imported.changes,
+        notes=notes,
+    )
 
 
 def choose_target(output: Path | None, name: str) -> Path:
@@ -145,33 +145,30 @@ def write_target(target: Path, text: str) -> None:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
 
-# `kpyramid ontology bootstrap`: a first ontology of a field, cut from WordNet and ConceptNet.
+@dataclass(frozen=True, kw_only=True)
+class Cut(Result):
+    """A first ontology of a field as it was written, and what was left."""
+
+    output: str
+    sense: int
+    senses: Sequence[str]
+    classes: int
+    from_conceptnet: int
+    properties: Sequence[str]
+    instances_left: int
+    deeper_left: int
 
 
-@command(app)
 def bootstrap(
-    domain: Annotated[
-        str, typer.Option(help='The noun at the top, such as lake, disease or "body of water".')
-    ],
-    depth: Annotated[int, typer.Option(min=1, max=20, help="Levels below it.")] = 3,
-    sense: Annotated[
-        int, typer.Option(min=1, help="Which meaning of the word; 1 is the most frequent.")
-    ] = 1,
-    wordnet: Annotated[
-        Path, typer.Option(help="Folder of WordNet's database files, data.noun and index.noun.")
-    ] = Path("/usr/share/wordnet"),
-    conceptnet: Annotated[
-        Path | None,
-        typer.Option(
-            help="ConceptNet 5's assertions, a .csv or .csv.gz you have, to be merged in."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Turtle file to write, not there yet.", show_default="DOMAIN.ttl, here"),
-    ] = None,
-    quiet: QuietOption = False,
-) -> None:
+    *,
+    domain: str,
+    depth: Annotated[int, typer.Option(min=1, max=20)] = 3,
+    sense: Count = 1,
+    wordnet: Path = Path("/usr/share/wordnet"),
+    conceptnet: Path | None = None,
+    output: Path | None = None,
+    quiet: bool,
+) -> Cut:
     """Cut a first ontology of a field from WordNet, offline, for a person to review.
 
     Classes are the meanings below the word, with labels, synonyms and definitions; properties are
@@ -181,8 +178,14 @@ def bootstrap(
 
     Then review: remove classes you do not need, and add the properties your questions are about,
     each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
+
+    `domain`: the noun at the top, such as lake, disease or "body of water".
+    `depth`: levels below it.
+    `sense`: which meaning of the word; 1 is the most frequent.
+    `wordnet`: folder of WordNet's database files, data.noun and index.noun.
+    `conceptnet`: ConceptNet 5's assertions, a .csv or .csv.gz you have, to be merged in.
+    `output`: Turtle file to write, not there yet; by default DOMAIN.ttl, here.
     """
-    from kpyramid.cli.console import show_count
     from kpyramid.ontology.bootstrapping import (
         WordNet,
         build_schema,
@@ -199,98 +202,78 @@ def bootstrap(
         raise InputError(f"{domain!r} has {len(senses)} meanings, no number {sense}:{listed}")
     cut = cut_wordnet(net, senses[sense - 1], depth=depth)
     watch = partial(show_count, label="assertions read", quiet=quiet)
-    added = (
-        merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet is not None else 0
-    )
+    added = merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet else 0
     schema = build_schema(cut, title=domain)
     write_target(target, write_schema(schema))
-    found = {
-        "output": str(target),
-        "sense": sense,
-        "senses": [s.gloss for s in senses],
-        "classes": len(schema.classes),
-        "from_conceptnet": added,
-        "properties": [p.label for p in schema.properties],
-        "instances_left": cut.instances,
-        "deeper_left": cut.deeper,
-    }
-    lines = [
-        f"{'taken' if number == sense else f'--sense {number}'}: {', '.join(s.words)}: {s.gloss}"
-        for number, s in enumerate(senses, 1)
-    ]
-    named = ", ".join(p.label for p in schema.properties) or "none that WordNet knows"
-    lines.append(f"{target}: {len(schema.classes)} classes; properties: {named}")
-    if conceptnet is not None:
-        lines.append(f"{added} of the classes are from ConceptNet")
-    if cut.instances:
-        lines.append(f"left: {cut.instances} single things, which are no classes")
-    if cut.deeper:
-        lines.append(f"left: {cut.deeper} meanings below these; --depth {depth + 1} takes more")
-    lines.append(f"Review {target}, then set induce.ontology to its path.")
-    print_found(found, lines)
+    return Cut(
+        output=str(target),
+        sense=sense,
+        senses=[s.gloss for s in senses],
+        classes=len(schema.classes),
+        from_conceptnet=added,
+        properties=[p.label for p in schema.properties],
+        instances_left=cut.instances,
+        deeper_left=cut.deeper,
+        notes=[_NEXT.format(target)],
+    )
 
-
-# `kpyramid ontology check`: what HermiT, SHACL, checks and questions say of an ontology.
 
 _JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
 
 
-@command(app)
+@dataclass(frozen=True, kw_only=True)
+class Judged(Result):
+    """The verdict of each gate on an ontology, and what its checks and questions gave."""
+
+    ontology: str
+    snapshot: str | None
+    gates: Mapping[str, str]
+    seconds: Mapping[str, float]
+    checks: Sequence[Mapping[str, Any]] = field(metadata=JSON_ONLY)
+    questions: Sequence[Mapping[str, Any]]
+
+    def show(self) -> Iterator[str]:
+        """The first answer of each question, and the verdicts."""
+        if self.snapshot:
+            yield from lay_out(
+                {
+                    "rows": each["rows"],
+                    "question": each["text"],
+                    "first answer": ", ".join(each["first"][0].values()) if each["first"] else "",
+                }
+                for each in self.questions
+            )
+        for name, verdict in self.gates.items():
+            yield f"Gate {name}: {verdict}."
+
+
 def check(
-    ontology: Annotated[
-        str, typer.Argument(help="The name of a seed, or a Turtle file; companions lie beside it.")
-    ],
-    snapshot: Annotated[
-        str | None,
-        typer.Option(help="Judge it with the instances of the snapshot that a ref or an id names."),
-    ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="A question without the rows it must give fails as well."),
-    ] = False,
-    seconds: Annotated[
-        float, typer.Option(min=1, max=86_400, help="For HermiT, and for SHACL.")
-    ] = 120.0,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
+    ontology: str,
+    /,
     *,
+    snapshot: str | None = None,
+    strict: bool = False,
+    seconds: Annotated[float, typer.Option(min=1, max=86_400)] = 120.0,
+    warehouse: str,
     scope: "Scope",
-) -> None:
+) -> Judged:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
     Each gate says pass, fail or not run, and why. Exit code 4 when one fails. Of a snapshot that is
     judged what documents without labels say, or what --access and --everything let be seen.
+
+    `ontology`: the name of a seed, or a Turtle file; companions lie beside it.
+    `snapshot`: judge it with the instances of the snapshot that a ref or an id names.
+    `strict`: a question without the rows it must give fails as well.
+    `seconds`: for HermiT, and for SHACL.
     """
-    from kpyramid.cli.console import print_judgement
-
-    opened = None
-    if snapshot is not None:
-        from kpyramid.snapshot.snapshot import open_snapshot
-
-        opened = open_snapshot(snapshot, warehouse, scope=scope)
-    judged = _judge(ontology, opened, seconds=seconds, strict=strict)
-    print_found(judged, lambda: print_judgement(judged))
-    failed = [name for name, verdict in judged["gates"].items() if verdict.startswith("fail")]
-    if failed:
-        advice = "correct it, or what beside it judges it, and check it again"
-        raise GateError(f"{ontology}: failed {', '.join(failed)}; {advice}", judged)
-
-
-def _read_seen(opened: "Snapshot") -> dict[str, str]:
-    """The ontology files of a snapshot; where a document is hidden, what is seen and no sources."""
-    if opened.describe_scope():
-        return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
-    paths = {name: opened.folder / name for name in _JUDGED}
-    return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
-
-
-def _judge(
-    ontology: str, opened: "Snapshot | None", *, seconds: float, strict: bool
-) -> dict[str, Any]:
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.ontology.validation.checks import label_rows
     from kpyramid.pipeline.gates import judge_texts
+    from kpyramid.snapshot.snapshot import open_snapshot
 
+    opened = open_snapshot(snapshot, warehouse, scope=scope) if snapshot else None
     files = locate_ontology(ontology)
     if files is None:
         raise InputError(
@@ -305,16 +288,18 @@ def _judge(
         texts.update(_read_seen(opened))
     judged = judge_texts(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
-    return {
-        "ontology": str(files.turtle),
-        "snapshot": opened.id if opened else None,
-        "gates": judged.gates,
-        "seconds": judged.seconds,
-        "checks": [
+    failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
+    advice = "correct it, or what beside it judges it, and check it again"
+    return Judged(
+        ontology=str(files.turtle),
+        snapshot=opened.id if opened else None,
+        gates=judged.gates,
+        seconds=judged.seconds,
+        checks=[
             {"text": c.text, "rows": c.count, "first": list(c.rows), "problem": c.problem}
             for c in judged.checks
         ],
-        "questions": [
+        questions=[
             {
                 "text": q.text,
                 "least": q.least,
@@ -324,60 +309,58 @@ def _judge(
             }
             for q, a in judged.questions
         ],
-    }
+        fault=GateError(f"{ontology}: failed {', '.join(failed)}; {advice}") if failed else None,
+    )
 
 
-# `kpyramid ontology show`: an individual with its values, each with the sentence it came from.
+def _read_seen(opened: "Snapshot") -> dict[str, str]:
+    """The ontology files of a snapshot; where a document is hidden, what is seen and no sources."""
+    if opened.describe_scope():
+        return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
+    paths = {name: opened.folder / name for name in _JUDGED}
+    return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
 
-if TYPE_CHECKING:
-    from kpyramid.snapshot.individuals import Individual, Individuals, Members, Sentence, Statement
-    from kpyramid.snapshot.snapshot import Snapshot
-    from kpyramid.snapshot.view import Scope
 
 _SENTENCES = 3
 """Sentences shown of a statement; --json has all."""
 _FIRST = 20
 
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        help="An individual by name, id or IRI; or a class or property, for a list of what it has."
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Described(Result):
+    """The individuals that bear a name, or the members of a class or property."""
+
+    individuals: Sequence["Individual"]
+    members: "Members | None"
+
+    def show(self) -> Iterator[str]:
+        """One individual with its sentences; of several a line each."""
+        if members := self.members:
+            kind = "individual" if members.kind == "class" else "value"
+            yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
+            yield from (f"  {text}" for text in members.first)
+            if members.count > len(members.first):
+                yield f"  and {members.count - len(members.first)} more"
+        if len(self.individuals) == 1:
+            yield _describe(self.individuals[0])
+            return
+        for individual in self.individuals:
+            kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
+            count = len(individual.values) + len(individual.value_of)
+            yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
 
 
-@command(app)
-def show(
-    name: NameArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    *,
-    scope: "Scope",
-) -> None:
+def show(name: str, /, *, opened: "Snapshot") -> Described:
     """Show what the ontology says of an individual, and the sentences that say so.
 
     A name that several individuals bear is answered with all of them; ask again with an id. What
     only documents with labels say is shown with --access or --everything.
+
+    `name`: an individual by name, id or IRI; or a class or property, for a list of what it has.
     """
-    from kpyramid.query import open_snapshot
     from kpyramid.snapshot.individuals import Individuals
 
-    individuals = Individuals(open_snapshot(ref, warehouse, scope=scope))
-    found, members = _find(name, individuals)
-    lines = [_list(members)] if members else []
-    if len(found) == 1:
-        lines.append(_describe(found[0]))
-    for individual in found if len(found) > 1 else ():
-        kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
-        count = len(individual.values) + len(individual.value_of)
-        lines.append(f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)")
-    listed = asdict(members) if members else None
-    print_found(
-        {"individuals": [asdict(individual) for individual in found], "members": listed}, lines
-    )
-
-
-def _find(name: str, individuals: "Individuals") -> tuple[list["Individual"], "Members | None"]:
+    individuals = Individuals(opened)
     members = individuals.list_members(name, _FIRST)
     try:
         ids = individuals.find(name)
@@ -385,7 +368,7 @@ def _find(name: str, individuals: "Individuals") -> tuple[list["Individual"], "M
         if members is None:
             raise
         ids = []
-    return [individuals.describe(key) for key in ids], members
+    return Described(individuals=[individuals.describe(key) for key in ids], members=members)
 
 
 def _describe(individual: "Individual") -> str:
@@ -419,8 +402,6 @@ def _show_statement(statement: "Statement") -> list[str]:
 
 def _mark(sentence: "Sentence") -> str:
     """The sentence on one line, with brackets around the words that name the two ends."""
-    from kpyramid.cli.console import shorten
-
     text, shown, at = sentence.text, "", 0
     for start, end in sentence.marked:
         if start < at:  # one name within the other
@@ -428,12 +409,3 @@ def _mark(sentence: "Sentence") -> str:
         shown += f"{text[at:start]}[{text[start:end]}]"
         at = end
     return shorten(shown + text[at:])
-
-
-def _list(members: "Members") -> str:
-    kind = "individual" if members.kind == "class" else "value"
-    lines = [f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"]
-    lines += [f"  {text}" for text in members.first]
-    if members.count > len(members.first):
-        lines.append(f"  and {members.count - len(members.first)} more")
-    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`kpyramid openie`: the n-ary facts of sentences, as tab-separated lines or JSON."""
+"""The n-ary facts of sentences as tab-separated lines or JSON, for any scorer to read."""
 
 import json
 import logging

@@ -1,7 +1,7 @@
-"""What all commands share: options, running them, printing what they found."""
+"""How a function becomes a command: options shared by all, running it, and its errors."""
 
+import copy
 import inspect
-import json
 import logging
 import os
 import re
@@ -14,106 +14,97 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from kpyramid.cli.render import Result, print_result, to_json
 from kpyramid.errors import InputError, PyramidError, SettingsError, name_extra
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
+    from kpyramid.snapshot.snapshot import Snapshot as Opened
     from kpyramid.snapshot.view import Scope
     from kpyramid.storage.layout import Warehouse
 
+DEFAULT_WAREHOUSE = "warehouse/data"
 
-CorpusArgument = Annotated[
+Corpus = Annotated[
     str,
     typer.Argument(
         help="A folder, here or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
         ".parquet, and with the extra `files` .pdf .docx .pptx .epub .rst. Hidden files are left."
     ),
 ]
-WarehouseOption = Annotated[
-    str,
-    typer.Option(
-        envvar="KPYRAMID_WAREHOUSE",
-        help="Folder or s3://bucket/prefix for snapshots, refs, runs and caches.",
-    ),
-]
-RefOption = Annotated[str, typer.Option(help="Name that points to the newest snapshot.")]
-SnapshotOption = Annotated[
-    str,
-    typer.Option(
-        "--ref", "--snapshot", help="The ref, the id or the folder (./copy) of a snapshot."
-    ),
-]
-SettingsOption = Annotated[
-    Path | None,
-    typer.Option(
-        help="TOML file with sections [ingest] [chunk] [extract] [cascade] [llm] [embed] [induce] "
-        "[complete] [condense] [index] [publish] [query] [evaluate] [engine]; variables "
-        "KPYRAMID_<SECTION>__<NAME> override it."
-    ),
-]
-WorkersOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        max=256,
-        help="Processes; any number gives the same bytes.",
-        show_default="number of processors",
-    ),
-]
-EngineOption = Annotated[
-    Literal["processes", "ray"] | None,
-    typer.Option(
-        help="Where texts are extracted and embedded: on processes of this machine, or on a Ray "
-        "cluster, whose processors count instead of --workers. The bytes are the same.",
-        show_default="that of the settings, else processes",
-    ),
-]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        help="HOST:PORT or ray://HOST:PORT of the Ray cluster's head; implies --engine ray.",
-        show_default="that of the settings, else the cluster of this machine",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Exactly one JSON object on stdout.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="A log line per stage.")]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bars.")]
-OrderOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Logical key that a ref only moves forward by, such as the ISO date a backfill is "
-        "for: compared as text. By default the time of the build."
-    ),
-]
-ShrinkOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-shrink", help="Publish a corpus that is empty or far smaller than the last one."
-    ),
-]
-AccessOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A label that the reader has; again for each. Documents with labels that the "
-        "reader lacks are in no part of what is shown."
-    ),
-]
-EverythingOption = Annotated[
-    bool, typer.Option("--everything", help="See documents whatever their labels.")
-]
-
-DEFAULT_WAREHOUSE = "warehouse/data"
-WORKERS = os.cpu_count() or 1
-
-
+Ref = Annotated[str, typer.Option(help="The name that points to the newest snapshot.")]
+SNAPSHOT_HELP = (
+    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the one before, "
+    "main@2026-11-16 what main was at that day."
+)
+Snapshot = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)]
+Natural = Annotated[int, typer.Option(min=0)]
+Count = Annotated[int, typer.Option(min=1)]
 Backend = Literal["rules", "llm"]
 """Who takes a decision; here, so that --help need not load the modules that name it."""
+
+_SHARED: Mapping[str, tuple[Any, object, Any]] = {
+    "warehouse": (
+        str,
+        DEFAULT_WAREHOUSE,
+        typer.Option(
+            envvar="KPYRAMID_WAREHOUSE",
+            help="Folder or s3://bucket/prefix for snapshots, refs, runs and caches.",
+        ),
+    ),
+    "snapshot": (
+        str,
+        "main",
+        typer.Option(
+            "--ref", "--snapshot", help="The ref, the id or the folder (./copy) of a snapshot."
+        ),
+    ),
+    "settings": (
+        Path | None,
+        None,
+        typer.Option(
+            help="TOML file with sections such as [ingest], [llm] and [publish]; variables "
+            "KPYRAMID_<SECTION>__<NAME> override it. docs/settings.md lists the settings."
+        ),
+    ),
+    "workers": (
+        int,
+        os.cpu_count() or 1,
+        typer.Option(
+            min=1,
+            max=256,
+            help="Processes; any number gives the same bytes.",
+            show_default="number of processors",
+        ),
+    ),
+    "access": (
+        list[str] | None,
+        None,
+        typer.Option(
+            help="A label that the reader has; again for each. Documents with labels that the "
+            "reader lacks are in no part of what is shown."
+        ),
+    ),
+    "everything": (
+        bool,
+        False,
+        typer.Option("--everything", help="See documents whatever their labels."),
+    ),
+    "quiet": (bool, False, typer.Option("-q", "--quiet", help="Show no progress bars.")),
+    "as_json": (
+        bool,
+        False,
+        typer.Option("--json", help="Print exactly one JSON object on stdout."),
+    ),
+    "verbose": (bool, False, typer.Option("-v", "--verbose", help="Log a line per stage.")),
+}
+"""Options that mean the same in every command that has a parameter of that name."""
 
 
 def read_scope(
@@ -144,41 +135,87 @@ def read_scope(
 
 
 def command(
-    app: typer.Typer, name: str | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a function a command that `run_command` runs, with --json and --verbose.
+    app: typer.Typer, *, group: str | None = None
+) -> Callable[[Callable[..., Result | None]], Callable[..., Result | None]]:
+    """Makes a function a command, which prints the `Result` that the function returns.
 
-    A function that has one of these parameters itself handles that option itself. Some parameters
-    are made of options, which stand in their place: `place`, the warehouse; `loaded`, the settings;
-    `scope`, what is seen.
+    Parameters before `/` are arguments, the others options. Their help stands in the docstring, in
+    lines such as "`limit`: most rows that are shown". One that has the name of a shared option and
+    no default is that option; some are made of shared options that stand in their place: `place`,
+    the warehouse; `loaded`, the settings; `scope`, what is seen; `opened`, what is seen of a
+    snapshot. The name of the command is that of the function.
+    `group`: the heading below which `kpyramid --help` lists the command.
     """
 
-    def register(function: Callable[..., None]) -> Callable[..., None]:
+    def register(function: Callable[..., Result | None]) -> Callable[..., Result | None]:
+        text, meanings = split_help(function)
         own = inspect.signature(function).parameters
         made = {name: _MADE[name] for name in own if name in _MADE}
-        added = {n: kind for n, kind in _EVERYWHERE.items() if n not in own}
-        options = [option for one in own.values() for option in _list_options(one)]
-        options += [_make_option(n, kind, False) for n, kind in added.items()]
+        declared = {o.name: o for one in own.values() for o in _declare(one, meanings)}
+        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in own}
+        arguments = [n for n, one in own.items() if one.kind is one.POSITIONAL_ONLY]
 
         @wraps(function)
         def run(**given: Any) -> None:
-            as_json = given["as_json"]
-            verbose = {n: given.pop(n) for n in added}.get("verbose", False)
-
             def act() -> None:
                 _refuse_addresses(given.values())
+                values = {n: value for n, value in given.items() if n in own}
                 for name, (make, parts) in made.items():
-                    given[name] = make(*(given.pop(part) for part in parts))
-                function(**given)
+                    values[name] = make(*(given[part] for part in parts))
+                positional = [values.pop(name) for name in arguments]
+                _finish(function(*positional, **values))
 
-            run_command(act, verbose=verbose, as_json=as_json)
+            run_command(act, verbose=given["verbose"], as_json=given["as_json"])
 
-        run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature([*declared.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {}  # those of the options stand in the signature
-        app.command(name)(run)
+        name = function.__name__.strip("_")
+        app.command(name, help=text, rich_help_panel=group)(run)
         return function
 
     return register
+
+
+_MEANING = re.compile(r"^`(\w+)`: ((?:.+\n?)+?)(?=^`\w+`: |^$|\Z)", re.M)
+
+
+def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
+    """A docstring without the lines that explain parameters, and these by parameter."""
+    text = inspect.getdoc(function) or ""
+    meanings = {
+        name: words[:1].upper() + " ".join(words.split())[1:]
+        for name, words in _MEANING.findall(text)
+    }
+    return re.sub(r"\n{3,}", "\n\n", _MEANING.sub("", text)).strip(), meanings
+
+
+def _declare(one: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
+    """The options of the command line that a parameter of a function is made of."""
+    if one.name in _MADE:
+        return [_declare_shared(name) for name in _MADE[one.name][1]]
+    kind, default = one.annotation, one.default
+    if one.name in _SHARED and one.kind is one.KEYWORD_ONLY and default is one.empty:
+        return [_declare_shared(one.name, meanings.get(one.name))]
+    base, *extra = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if extra:
+        info = copy.copy(extra[0])
+    elif one.kind is one.POSITIONAL_ONLY:
+        info = typer.Argument(metavar=one.name.upper())
+    else:
+        info = typer.Option(f"--{one.name.strip('_').replace('_', '-')}")
+    info.help = meanings.get(one.name, info.help)
+    return [_make_option(one.name, Annotated[base, info], default)]
+
+
+def _declare_shared(name: str, meaning: str | None = None) -> inspect.Parameter:
+    kind, default, option = _SHARED[name]
+    info = copy.copy(option)
+    info.help = meaning or info.help
+    return _make_option(name, Annotated[kind, info], default)
+
+
+def _make_option(name: str, kind: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _open_place(warehouse: str) -> "Warehouse":
@@ -193,26 +230,20 @@ def _load(path: Path | None) -> "Settings":
     return load_settings(path)
 
 
-def _make_option(name: str, kind: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def open_seen(
+    snapshot: str, warehouse: str, access: Sequence[str] | None, everything: bool
+) -> "Opened":
+    """A snapshot as far as its reader may see it."""
+    from kpyramid.snapshot.snapshot import open_snapshot
+
+    return open_snapshot(snapshot, warehouse, scope=read_scope(access, everything))
 
 
-def _list_options(parameter: inspect.Parameter) -> list[inspect.Parameter]:
-    """The options that a parameter is made of; of another the parameter itself."""
-    if parameter.name not in _MADE:
-        return [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-    parts = _MADE[parameter.name][1]
-    return [_make_option(name, kind, default) for name, (kind, default) in parts.items()]
-
-
-_EVERYWHERE = {"as_json": JsonOption, "verbose": VerboseOption}
-_MADE: Mapping[str, tuple[Callable[..., object], Mapping[str, tuple[Any, object]]]] = {
-    "place": (_open_place, {"warehouse": (WarehouseOption, DEFAULT_WAREHOUSE)}),
-    "loaded": (_load, {"settings": (SettingsOption, None)}),
-    "scope": (
-        read_scope,
-        {"access": (AccessOption, None), "everything": (EverythingOption, False)},
-    ),
+_MADE: Mapping[str, tuple[Callable[..., object], tuple[str, ...]]] = {
+    "place": (_open_place, ("warehouse",)),
+    "loaded": (_load, ("settings",)),
+    "scope": (read_scope, ("access", "everything")),
+    "opened": (open_seen, ("snapshot", "warehouse", "access", "everything")),
 }
 
 
@@ -252,6 +283,17 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         return self._run(lambda: super(Commands, self).invoke(ctx))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands below the headings of their groups."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            one: Any = self.get_command(ctx, name)
+            short = one.get_short_help_str(formatter.width)
+            groups.setdefault(one.rich_help_panel or "Commands", []).append((name, short))
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(rows)
 
     def _run(self, act: Callable[[], Any]) -> Any:
         try:
@@ -365,30 +407,18 @@ def _print_error(error: str, exit_code: int, report: Mapping[str, object] | None
         print_json({**(report or {}), "error": error, "exit_code": exit_code})
 
 
-def print_found(found: object, in_words: Callable[[], object] | Iterable[str]) -> None:
-    """Prints what a command found: with --json as its one object, else in words.
-
-    `in_words`: the lines, or a function that prints them.
-    """
+def _finish(result: Result | None) -> None:
+    """Prints what a command returned, then ends as it says: with its fault or exit code."""
+    if result is None:
+        return
     if _output.as_json:
-        print_json(found)
-    elif callable(in_words):
-        in_words()
+        print_json(result)
     else:
-        for line in in_words:
-            say(line)
-
-
-def name_first(lines: Sequence[str], most: int, hint: str = "; --json lists all") -> Iterator[str]:
-    """The first of these lines, indented, and how many more there are."""
-    yield from (f"  {line}" for line in lines[:most])
-    if len(lines) > most:
-        yield f"  and {len(lines) - most} more{hint}"
-
-
-def count_things(number: int, noun: str) -> str:
-    """A number with its noun: "1 row", "2 rows"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        print_result(result)
+    if isinstance(result.fault, Exception):
+        raise result.fault
+    if result.fault:
+        raise typer.Exit(result.fault)
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -399,13 +429,6 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def print_json(value: object) -> None:
-    """The one object of a command.
-
-    What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
-    model may hold and no UTF-8 can.
-    """
-    from kpyramid.cli.console import CONTROL
-
+    """The one object of a command."""
     _output.is_done = True
-    text = json.dumps(value, ensure_ascii=False)
-    typer.echo(CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    typer.echo(to_json(value))

@@ -1,220 +1,171 @@
 """`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import typer
-
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    SettingsOption,
-    SnapshotOption,
-    WarehouseOption,
-    command,
-    print_found,
-)
+from kpyramid.cli.render import HIDDEN, Result
+from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.completion.decisions import Decisions
     from kpyramid.settings import Settings
     from kpyramid.snapshot.proposals import Listed
     from kpyramid.snapshot.snapshot import Snapshot
-    from kpyramid.snapshot.view import Scope
-
-app = typer.Typer(
-    name="proposals",
-    no_args_is_help=True,
-    help="See what completion proposes for the ontology; accept or reject it.",
-    epilog="A build proposes classes and properties that the graph states often and the ontology "
-    "lacks. Clear ones it accepts by itself, the others are open: list them, decide, build again. "
-    "Decisions are kept in a TOML file, for review and version control; the settings name it: "
-    "[complete] decisions = 'proposals.toml'. What is accepted there is part of every build's "
-    "ontology, what is rejected is not proposed again; edit or remove entries to change your mind.",
-)
 
 _SENTENCES = 3
 _LISTED = 25
 """Proposals of a state that are listed unless all are asked for, as in the report."""
-
-IdsArgument = Annotated[
-    list[str],
-    typer.Argument(help="Ids of proposals as `list` shows them; so many digits as are unique."),
-]
-FileOption = Annotated[
-    Path | None,
-    typer.Option(help="The decisions file; by default complete.decisions of the settings."),
-]
-NoteOption = Annotated[str, typer.Option(help="Why; it is kept in the file.")]
-StateOption = Annotated[
-    str | None, typer.Option(help="Only these: open, accepted, alias or rejected.")
-]
+State = Literal["open", "accepted", "alias", "rejected"]
 
 
-@command(app, "list")
-def list_(
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    state: StateOption = None,
+@dataclass(frozen=True, kw_only=True)
+class Proposed(Result):
+    """The proposals of a snapshot, with what the decisions file says of each."""
+
+    snapshot: str
+    proposals: Sequence[Mapping[str, Any]]
+    lines: Mapping[str, Sequence[str]] = field(metadata=HIDDEN)
+    most: int | None = field(metadata=HIDDEN)
+
+    def show(self) -> Iterator[str]:
+        """The first of each state."""
+        if not self.proposals:
+            yield f"Snapshot {self.snapshot} has no such proposals."
+        for state, lines in self.lines.items():
+            yield from lines[: self.most]
+            if self.most is not None and len(lines) > self.most:
+                yield f"and {len(lines) - self.most:,} more {state}; --all shows them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided(Result):
+    """Entries that were written into the decisions file, and those that were there."""
+
+    file: str
+    decided: Sequence[Mapping[str, Any]]
+    unchanged: Sequence[Mapping[str, Any]]
+
+    def show(self) -> Iterator[str]:
+        """A line per entry."""
+        for entry in (*self.decided, *self.unchanged):
+            yield f"{entry['label']} ({entry['kind']}): {entry['how']}"
+        yield f"{len(self.decided)} new entry(s) in {self.file}."
+
+
+def proposals(
     *,
+    accept: list[str] | None = None,
+    reject: list[str] | None = None,
+    label: str | None = None,
+    note: str = "",
+    state: State | None = None,
+    all_: bool = False,
+    decisions: Path | None = None,
+    opened: "Snapshot",
     loaded: "Settings",
-    decisions: FileOption = None,
-    every_one: Annotated[
-        bool, typer.Option("--all", help=f"Show more than the first {_LISTED} of each state.")
-    ] = False,
-    scope: "Scope",
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show definitions, wordings and sentences too.")
-    ] = False,
-) -> None:
-    """List the proposals of a snapshot: id, state, what it is, its support, examples.
+    verbose: bool,
+) -> Proposed | Decided:
+    """List what completion proposes for the ontology; accept or reject it.
 
-    A class is shown below its parent, a property between the classes of its ends. What the
-    decisions file says and no build has read yet is shown beside the state. With --json all are
-    listed. What only documents with labels say is shown with --access or --everything.
+    A build proposes classes and properties that the graph states often and the ontology lacks.
+    Clear ones it accepts by itself, the others are open: list them, decide, build again. A class
+    is shown below its parent, a property between the classes of its ends, with id, state, support
+    and examples. What the decisions file says and no build has read yet is shown beside the state.
+    With --json all are listed. What only documents with labels say is shown with --access or
+    --everything.
 
-    Example: kpyramid proposals list --state open -v
+    --accept has the next build add a proposal to the ontology, with its instances, and what it
+    stands on, such as a proposed class that is a property's domain. --reject keeps it out from the
+    next build on, one accepted by rules too, and what has the same label or half of its wordings.
+    Decisions are kept in a TOML file, for review and version control; the settings name it:
+    [complete] decisions = 'proposals.toml'. Edit or remove entries to change your mind.
+
+    Examples: kpyramid proposals --state open -v; kpyramid proposals --accept 3f9c --label 'reigned
+    in' --decisions proposals.toml; kpyramid proposals --reject 77ab --note 'says nothing'
+
+    `accept`: the id of a proposal, as many digits as are unique; again for each.
+    `reject`: likewise.
+    `label`: another name for what is accepted; its instances come from its wordings as before.
+    `note`: why; it is kept in the file.
+    `state`: list only these.
+    `all_`: show more than the first of each state.
+    `decisions`: the decisions file; by default complete.decisions of the settings.
+    `verbose`: show definitions, wordings and sentences too.
     """
     from kpyramid.completion.review import find_file, read_file
-    from kpyramid.errors import SettingsError
-    from kpyramid.query import open_snapshot
     from kpyramid.snapshot.proposals import list_proposals
 
-    states = ("open", "accepted", "alias", "rejected")
-    if state is not None and state not in states:
-        raise SettingsError(f"--state {state!r}: it is one of {', '.join(states)}")
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
+    if accept and reject:
+        raise SettingsError("give --accept or --reject, and run it again for the other")
+    listed = list_proposals(opened)
     path = find_file(decisions, loaded.complete)
+    if accept or reject:
+        if path is None:
+            raise SettingsError(
+                "no decisions file: put\n\n[complete]\ndecisions = 'proposals.toml'\n\ninto the "
+                "settings and give them with --settings, or name the file with --decisions"
+            )
+        return _decide(accept, reject or [], path, opened, listed, loaded, label=label, note=note)
     _, decided = read_file(path)
-    shown = [p for p in list_proposals(snapshot) if state in (None, p.state)]
-    listed = [{**asdict(p), "decision": _read_word(p, decided)} for p in shown]
-
-    def describe() -> Iterator[str]:
-        if not shown:
-            kind = f"{state} " if state else ""
-            yield f"Snapshot {snapshot.id} has no {kind}proposals."
-        for name in states:
-            own = [p for p in shown if p.state == name]
-            first = own if every_one else own[:_LISTED]
-            for p in first:
-                yield _describe(p, decided)
-                if verbose:
-                    yield _explain(p, snapshot)
-            if len(own) > len(first):
-                yield f"and {len(own) - len(first):,} more {name}; --all shows them"
-
-    print_found({"snapshot": snapshot.id, "proposals": listed}, describe())
-
-
-@command(app)
-def accept(
-    ids: IdsArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    label: Annotated[
-        str | None,
-        typer.Option(help="Another name for it; its instances come from its wordings as before."),
-    ] = None,
-    note: NoteOption = "",
-    settings: SettingsOption = None,
-    decisions: FileOption = None,
-    *,
-    scope: "Scope",
-) -> None:
-    """Accept proposals: the next build adds them to the ontology, with their instances.
-
-    Writes an entry for each into the decisions file, and for what they stand on, such as a
-    proposed class that is a property's domain. The rest of the file stays as it is.
-
-    Example: kpyramid proposals accept 3f9c --label 'reigned in' --decisions proposals.toml
-    """
-    _decide("accept", ids, (ref, warehouse, scope), settings, decisions, label=label, note=note)
-
-
-@command(app)
-def reject(
-    ids: IdsArgument,
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    ref: SnapshotOption = "main",
-    note: NoteOption = "",
-    settings: SettingsOption = None,
-    decisions: FileOption = None,
-    *,
-    scope: "Scope",
-) -> None:
-    """Reject proposals, those accepted by rules too: from the next build on they are out.
-
-    Writes an entry for each into the decisions file. What has the same label, or half of its
-    wordings, is not proposed again.
-
-    Example: kpyramid proposals reject 3f9c 77ab --note 'says nothing'
-    """
-    _decide("reject", ids, (ref, warehouse, scope), settings, decisions, note=note)
+    shown = [p for p in listed if state in (None, p.state)]
+    lines: dict[str, list[str]] = {}
+    for p in sorted(shown, key=lambda p: ("open", "accepted", "alias", "rejected").index(p.state)):
+        words = [_describe(p, decided), *([_explain(p, opened)] if verbose else [])]
+        lines.setdefault(p.state, []).append("\n".join(words))
+    return Proposed(
+        snapshot=opened.id,
+        proposals=[{**asdict(p), "decision": _read_word(p, decided)} for p in shown],
+        lines=lines,
+        most=None if all_ else _LISTED,
+    )
 
 
 def _decide(
-    decision: Literal["accept", "reject"],
-    ids: list[str],
-    shown: "tuple[str, str, Scope]",
-    settings: Path | None,
-    file: Path | None,
+    accept: Sequence[str] | None,
+    reject: Sequence[str],
+    path: Path,
+    snapshot: "Snapshot",
+    listed: "Sequence[Listed]",
+    loaded: "Settings",
     *,
-    label: str | None = None,
-    note: str = "",
-) -> None:
-    from kpyramid.completion.review import decide, find_file, hold_file, read_file
-    from kpyramid.errors import SettingsError
-    from kpyramid.query import open_snapshot
-    from kpyramid.settings import load_settings
-    from kpyramid.snapshot.proposals import find_proposal, list_proposals
+    label: str | None,
+    note: str,
+) -> Decided:
+    from kpyramid.completion.review import decide, hold_file, read_file
+    from kpyramid.snapshot.proposals import find_proposal
     from kpyramid.storage.writing import write_durably
 
-    ref, warehouse, scope = shown
-    snapshot = open_snapshot(ref, warehouse, scope=scope)
-    loaded = load_settings(settings).complete
-    path = find_file(file, loaded)
-    if path is None:
-        raise SettingsError(
-            "no decisions file: put\n\n[complete]\ndecisions = 'proposals.toml'\n\ninto the "
-            "settings and give them with --settings, or name the file with --decisions"
-        )
     if label is not None and not label.strip():
         raise SettingsError("--label is empty; give a name, or leave the option out")
-    if label is not None and len(ids) > 1:
-        raise SettingsError("--label names one proposal; accept the others by themselves")
-    listed = list_proposals(snapshot)
-    chosen = [find_proposal(words, listed) for words in ids]
+    if label is not None and len(accept or ()) != 1:
+        raise SettingsError("--label names one proposal that is accepted; accept others after it")
+    chosen = dict.fromkeys(find_proposal(words, listed) for words in accept or reject)
     rows: list[Mapping[str, object]] = [asdict(p) for p in listed]
-    wanted = [asdict(p) for p in dict.fromkeys(chosen)]
+    notes = []
     with hold_file(path):
-        is_new = not path.exists()
+        if not path.exists():
+            notes.append(f"{path.absolute()} is a new file.")
         text, known = read_file(path)
         decided = decide(
-            decision, wanted, rows, snapshot.schema, text, known, label=label, note=note
+            "accept" if accept else "reject",
+            [asdict(p) for p in chosen],
+            rows,
+            snapshot.schema,
+            text,
+            known,
+            label=label,
+            note=note,
         )
         if decided.text != text:
             write_durably(path.resolve(), decided.text.encode())
-    found = {"file": str(path), "decided": decided.done, "unchanged": decided.unchanged}
-    lines = [
-        f"{entry['label']} ({entry['kind']}): {entry['how']}"
-        for entry in (*decided.done, *decided.unchanged)
-    ]
-    if decided.done:
-        place = f"{path.absolute()}, a new file" if is_new else path
-        lines.append(f"{len(decided.done)} entry(s) to {decision} in {place}.")
-    else:
-        lines.append(f"{path} stays as it is.")
     if decided.text != text:
-        given = f" --settings {settings}" if settings else ""
-        if loaded.decisions is None or Path(loaded.decisions).resolve() != path.resolve():
-            lines.append(f'Name the file in the settings: [complete] decisions = "{path}"')
-            given = f" --settings {settings or 'SETTINGS'}"
-        where = "" if warehouse == DEFAULT_WAREHOUSE else f" --warehouse {warehouse}"
-        lines.append(
-            f"Then run `kpyramid build CORPUS{where}{given}`; only what follows is computed."
-        )
-    print_found(found, lines)
+        named = loaded.complete.decisions
+        if named is None or Path(named).resolve() != path.resolve():
+            notes.append(f'Name the file in the settings: [complete] decisions = "{path}"')
+        notes.append("Then run `kpyramid build CORPUS` again; only what follows is computed.")
+    return Decided(file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes)
 
 
 def _read_word(p: "Listed", decisions: "Decisions") -> str | None:

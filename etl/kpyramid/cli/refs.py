@@ -1,8 +1,7 @@
-"""Commands of who operates a warehouse: move refs, list their logs and the runs, clear up."""
+"""Commands of who operates a warehouse: move refs, list logs, runs and snapshots, clear up."""
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -10,42 +9,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.options import (
-    DEFAULT_WAREHOUSE,
-    WORKERS,
-    QuietOption,
-    WarehouseOption,
-    WorkersOption,
-    command,
-    count_things,
-    name_first,
-    print_found,
-    say,
-)
+from kpyramid.cli.cache import Swept, sweep_replies
+from kpyramid.cli.console import show_progress
+from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Ref, Snapshot
+from kpyramid.cli.render import JSON_ONLY, Result, lay_out, phrase
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.diff import Row
     from kpyramid.snapshot.view import Scope
     from kpyramid.storage.archive import Exported
     from kpyramid.storage.layout import Warehouse
 
-app = typer.Typer()
-
-_MOST_NAMED = 10
 _LONGEST_AGE = 6
 
-SNAPSHOT_HELP = (
-    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the one before, "
-    "main@2026-11-16 what main was at that day."
-)
-MovedArgument = Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")]
-SnapshotArgument = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)]
+
+@dataclass(frozen=True, kw_only=True)
+class Moved(Result):
+    """A ref that was asked to move; `before`: where it was."""
+
+    ref: str
+    snapshot: str
+    moved: bool
+    before: str | None
+
+    def show(self) -> Iterator[str]:
+        """A sentence."""
+        before = f"now, before at {self.before or 'none'}" if self.moved else "already"
+        yield f"Ref {self.ref} is at snapshot {self.snapshot} {before}."
 
 
-@command(app)
-def promote(ref: MovedArgument, snapshot: SnapshotArgument, place: "Warehouse") -> None:
+def promote(
+    ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
+    snapshot: Snapshot,
+    /,
+    *,
+    place: "Warehouse",
+) -> Moved:
     """Move a ref to a snapshot, forward or back, because you say so; no gate is asked.
 
     Every byte of the snapshot is checked first. The move is a new entry of the log. Builds go on
@@ -58,16 +58,36 @@ def promote(ref: MovedArgument, snapshot: SnapshotArgument, place: "Warehouse") 
 
     identifier = resolve_ref(place, snapshot)
     entry = move(place, ref, identifier, at=name_now())
-    found = {"ref": ref, "snapshot": identifier, "moved": entry is not None}
-    before = entry.parent if entry else identifier
-    moved = f"is at snapshot {identifier} now, before at {before or 'none'}"
-    stays = f"is at snapshot {identifier} already"
-    said = [f"Ref {ref} {moved}.", *_name_exports(place, ref)] if entry else [f"Ref {ref} {stays}."]
-    print_found({**found, "before": before}, said)
+    return Moved(
+        ref=ref,
+        snapshot=identifier,
+        moved=entry is not None,
+        before=entry.parent if entry else identifier,
+        notes=_name_exports(place, ref) if entry else (),
+    )
 
 
-@command(app)
-def rollback(ref: MovedArgument, place: "Warehouse") -> None:
+@dataclass(frozen=True, kw_only=True)
+class RolledBack(Result):
+    """A ref that is where it was before its last move."""
+
+    ref: str
+    snapshot: str
+    undone: str | None
+    order: str
+
+    def show(self) -> Iterator[str]:
+        """What happened, and how to take it back."""
+        yield f"Ref {self.ref} is at snapshot {self.snapshot} again; {self.undone} is undone."
+        yield f"To have it back: kpyramid promote {self.ref} {self.undone}"
+
+
+def rollback(
+    ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
+    /,
+    *,
+    place: "Warehouse",
+) -> RolledBack:
     """Undo the last move of a ref: back to the snapshot it had before.
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
@@ -80,13 +100,12 @@ def rollback(ref: MovedArgument, place: "Warehouse") -> None:
     from kpyramid.storage.refs import name_now
 
     entry = move(place, ref, at=name_now())
-    print_found(
-        {"ref": ref, "snapshot": entry.snapshot, "undone": entry.parent, "order": entry.order},
-        [
-            f"Ref {ref} is at snapshot {entry.snapshot} again; {entry.parent} is undone.",
-            f"To have it back: kpyramid promote {ref} {entry.parent}",
-            *_name_exports(place, ref),
-        ],
+    return RolledBack(
+        ref=ref,
+        snapshot=entry.snapshot,
+        undone=entry.parent,
+        order=entry.order,
+        notes=_name_exports(place, ref),
     )
 
 
@@ -104,67 +123,82 @@ def _name_exports(place: "Warehouse", ref: str) -> list[str]:
     ]
 
 
-@command(app)
+@dataclass(frozen=True, kw_only=True)
+class Tagged(Result):
+    """The snapshot of each name that was given or removed."""
+
+    removed: bool
+    names: Mapping[str, str]
+
+    def show(self) -> Iterator[str]:
+        """A sentence for each name."""
+        for name, snapshot in self.names.items():
+            words = "is removed; it was" if self.removed else "is"
+            yield f"{name} {words} at snapshot {snapshot}."
+
+
 def tag(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)] = "main",
+    name: str,
+    snapshot: Annotated[
+        list[str] | None, typer.Argument(metavar="[SNAPSHOT]", help=SNAPSHOT_HELP)
+    ] = None,
+    /,
     *,
     place: "Warehouse",
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove the tag; the snapshot stays until gc.")
-    ] = False,
-) -> None:
-    """Give a snapshot a name that never moves; gc keeps what has one.
+    remove: bool = False,
+) -> Tagged:
+    """Give a snapshot a name that never moves; gc keeps what has one. Or remove names.
 
-    Example: kpyramid tag release-7 main
+    With --remove every argument is a name that goes: a tag, or a ref that nobody needs any more,
+    such as that of a backfilled day. Snapshots stay until `gc`, which frees what no other name is
+    at. The log of a ref stays for `kpyramid log`, and a build or `promote` brings it back. `main`
+    is refused. Is one of the names none, nothing is removed.
+
+    Examples: kpyramid tag release-7 main; kpyramid tag --remove demo-2026-11-01 demo-2026-11-02
+
+    `name`: the new name.
+    `remove`: remove these names, tags or refs; their snapshots stay until gc.
     """
-    from kpyramid.storage.publication import remove_tag
+    from kpyramid.storage.publication import remove_tag, retire
     from kpyramid.storage.publication import tag as make
-    from kpyramid.storage.refs import name_now, resolve_ref
+    from kpyramid.storage.refs import check_ref_name, name_now, read_head, resolve_ref
 
-    if remove:
-        was = remove_tag(place, name)
-        words = f"Tag {name} is removed; it was at snapshot {was}."
-        print_found({"tag": name, "snapshot": was, "removed": True}, [words])
-        return
-    identifier = resolve_ref(place, snapshot)
-    made = make(place, name, identifier, at=name_now())
-    words = f"Tag {name} {'is' if made else 'was already'} at snapshot {identifier}, and stays."
-    print_found({"tag": name, "snapshot": identifier, "removed": False}, [words])
-
-
-@command(app)
-def retire(
-    refs: Annotated[list[str], typer.Argument(metavar="REF...", help="The names that go.")],
-    place: "Warehouse",
-) -> None:
-    """Remove refs that nobody needs any more, such as those of backfilled days.
-
-    Their snapshots stay until `gc`, which frees what no other ref is at. Their logs stay for
-    `kpyramid log`, with who was where and when; a build or `promote` brings a ref back. `main` is
-    refused, and so is a tag: `kpyramid tag --remove`. Is one of the names none, nothing is removed.
-
-    Example: kpyramid retire demo-2026-11-01 demo-2026-11-02
-    """
-    from kpyramid.storage.publication import retire as end
-    from kpyramid.storage.refs import name_now
-
-    gone = end(place, refs, at=name_now())
-    lines = [f"Ref {ref} is retired; it was at snapshot {was}." for ref, was in gone.items()]
-    print_found({"retired": gone}, lines)
+    given = snapshot or []
+    if not remove:
+        if len(given) > 1:
+            raise SettingsError("name one snapshot for the tag; only --remove takes several names")
+        identifier = resolve_ref(place, given[0] if given else "main")
+        make(place, name, identifier, at=name_now())
+        return Tagged(removed=False, names={name: identifier})
+    heads = {each: read_head(place, check_ref_name(each)) for each in (name, *given)}
+    tags = [each for each, head in heads.items() if head is not None and head.action == "tag"]
+    gone = retire(place, [each for each in heads if each not in tags], at=name_now())
+    return Tagged(removed=True, names=gone | {each: remove_tag(place, each) for each in tags})
 
 
-@command(app)
+@dataclass(frozen=True, kw_only=True)
+class Log(Result):
+    """The entries of a ref, newest first."""
+
+    ref: str
+    entries: Sequence[Mapping[str, Any]]
+
+    def show(self) -> Iterator[str]:
+        """A line per entry."""
+        shown = [{**row, "there": "" if row["there"] else "removed"} for row in self.entries]
+        yield from lay_out(shown, there="")
+
+
 def log(
     ref: Annotated[str, typer.Argument(help="A ref or a tag.")] = "main",
+    /,
     *,
     place: "Warehouse",
-) -> None:
+) -> Log:
     """Show what a ref was at, newest first: when it moved, why, and to which snapshot.
 
     The names in the first column are understood wherever a snapshot is named.
     """
-    from kpyramid.cli.console import print_rows
     from kpyramid.storage.refs import find_entry, list_entries
     from kpyramid.storage.snapshots import date_snapshots
 
@@ -182,93 +216,222 @@ def log(
         }
         for back, entry in enumerate(reversed(list_entries(place, ref)))
     ]
-    shown = [{**row, "there": "" if row["there"] else "removed"} for row in rows]
-    print_found({"ref": ref, "entries": rows}, lambda: print_rows(shown, there=""))
+    return Log(ref=ref, entries=rows)
 
 
-@command(app)
-def runs(place: "Warehouse") -> None:
+@dataclass(frozen=True, kw_only=True)
+class Runs(Result):
+    """The runs of a warehouse, newest first."""
+
+    runs: Sequence[Mapping[str, Any]]
+
+    def show(self) -> Iterator[str]:
+        """A line per run."""
+        ended = {"yes": "published", "no": "refused by a gate", "unchanged": "nothing changed"}
+        yield from lay_out(
+            {
+                **{name: row[name] for name in ("run", "started", "ref", "order", "snapshot")},
+                "result": ended.get(str(row["committed"])) or f"{row['stages']} stages done",
+            }
+            for row in self.runs
+        ) or ["None yet."]
+
+
+def runs(*, place: "Warehouse") -> Runs:
     """List the runs of a warehouse, newest first, and what each came to.
 
     `kpyramid build` makes a run each time; its report lies in the folder runs/RUN.
     """
-    from kpyramid.cli.console import print_rows
-    from kpyramid.pipeline.stage import PIPELINE
     from kpyramid.storage.runs import list_runs
 
-    rows = list_runs(place)
-    ended = {"yes": "published", "no": "refused by a gate", "unchanged": "nothing changed"}
-    shown = [
-        {
-            **{name: row[name] for name in ("run", "started", "ref", "order")},
-            "snapshot": row["snapshot"] or "",
-            "result": ended.get(str(row["committed"]))
-            or f"{row['stages']} of {len(PIPELINE)} stages done",
-        }
-        for row in rows
-    ]
-    print_found({"runs": rows}, lambda: print_rows(shown))
+    return Runs(runs=list_runs(place))
 
 
-@command(app)
-def gc(
+@dataclass(frozen=True, kw_only=True)
+class Snapshots(Result):
+    """The snapshots of a warehouse, newest first."""
+
+    snapshots: Sequence[Mapping[str, Any]]
+
+    def show(self) -> Iterator[str]:
+        """A line per snapshot."""
+        yield from lay_out(
+            {
+                "id": row["id"],
+                "refs": row["refs"],
+                "committed": row["created"] or "never",
+                "documents": row["rows"].get("documents"),
+                "condensed facts": row["rows"].get("condensed"),
+            }
+            for row in self.snapshots
+        ) or ["No snapshot yet; `kpyramid build CORPUS` makes one."]
+
+
+def snapshots(*, place: "Warehouse") -> Snapshots:
+    """List the snapshots of a warehouse and the refs that point to them."""
+    from kpyramid.storage.verification import list_snapshots
+
+    return Snapshots(snapshots=list_snapshots(place))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verified(Result):
+    """What is wrong with snapshots and refs, by snapshot and in all."""
+
+    snapshot: str | None
+    snapshots: Mapping[str, Sequence[str]]
+    refs: Sequence[str]
+    runs: Sequence[str]
+    ok: bool
+    problems: Sequence[str]
+
+    def show(self) -> Iterator[str]:
+        """Each snapshot with its damage, then that of the refs."""
+        for identifier, problems in self.snapshots.items():
+            yield f"Snapshot {identifier} is {'damaged:' if problems else 'whole.'}"
+            yield from (f"  {problem}" for problem in problems)
+        for what, problems in (("Refs", self.refs), ("Runs", self.runs)):
+            if problems:
+                yield f"{what} are damaged:"
+            yield from (f"  {problem}" for problem in problems)
+
+
+def verify(
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(help=f"{SNAPSHOT_HELP} Or a folder: ./copy. By default the ref's."),
+    ] = None,
+    /,
+    *,
     place: "Warehouse",
-    keep: Annotated[
-        int, typer.Option(min=1, help="Snapshots of each ref that stay, its newest among them.")
-    ] = 7,
-    older_than: Annotated[
-        str,
-        typer.Option(help="Only what nothing needed for that long: 30d for days, 12h for hours."),
-    ] = "30d",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be removed; remove nothing.")
-    ] = False,
-) -> None:
+    ref: Ref = "main",
+    deep: bool = False,
+) -> Verified:
+    """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
+
+    Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
+    and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
+    warehouse has.
+
+    `deep`: look into damaged files too, and parse the RDF; of all snapshots.
+    """
+    from kpyramid.snapshot.snapshot import is_path
+    from kpyramid.storage.copies import open_stored
+    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.runs import find_damaged
+    from kpyramid.storage.snapshots import date_snapshots, identify_folder
+    from kpyramid.storage.verification import check_refs
+
+    everyone = deep and snapshot is None
+    checked: dict[str, list[str]] = {}
+    of_refs: list[str] = []
+    of_runs: list[str] = []
+    at = str(place.locate("snapshots"))
+    if is_path(snapshot or ref):
+        folder = Path(snapshot or ref).absolute()
+        checked[identify_folder(folder)], at = _check(folder, deep=deep), str(folder)
+    else:
+        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
+        for identifier in wanted:
+            with open_stored(place, identifier) as folder:
+                checked[identifier] = _check(folder, deep=deep)
+        of_refs, of_runs = check_refs(place), [*find_damaged(place).values()]
+    of_snapshots = [problem for problems in checked.values() for problem in problems]
+    advice = f"Do not serve it. Move it away from {at} and build again: caches make that cheap."
+    return Verified(
+        snapshot=None if everyone else next(iter(checked)),
+        snapshots=checked,
+        refs=of_refs,
+        runs=of_runs,
+        ok=not (of_snapshots or of_refs or of_runs),
+        problems=[*of_snapshots, *of_refs, *of_runs],
+        notes=[advice] if of_snapshots else [],
+        fault=6 if of_snapshots or of_refs or of_runs else None,
+    )
+
+
+def _check(folder: Path, *, deep: bool) -> list[str]:
+    """What is wrong with a snapshot; `deep`: as far as each file can still be read."""
+    from kpyramid.errors import PyramidError
+    from kpyramid.ontology.store import check_rdf
+    from kpyramid.storage.verification import check_bytes, check_tables
+
+    problems = check_bytes(folder)
+    if not deep:
+        return problems or check_tables(folder)
+    for check in (check_tables, check_rdf):
+        try:
+            problems += check(folder)
+        except PyramidError as e:
+            problems.append(str(e))
+    return problems
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected(Result):
+    """What gc moved to the trash, deleted there, and left; of replies only when they were swept."""
+
+    dry_run: bool
+    moved: Mapping[str, Mapping[str, int]]
+    kept: Mapping[str, int]
+    bytes_moved: int
+    bytes_deleted: int
+    paths: Sequence[str] = field(metadata=JSON_ONLY)
+    deleted: Sequence[str] = field(metadata=JSON_ONLY)
+    held: Mapping[str, str]
+    replies: Swept | None
+
+
+def gc(
+    *,
+    place: "Warehouse",
+    loaded: "Settings",
+    keep: Count = 7,
+    older_than: str = "30d",
+    replies: bool = False,
+    dry_run: bool = False,
+    quiet: bool,
+) -> Collected:
     """Remove what nothing needs any more: snapshots, runs, stored results.
 
     What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
     what a reader holds stay, with their runs and row caches; stored results stay where a ref is,
     and for two days after their last use. The rest is moved to trash/; the next gc deletes what
-    lies there. Replies of models stay: `kpyramid cache gc` clears those.
+    lies there. It says the bytes of each kind, those that stay too.
 
-    It says the bytes of each kind, those that stay too: replies are never removed here.
+    Replies of models stay, unless --replies is given: then those go, at once, that are older than
+    --older-than and that no result which a run of this warehouse used was made of. A cache that
+    several warehouses share must not be cleared from one of them: only its own runs are seen.
 
     Example: kpyramid gc --keep 7 --older-than 30d --dry-run
+
+    `keep`: snapshots of each ref that stay, its newest among them.
+    `older_than`: only what nothing needed for that long: 30d for days, 12h for hours.
+    `replies`: remove replies of models too that nothing rests on any more.
+    `dry_run`: say what would be removed; remove nothing.
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.retention import KINDS, Policy, collect
 
     age, now = _read_age(older_than), datetime.now(UTC)
+    swept = None
+    if replies:
+        swept = sweep_replies(place, loaded, now - age, dry_run=dry_run, quiet=quiet)
     policy = Policy(keep, age, now, partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
-    moved = {k: [item for item in done.moved if item.kind == k] for k in KINDS}
-    found: dict[str, Any] = {
-        "dry_run": dry_run,
-        "moved": {
-            kind: {"count": len(items), "bytes": sum(item.bytes for item in items)}
-            for kind, items in moved.items()
-        },
-        "kept": _measure_kinds(place),
-        "bytes_moved": sum(item.bytes for item in done.moved),
-        "bytes_deleted": sum(item.bytes for item in done.deleted),
-        "paths": [item.path for item in done.moved],
-        "deleted": [item.path for item in done.deleted],
-        "held": dict(done.held),
-    }
-    verb, to = ("Would move", "would delete") if dry_run else ("Moved", "deleted")
-    counted = ", ".join(
-        f"{count_things(len(items), noun)} ({sum(item.bytes for item in items):,} bytes)"
-        for noun, items in zip(("snapshot", "run", "result", "cache"), moved.values(), strict=True)
+    sizes = {kind: [item.bytes for item in done.moved if item.kind == kind] for kind in KINDS}
+    return Collected(
+        dry_run=dry_run,
+        moved={kind: {"count": len(size), "bytes": sum(size)} for kind, size in sizes.items()},
+        kept=_measure_kinds(place),
+        bytes_moved=sum(item.bytes for item in done.moved),
+        bytes_deleted=sum(item.bytes for item in done.deleted),
+        paths=[item.path for item in done.moved],
+        deleted=[item.path for item in done.deleted],
+        held=done.held,
+        replies=swept,
+        notes=["Nothing was removed; without --dry-run it is."] if dry_run else [],
     )
-    lines = [
-        f"{verb} to {place.locate('trash')}: {counted}.",
-        f"From there {to} what an earlier gc had moved: {found['bytes_deleted']:,} bytes.",
-        f"{'There are' if dry_run else 'There stay'}: "
-        + ", ".join(f"{name} {size:,} bytes" for name, size in found["kept"].items()),
-        *(f"Held: snapshot {snapshot}, by {name}" for name, snapshot in done.held.items()),
-    ]
-    named = [item.path for item in done.moved if item.kind == "snapshots"] if dry_run else []
-    print_found(found, [*lines, *name_first(named, _MOST_NAMED)])
 
 
 def _measure_kinds(place: "Warehouse") -> dict[str, int]:
@@ -294,18 +457,34 @@ def _read_age(text: str) -> timedelta:
     return timedelta(**{unit: int(text[:-1])})
 
 
+@dataclass(frozen=True, kw_only=True)
+class Erased(Result):
+    """Where a document was or is, what went or would go, and where nobody could look."""
+
+    document: str
+    erased: bool
+    documents: Sequence[Mapping[str, str]]
+    snapshots: Sequence[str]
+    refs: Mapping[str, str] | Sequence[str]
+    tags: Sequence[str]
+    runs: Sequence[str]
+    bytes: int
+    replies: int | None
+    replies_of_unknown_documents: int | None
+    caches: Sequence[str]
+    exports: Sequence["Exported"] = field(metadata=JSON_ONLY)
+    not_reached: Sequence[str]
+
+
 def erase(
-    document: Annotated[
-        str, typer.Option(help="Its id: column document_id of the table `documents`.")
-    ],
+    *,
+    document: str,
     place: "Warehouse",
     loaded: "Settings",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without, say what would go. There is no undo.")
-    ] = False,
-    workers: WorkersOption = WORKERS,
-    quiet: QuietOption = False,
-) -> None:
+    yes: bool = False,
+    workers: int,
+    quiet: bool,
+) -> Erased:
     """Erase a document from a warehouse: snapshots, caches, model replies, reports, rejects.
 
     What has its source or its text counts as the document. Later builds leave it out, whatever the
@@ -315,64 +494,49 @@ def erase(
     where --settings says. Run it while no build is at work; after an error, run it again.
 
     Example: kpyramid erase --document doc-0b1f0a3d2c4e5f60718a --yes
+
+    `document`: its id: column document_id of the table `documents`.
+    `yes`: do it; without, say what would go. There is no undo.
     """
-    from kpyramid.cli import console
     from kpyramid.pipeline import erasure
     from kpyramid.storage.archive import list_exports
     from kpyramid.storage.snapshots import has_snapshot
 
     if yes:
-        with console.show_progress(quiet=quiet) as progress:
+        with show_progress(quiet=quiet) as progress:
             done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
-        found = done.found
+        there = done.found
+        notes = ["What is left was verified. Remove the document from the corpus as well."]
     else:
-        found, done = erasure.find_document(place, document), None
+        there, done = erasure.find_document(place, document), None
+        notes = [
+            "Nothing was done; --yes does it and builds these refs again without the document. "
+            "There is no undo."
+        ]
+        if not there.refs:
+            notes.append("No ref has it, so none is built: the row caches go, which costs time.")
     exports = [
         one
         for one in list_exports(place)
         if (one.is_whole or not one.fault)  # of one that was given up nothing is there
-        and (one.snapshot in found.snapshots or not has_snapshot(place, one.snapshot))
+        and (one.snapshot in there.snapshots or not has_snapshot(place, one.snapshot))
     ]
-    missed = _list_missed(found.caches, exports, in_bucket=place.bucket is not None)
-    said = {
-        "document": document,
-        "erased": yes,
-        "documents": [{"document_id": row[0], "source": row[1]} for row in found.documents],
-        "snapshots": list(found.snapshots),
-        "refs": done.successors if done else list(found.refs),
-        "tags": list(found.tags),
-        "runs": list(found.runs),
-        "bytes": found.bytes,
-        "replies": done.replies if done else None,
-        "replies_of_unknown_documents": done.unnamed if done else None,
-        "caches": found.caches,
-        "exports": [asdict(one) for one in exports],
-        "not_reached": missed,
-    }
-    went, is_built = ("Gone", "was built again") if yes else ("Would go", "would be built again")
-    sources = [f"{row[0]}  {row[1]}" for row in found.documents]
-    lines = [
-        f"{count_things(len(sources), 'document')} with its source or text:",
-        *name_first(sources, _MOST_NAMED),
-        f"{went}: {count_things(len(found.snapshots), 'snapshot')}, "
-        f"{count_things(len(found.runs), 'run')}, {found.bytes:,} bytes with stored results.",
-        *name_first(found.snapshots, _MOST_NAMED),
-        *(f"Tag {name} {'is gone' if yes else 'would go'}." for name in found.tags),
-    ]
-    if done is None:
-        lines += [f"Ref {ref} {is_built} without it." for ref in found.refs]
-        if not found.refs:
-            lines.append("No ref has it, so none is built: the row caches go, which costs time.")
-        lines.append("Nothing was done; --yes does it, and there is no undo.")
-    else:
-        lines += [f"Ref {ref} {is_built}: {new}." for ref, new in done.successors.items()]
-        shared = "".join(f", also in {cache}" for cache in found.caches)
-        lines.append(f"Replies of models gone: {done.replies}{shared}.")
-        if done.unnamed:
-            lines.append(f"Replies of unknown documents, kept: {done.unnamed}.")
-        lines.append("What is left was verified. Remove the document from the corpus as well.")
-    lines += ["Not reached, look there yourself:", *(f"  {each}" for each in missed)]
-    print_found(said, lines)
+    return Erased(
+        document=document,
+        erased=yes,
+        documents=[{"document_id": row[0], "source": row[1]} for row in there.documents],
+        snapshots=there.snapshots,
+        refs=done.successors if done else there.refs,
+        tags=there.tags,
+        runs=there.runs,
+        bytes=there.bytes,
+        replies=done.replies if done else None,
+        replies_of_unknown_documents=done.unnamed if done else None,
+        caches=there.caches,
+        exports=exports,
+        not_reached=_list_missed(there.caches, exports, in_bucket=place.bucket is not None),
+        notes=notes,
+    )
 
 
 def _list_missed(
@@ -387,7 +551,7 @@ def _list_missed(
     missed = [
         *made,
         "copies of snapshots and exports that were handed out, and backups",
-        "files written by `ask --trace`, `evaluate --out`, `cache export`",
+        "files written by `ask --trace`, `evaluate --out` and `cache --export`",
         "what a model's provider keeps of requests",
     ]
     if in_bucket:
@@ -399,9 +563,47 @@ def _list_missed(
     return missed + [f"replies that runs kept in {place}, which is not here" for place in missing]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compared(Result):
+    """What changed between two snapshots, counted per table; with a table also its rows."""
+
+    a: Mapping[str, str]
+    b: Mapping[str, str]
+    summary: str
+    tables: Mapping[str, Mapping[str, int]]
+    metrics: Any
+    made_with: Mapping[str, Any]
+    table: str | None
+    rows: Sequence[Mapping[str, Any]] | None
+
+    def show(self) -> Iterator[str]:
+        """The counts, then the rows."""
+        names = (f"{side['name']} ({side['snapshot']})" for side in (self.a, self.b))
+        yield f"From {' to '.join(names)}:"
+        yield f"{self.summary}."
+        for name, (was, now) in self.made_with.items():
+            yield f"Made with another {name}: {_show(was)}, now {_show(now)}"
+        listed = [{"table": name, **count} for name, count in self.tables.items()]
+        yield from lay_out(listed, added="new", removed="gone")
+        if self.rows is None:
+            yield "The rows: --table facts, and so on"
+        for row in self.rows or ():
+            yield f"{_SIGNS[row['change']]} {row['words']}"
+            for name, (was, now) in row["fields"].items():
+                words = "edited" if name == "text" else f"{_show(was)}, now {_show(now)}"
+                yield f"    {name}: {words}"
+        if (
+            self.table
+            and (left := sum(self.tables[self.table].values()) - len(self.rows or ())) > 0
+        ):
+            yield f"and {left:,} more; --limit 0 shows all"
+
+
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-_LONGEST = 60
-"""Characters of a value that are shown."""
+
+
+def _show(value: Any) -> str:
+    return phrase(value) or str(value)
 
 
 def diff(
@@ -409,18 +611,13 @@ def diff(
         str, typer.Argument(metavar="A", help=f"{SNAPSHOT_HELP} Or a folder: ./last-week.")
     ] = "main@1",
     after: Annotated[str, typer.Argument(metavar="B", help="Likewise.")] = "main",
-    warehouse: WarehouseOption = DEFAULT_WAREHOUSE,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            help="Show the rows too, of: documents, facts, entities, ontology, instances, "
-            "proposals or metrics."
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Most rows that are shown; 0 for all.")] = 20,
+    /,
     *,
+    warehouse: str,
+    table: str | None = None,
+    limit: Natural = 20,
     scope: "Scope",
-) -> None:
+) -> Compared:
     """Say what changed from snapshot A to snapshot B: by default, what last night changed.
 
     First a count per table of what is new, gone and changed, and the settings, models and stages
@@ -431,61 +628,24 @@ def diff(
 
     Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50;
     kpyramid diff ./last-week ./now
+
+    `table`: show the rows too, of: documents, facts, entities, ontology, instances, proposals or
+    metrics.
+    `limit`: most rows that are shown; 0 for all.
     """
-    from kpyramid.cli.console import print_rows
     from kpyramid.snapshot.diff import NAMES, compare
     from kpyramid.snapshot.snapshot import open_snapshot
 
     sides = [open_snapshot(name, warehouse, scope=scope) for name in (before, after)]
-    with compare(*sides) as found:
-        rows = found.read(table, limit or None) if table else None
-        counts = {name: found.count(name) for name in NAMES}
-        summary, causes = found.summarise(), found.list_causes()
-        metrics = found.metrics
-    said: dict[str, Any] = {
-        "a": {"name": before, "snapshot": sides[0].id},
-        "b": {"name": after, "snapshot": sides[1].id},
-        "summary": summary,
-        "tables": {name: asdict(count) for name, count in counts.items()},
-        "metrics": metrics,
-        "made_with": causes,
-        **({} if rows is None else {"table": table, "rows": [asdict(row) for row in rows]}),
-    }
-
-    def tell() -> None:
-        for line in _describe(before, after, said):
-            say(line)
-        listed = [{"table": name, **asdict(count)} for name, count in counts.items()]
-        print_rows(listed, added="new", removed="gone")
-        if table and rows is not None:
-            number = sum(asdict(counts[table]).values())
-            for line in _list_rows(rows, number):
-                say(line)
-        else:
-            say("The rows: --table facts, and so on")
-
-    print_found(said, tell)
-
-
-def _describe(before: str, after: str, said: dict[str, Any]) -> Iterator[str]:
-    yield f"From {before} ({said['a']['snapshot']}) to {after} ({said['b']['snapshot']}):"
-    yield f"{said['summary']}."
-    for name, (was, now) in said["made_with"].items():
-        yield f"Made with another {name}: {_show(was)}, now {_show(now)}"
-
-
-def _list_rows(rows: "Sequence[Row]", number: int) -> Iterator[str]:
-    for row in rows:
-        yield f"{_SIGNS[row.change]} {row.words}"
-        for name, (was, now) in row.fields.items():
-            values = "edited" if name == "text" else f"{_show(was)}, now {_show(now)}"
-            yield f"    {name}: {values}"
-    if number > len(rows):
-        yield f"and {number - len(rows):,} more; --limit 0 shows all"
-
-
-def _show(value: object) -> str:
-    from kpyramid.cli.console import shorten
-
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return shorten(text, _LONGEST)
+    with compare(*sides) as changes:
+        rows = changes.read(table, limit or None) if table else None
+        return Compared(
+            a={"name": before, "snapshot": sides[0].id},
+            b={"name": after, "snapshot": sides[1].id},
+            summary=changes.summarise(),
+            tables={name: asdict(changes.count(name)) for name in NAMES},
+            metrics=changes.metrics,
+            made_with=changes.list_causes(),
+            table=table,
+            rows=None if rows is None else [asdict(row) for row in rows],
+        )

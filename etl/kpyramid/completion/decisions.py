@@ -211,7 +211,7 @@ def load_decisions(settings: CompleteSettings) -> Decisions:
     if not path.is_file():
         raise SettingsError(
             f"complete.decisions: there is no file {path.absolute()}; correct the setting, or "
-            "create it empty: `kpyramid proposals accept` and `reject` write into it"
+            "create it empty: `kpyramid proposals --accept` and `--reject` write into it"
         )
     return parse_decisions(read_text(path), str(path))
 

@@ -83,7 +83,7 @@ def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 3
-"""Runs that ask again for an item whose replies are bad; then only `rejects retry` does."""
+"""Runs that ask again for an item whose replies are bad; then only `rejects --retry` does."""
 
 _NEVER_DUE = frozenset({FailureKind.REFUSED})
 _ALWAYS_DUE = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED, FailureKind.UNRECORDED})
@@ -136,7 +136,7 @@ class Caller:
         self.taken = ThreadCounts()
         """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
-        """Keys of all that was asked: what `cache gc` must keep for the result made of it."""
+        """Keys of all that was asked: what `gc --replies` must keep for the result made of it."""
 
     @property
     def failed(self) -> dict[str, Failure]:

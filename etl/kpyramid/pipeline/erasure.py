@@ -85,7 +85,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     if not seeds and not has_tombstone(warehouse, document_id):
         raise InputError(
             f"no snapshot and no result in {warehouse.locate()} has a document {document_id!r}; "
-            "`kpyramid rejects list`, the table `documents` and the evidence of an answer name ids"
+            "`kpyramid rejects`, the table `documents` and the evidence of an answer name ids"
         )
     sources, texts = {row[1] for row in seeds}, {row[2] for row in seeds}
     known = load_erased(warehouse)

@@ -175,12 +175,14 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
     advice = "build again: only they are asked"
     if missing.keys() <= {"llm_refused"}:
-        advice = "a refusal is asked again only after `kpyramid rejects retry`, or of another model"
+        advice = (
+            "a refusal is asked again only after `kpyramid rejects --retry`, or of another model"
+        )
     elif "llm_deferred" in missing:
         advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects requests` says why; {advice}"
+        f"publish.max_unanswered_share = {share}. `kpyramid rejects --requests` says why; {advice}"
     )
 
 

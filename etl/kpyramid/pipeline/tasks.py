@@ -11,7 +11,8 @@ from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
 from kpyramid.pipeline.learning.statements import TASK as LEARNING
-from kpyramid.query.model import polyrag, reading, tools, walks
+from kpyramid.query.calling import QUERY_TOOLS
+from kpyramid.query.model import polyrag, reading, walks
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task, ...] = (
@@ -26,7 +27,7 @@ TASKS: tuple[Task, ...] = (
     reading.READ,
     reading.RECALL,
     *walks.TASKS,
-    tools.QUERY_TOOLS,
+    QUERY_TOOLS,
     LEARNING,
 )
 """In the order in which they are asked."""

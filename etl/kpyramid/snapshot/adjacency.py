@@ -53,7 +53,7 @@ class Adjacency:
         self._starts, self._facts = view.rows("entities").lists("facts")
         facts = view.rows("condensed")
         self._heads, self._tails = facts.numbers("head"), facts.numbers("tail")
-        self._relations, self._confidence = facts.numbers("relation"), facts.numbers("confidence")
+        self._confidence = facts.numbers("confidence")
         self._seen = view.mask("condensed")
 
     def find(self, entity_id: str) -> int | None:
@@ -67,10 +67,6 @@ class Adjacency:
     def name_fact(self, row: int) -> str:
         """The id of the fact of a row."""
         return str(self._view.rows("condensed").keys[row])
-
-    def word_fact(self, row: int) -> str:
-        """The phrase of the relation of a fact."""
-        return self._view.wording_of(int(self._relations[row]))
 
     def count_facts(self, rows: Integers) -> Integers:
         """How many facts that are seen there are about each of some entities, literals too."""

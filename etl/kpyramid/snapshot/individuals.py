@@ -87,15 +87,14 @@ class Individuals:
             InputError: there is none, or the scope hides all of it; gives the nearest names.
         """
         key = name.removeprefix(ENTITY)
-        if key in self._about and self._is_seen(key):
+        if key in self._about:
             return [key]
         wanted = join_words(name)
         by_name: dict[str, set[str]] = defaultdict(set)
         for entity in self._about:
             for form in (self._entities[entity]["name"], *self._entities[entity]["surface_forms"]):
                 by_name[join_words(form)].add(entity)
-        seen = [entity for entity in by_name.pop(wanted, ()) if self._is_seen(entity)]
-        if seen:
+        if seen := by_name.pop(wanted, None):
             return sorted(seen, key=lambda i: (-len(self._about[i]), i))
         near = get_close_matches(wanted, [n for n in by_name if n], n=_NEAR, cutoff=0.5)
         names = [self._entities[min(by_name[form])]["name"] for form in near]
@@ -104,14 +103,9 @@ class Individuals:
             f"snapshot {self._snapshot.id} has no individual, class or property {name!r}{advice}"
         )
 
-    def _is_seen(self, entity_id: str) -> bool:
-        """Whether the scope shows a sentence that states something of an individual."""
-        return any(map(self._quote, self._about[entity_id]))
-
     def describe(self, entity_id: str) -> Individual:
         """What the ontology says of an individual in sentences that the scope shows."""
         rows = sorted(self._about[entity_id], key=lambda r: (-r["confidence"], r["instance_id"]))
-        rows = [row for row in rows if self._quote(row)]
         own = [row for row in rows if row["subject_id"] == entity_id]
         entity = self._entities[entity_id]
         return Individual(

@@ -181,12 +181,6 @@ class Keys(Sequence[str]):
         at = self._locate(key.encode("utf-8", "surrogatepass"))
         return at if at < len(self) and self[at] == key else None
 
-    def starting(self, start: str) -> range:
-        """The places of all keys that begin so."""
-        first = start.encode("utf-8", "surrogatepass")
-        after = first[:-1] + bytes([first[-1] + 1]) if first else b"\xff"
-        return range(self._locate(first), self._locate(after))
-
     def _locate(self, key: bytes) -> int:
         """Where a key stands or would stand; keys are in the order of their bytes."""
         return bisect_left(range(len(self)), key, key=self._read)

@@ -78,7 +78,7 @@ def find_proposal(words: str, listed: Iterable[Listed]) -> Listed:
     if not found:
         raise InputError(
             f"no proposal of this snapshot has an id that begins with {words!r}; "
-            "`kpyramid proposals list` shows them"
+            "`kpyramid proposals` shows them"
         )
     several = ", ".join(f"{p.proposal_id} ({p.label})" for p in found)
     raise InputError(f"{words!r} may be {several}; give more digits")

@@ -20,7 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.search import MOST_SHARED, hash_name
+from kpyramid.snapshot.search import hash_name
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
@@ -420,10 +420,10 @@ class Snapshot:
         found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
         return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
 
-    def entities_by_name(self, prefix: str = "") -> "EntitiesByName":
-        """The ids of entities by their names in the form of `join_words`, a prefix before each."""
+    def entities_by_name(self) -> "EntitiesByName":
+        """The ids of entities by their names in the form of `join_words`."""
         self._store.require_whole()
-        return EntitiesByName(self._view, prefix)
+        return EntitiesByName(self._view)
 
     @cached_property
     def _finder(self) -> "Finder":
@@ -517,10 +517,6 @@ class Snapshot:
         """Time, place and other circumstances of a fact, each in words as `time: 2019`."""
         return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
 
-    def name_standard(self, condensed_id: str) -> str:
-        """The standard relation of a fact; empty where it may not be seen."""
-        return self._view.name_standard(self._view.locate("condensed", condensed_id))
-
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
         """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
         row = self._view.locate("condensed", condensed_id)
@@ -572,14 +568,13 @@ class Snapshot:
 
 
 class EntitiesByName(Mapping[str, tuple[str, ...]]):
-    """The ids of the entities that have a name, in their order; `prefix` is put before each.
+    """The ids of the entities that have a name, in their order.
 
     Names are in the form of `join_words`. A name that no text uses which is seen is none.
     """
 
-    def __init__(self, view: View, prefix: str) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._prefix = prefix
 
     def __getitem__(self, name: str) -> tuple[str, ...]:
         rows, hashes = self._view.rows("names"), self._view.rows("names").numbers("hash")
@@ -603,34 +598,20 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
 
     def with_word(self, word: str) -> tuple[str, ...]:
         """The entities with a word in one of their names; none for one that too many share."""
-        at = self._view.rows("name_words").find(word)
-        return () if at is None else self._name_rows(self._list_with_word(word, at))
+        row = self._view.rows("name_words").find(word)
+        if row is None:
+            return ()
+        listed = self._view.rows("name_words").list_of("entities", row).tolist()
 
-    def with_start(self, start: str) -> tuple[str, ...]:
-        """The entities with a word in one of their names that begins so; none for too many."""
-        keys = self._view.rows("name_words").keys
-        found: set[int] = set()
-        for at in keys.starting(start):
-            found.update(self._list_with_word(keys[at], at))
-            if len(found) > MOST_SHARED:
-                return ()
-        return self._name_rows(sorted(found))
+        def has(names: tuple[str, ...]) -> bool:
+            return any(word in name.split() for name in names)
 
-    def list_names(self, entity_id: str) -> tuple[str, ...]:
-        """The names of an entity; none for an unknown id."""
-        row = self._view.find("entities", entity_id.removeprefix(self._prefix))
-        return () if row is None else self._view.names_of(row)
+        return self._name_rows(self._view.select_called(listed, has))
 
     def _list_called(self, name: str, at: int) -> list[int]:
         rows = self._view.rows("names").list_of("entities", at).tolist()
         return self._view.select_called(rows, lambda names: name in names)
 
-    def _list_with_word(self, word: str, at: int) -> list[int]:
-        rows = self._view.rows("name_words").list_of("entities", at).tolist()
-        return self._view.select_called(
-            rows, lambda names: any(word in name.split() for name in names)
-        )
-
     def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
         keys = self._view.rows("entities").keys
-        return tuple(self._prefix + keys[row] for row in rows)
+        return tuple(keys[row] for row in rows)

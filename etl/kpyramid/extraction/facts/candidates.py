@@ -356,8 +356,6 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "bare_circumstance"
     if told.partition(" to ")[0] in _PHRASAL and words[-1] == "in":
         return "bare_circumstance"
-    if "et al" in head.text:
-        return "citation"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
     if told in DIRECTIONS or towards:
         return "bare_direction"

@@ -143,8 +143,6 @@ def add_attribute_value(
 
     "The symptoms of X include fever" is said alike.
     """
-    if subject.tag == "NNS" and _add_holders(subject, value, verb, group, findings):
-        return True
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
     relational = subject.lemma.lower() in _RELATIONAL
@@ -182,28 +180,6 @@ def add_attribute_value(
     for phrase in findings.read_arguments(value, full=False):
         if value.pos != "PROPN" or findings.tree[phrase.root].pos != "NOUN":  # "and the captain is"
             findings.add(verb, group, owner, relation, phrase, tokens, indirect=indirect)
-    return True
-
-
-def _add_holders(
-    office: Node, holder: Node, verb: Node, group: VerbGroup, findings: Findings
-) -> bool:
-    """Add "Y is brother of X" for "X's brothers are Y and Z"; return whether names hold an office.
-
-    Without an owner the office is nobody's, and nothing is added.
-    """
-    named = holder.pos == "PROPN" and holder.entity in {"PERSON", ""}
-    joined = any(c.dep == "conj" for c in holder.children)
-    lemma = office.lemma.lower()
-    if not named or not joined or find_kind_label(lemma) != "PERSON":
-        return False
-    owner = findings.find_owner(office)
-    if owner is None:
-        findings.drop("office_without_owner", office.i, holder.i)
-        return True
-    be = "was" if group.text.startswith(("was", "were", "had")) else "is"
-    for phrase in findings.read_arguments(holder):
-        findings.add(verb, group, phrase, f"{be} {lemma} of", owner, (office.i,))
     return True
 
 

@@ -465,10 +465,6 @@ class Antecedents:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
             return
-        listed = (self.tree[a.last] for a in fitting if a.last >= 0)
-        single = token.word in GENDER and token.tag == "PRP"
-        if single and any(n.dep == "conj" and n.head.i == best.last for n in listed):
-            return  # "Paul and Hans met. He ..."
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True

@@ -500,16 +500,6 @@ def _add_location(name: Node, findings: Findings) -> None:
             _add(findings, head, "is located in", phrase)
         elif prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
-        elif (
-            prep == "of"
-            and name.entity == "ORG" == phrase.label
-            and find_kind_label(name.word) != "PERSON"
-            and apart
-            and findings.tree[phrase.first - 1].word == "the"
-        ):
-            # Two organisations, since one would be one name: "the Mystics of the League".
-            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
-            _add(findings, head, "belongs to", phrase)
 
 
 def _add_owner(owned: Node, findings: Findings) -> None:

@@ -69,23 +69,12 @@ def _seat_title(inner: list[Node], after: int) -> None:
     above = verb.head
     root = inner[-1]
     orphans = [c for n in inner for c in n.children if id(c) not in within and c is not verb]
-    tops = [n for n in inner if n.head is n or id(n.head) not in within]
     if id(above) in within:
-        # The first of the tops that is not under the verb carries the whole sentence.
-        top = next((n for n in tops if not _is_above(verb, n)), None)
-        if top is None:
+        if not any(n.head is n for n in inner):
             return
         if verb in above.children:
             above.children.remove(verb)
-        if top.head is top:
-            verb.head, verb.dep = verb, "ROOT"
-        else:
-            if top in top.head.children:
-                top.head.children.remove(top)
-            verb.head, verb.dep = top.head, top.dep
-            top.head.children.append(verb)
-            top.head.children.sort(key=lambda c: c.i)
-            top.head = top
+        verb.head, verb.dep = verb, "ROOT"
     for child in orphans:
         _move(child, verb)
     _move(root, verb)

@@ -144,7 +144,7 @@ def _name_unread(run: Run, warehouse: str) -> None:
     if unread:
         count = sum(len(kind.refused) for kind in unread)
         place = shlex.join(["--ref", run.ref, "--warehouse", warehouse])
-        all_of_it = f"kpyramid rejects list --stage ingest --limit 0 {place}"
+        all_of_it = f"kpyramid rejects --stage ingest --limit 0 {place}"
         log.warning("%d files or records were not read; when published: %s", count, all_of_it)
 
 

@@ -1,0 +1,352 @@
+"""`kpyramid build`, `plan` and `stage`: what a build made, or would make and cost."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from kpyramid.cli.console import shorten, show_progress
+from kpyramid.cli.options import Corpus, Ref
+from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
+from kpyramid.errors import InputError
+from kpyramid.pipeline.stage import PIPELINE
+
+if TYPE_CHECKING:
+    from kpyramid.pipeline.runner import Shard
+    from kpyramid.settings import Settings
+    from kpyramid.storage.layout import Warehouse
+
+StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
+
+Range = Mapping[str, float | None]
+"""The `low`, `expected` and `high` of an estimate; None where a price is not known."""
+_MOST_REASONS = 6
+_WIDE = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built(Result):
+    """The report of a build, and where it and the snapshots lie."""
+
+    report: Mapping[str, Any]
+    page: str
+    place: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as it is."""
+        return dict(self.report)
+
+    def show(self) -> Iterator[str]:
+        """What each stage made and refused, the verdicts of the gates, and where things lie."""
+        report = self.report
+        yield from _name_unread(report["unread"])
+        made = {"publish": "the snapshot"}
+        yield from lay_out(
+            {
+                "stage": row["stage"],
+                "made": made.get(row["stage"], row["rows"]),
+                **row,
+                "rows": None,
+            }
+            for row in report["stages"]
+        )
+        if report["model"]:
+            columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
+            asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
+            yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
+        yield from self._name_rejects()
+        if decided := report["decisions"]:
+            yield (
+                f"Decisions: {decided['file']}, {decided['accept']} accept and "
+                f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
+                f"them, {decided['rejected']} rejected."
+            )
+        for name, verdict in report["gates"].items():
+            yield f"Gate {name}: {verdict}."
+        moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
+        state = moved.get(report["committed"], "was not moved")
+        yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
+        if report["changes"]:
+            yield f"Against what the ref had: {report['changes']}."
+        yield f"It lies in {self.place}/{report['snapshot']}"
+        yield f"Report: {self.page}"
+
+    def _name_rejects(self) -> Iterator[str]:
+        """The most frequent reasons, each with an example; the report has them all."""
+        counts = [
+            (count, stage, reason)
+            for stage, reasons in self.report["rejects"].items()
+            for reason, count in reasons.items()
+            if stage != "ingest"  # what was not read stands first
+        ]
+        lines = [
+            f"{count:5} {stage}: {reason.replace('_', ' ')} — "
+            + shorten(self.report["examples"][f"{stage}: {reason}"][0], _WIDE)
+            for count, stage, reason in sorted(counts, reverse=True)
+        ]
+        if lines:
+            yield "Rejected, with an example each:"
+        yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
+
+
+def build(
+    corpus: Corpus,
+    /,
+    *,
+    place: "Warehouse",
+    ref: Ref = "main",
+    loaded: "Settings",
+    order: str | None = None,
+    allow_shrink: bool = False,
+    workers: int,
+    engine: Literal["processes", "ray"] | None = None,
+    address: str | None = None,
+    quiet: bool,
+) -> Built:
+    """Build a pyramid from a corpus and publish it.
+
+    Only what changed is computed. After a failure, run the same command again: it goes on
+    where it stopped.
+
+    `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
+    for: compared as text. By default the time of the build.
+    `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
+    `engine`: where texts are extracted and embedded: on processes of this machine, or on a Ray
+    cluster, whose processors count instead of --workers. The bytes are the same. By default as
+    the settings say.
+    `address`: HOST:PORT or ray://HOST:PORT of the Ray cluster's head; implies --engine ray.
+    """
+    from kpyramid.pipeline.build import build as run_build
+    from kpyramid.pipeline.report.report import describe_run
+
+    with show_progress(quiet=quiet) as progress:
+        outcome = run_build(
+            corpus,
+            place,
+            loaded.with_engine(engine, address),
+            ref=ref,
+            order=order,
+            allow_shrink=allow_shrink,
+            workers=workers,
+            progress=progress,
+        )
+    return Built(
+        report=describe_run(outcome.run, outcome.marks),
+        page=str(outcome.run.folder / "report.html"),
+        place=place.locate("snapshots"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged(Result):
+    """A stage that ran; `details` are those of the stage, such as the snapshot of publish."""
+
+    stage: str
+    run: str
+    shard: str | None
+    rows: Mapping[str, int]
+    rejects: Mapping[str, int]
+    recomputed: int
+    seconds: float
+    details: Mapping[str, str] = field(metadata={"json": False})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, those of the stage among them."""
+        return {**super().to_dict(), **self.details}
+
+
+def stage(
+    name: StageName,
+    /,
+    *,
+    run: str,
+    warehouse: str,
+    corpus: str | None = None,
+    ref: Ref = "main",
+    settings: Path | None,
+    order: str | None = None,
+    allow_shrink: bool = False,
+    shard: str | None = None,
+    workers: int,
+    quiet: bool,
+) -> Staged:
+    """Run one stage of a build: what a scheduler calls, task by task.
+
+    `--ref`, `--settings`, `--order` and `--allow-shrink` are given to stage ingest, which notes
+    them.
+
+    `name`: the stage to run.
+    `run`: name of the run; stage ingest starts it.
+    `corpus`: for stage ingest only.
+    `order`: as of `kpyramid build`.
+    `allow_shrink`: as of `kpyramid build`.
+    `shard`: I/N: fill the caches of part I of N (0/4 to 3/4) for chunk, extract or embed; the
+    stage itself then finds everything computed.
+    """
+    from kpyramid.pipeline.build import call_stage
+
+    with show_progress(quiet=quiet) as progress:
+        mark = call_stage(
+            name.value,
+            run=run,
+            warehouse=warehouse,
+            corpus=corpus,
+            settings_file=str(settings) if settings else None,
+            ref=ref,
+            order=order,
+            allow_shrink=allow_shrink,
+            workers=workers,
+            shard=_parse_shard(shard),
+            progress=progress,
+        )
+    return Staged(
+        stage=mark.stage,
+        run=run,
+        shard=shard,
+        rows=mark.rows,
+        rejects=mark.rejects,
+        recomputed=mark.recomputed,
+        seconds=mark.seconds,
+        details=mark.details,
+    )
+
+
+def _parse_shard(text: str | None) -> "Shard | None":
+    from kpyramid.pipeline.runner import Shard
+
+    if text is None:
+        return None
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal()):
+        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
+    return Shard(int(index), int(count))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned(Result):
+    """What a build would compute, a row per stage."""
+
+    stages: Sequence[Mapping[str, Any]]
+    budget: float | None = field(metadata=HIDDEN)
+
+    def show(self) -> Iterator[str]:
+        """A line per stage; below, when a model is asked, what all of it costs."""
+        yield from _name_unread(self.stages[0]["unread"])
+        yield from lay_out(
+            {
+                "stage": row["stage"],
+                "rows": row["rows"],
+                "computed before": None if row["rows"] is None else row["cached"],
+                "to compute": "what changes above"
+                if row["rows"] is None
+                else row["rows"] - row["cached"],
+                "calls": row["calls"] or None,
+                "tokens": row["tokens"] or None,
+                "dollars": _show_dollars(row["cost"]) if row["calls"] else None,
+            }
+            for row in self.stages
+        )
+        if asking := [row["model"] for row in self.stages if row.get("model")]:
+            yield from self._bill(asking)
+
+    def _bill(self, asking: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        calls, tokens, prompt, completion = (
+            _show_range(_add_ranges([model[name] for model in asking]))
+            for name in ("calls", "tokens", "prompt", "completion")
+        )
+        yield f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied."
+        cost = _add_ranges([row["cost"] for row in self.stages])
+        if cost["expected"] is None:
+            for name in sorted({name for model in asking for name in model["unpriced"]}):
+                yield (
+                    f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
+                    "with input and output in dollars per million tokens to the settings."
+                )
+        else:
+            batch = _show_dollars(_add_ranges([model["batch_cost"] for model in asking]))
+            yield (
+                f"That costs {_show_dollars(cost)} dollars; {batch} as batches "
+                "(`kpyramid batch submit`)."
+            )
+        if self.budget is not None and cost["high"] is not None and cost["high"] > self.budget:
+            sure = "will" if (cost["low"] or 0.0) > self.budget else "may"
+            yield f"The budget of {self.budget} dollars {sure} stop the build before it is done."
+        for name, words in _STATES.items():
+            if number := sum(model[name] for model in asking):
+                yield f"{number} {words}."
+        learned = max(model["learned_from"] for model in asking)
+        yield (
+            f"Estimated from {learned} calls of earlier runs."
+            if learned
+            else "Nothing was asked of this model yet: the range narrows after its first calls."
+        )
+
+
+_STATES = {
+    "hits": "replies are there already",
+    "failed": "requests are given up",
+    "waiting": "requests are in an open batch: `kpyramid batch collect`",
+}
+
+
+def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Planned:
+    """Say what a build would compute, stage by stage, before it does; nothing is written."""
+    from kpyramid.pipeline.plan import plan_build
+
+    return Planned(stages=plan_build(corpus, place, loaded), budget=loaded.llm.budget)
+
+
+def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What of the corpus was not read, a line per kind, before all else."""
+    from kpyramid.documents.formats import Unread
+
+    if kinds:
+        yield "Not read:"
+    yield from (f"  {shorten(str(Unread(**kind)))}" for kind in kinds)
+
+
+def _add_ranges(ranges: Sequence[Range]) -> Range:
+    """The sum; unknown when a part is."""
+    total: dict[str, float | None] = {}
+    for bound in ("low", "expected", "high"):
+        known = [amount[bound] or 0 for amount in ranges if amount[bound] is not None]
+        total[bound] = sum(known) if len(known) == len(ranges) else None
+    return total
+
+
+def _show_range(amount: Range) -> str:
+    low, expected, high = (round(amount[b] or 0) for b in ("low", "expected", "high"))
+    return str(expected) if low == high else f"{expected} ({low}–{high})"
+
+
+def _show_dollars(cost: Range) -> str:
+    """With so many digits that a small amount is not shown as none."""
+    low, expected, high = cost["low"], cost["expected"], cost["high"]
+    if low is None or expected is None or high is None:
+        return "unknown"
+    digits = 2 if expected >= 1 or not high else 4
+    amount, least, most = (f"{amount:.{digits}f}" for amount in (expected, low, high))
+    return amount if least == most else f"{amount} ({least}–{most})"
+
+
+def openie(file: str, /, *, loaded: "Settings", as_json: bool, quiet: bool) -> None:
+    """Print the facts that each sentence states, one a line, so that any scorer can read them.
+
+    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
+    subject; objects, times and places follow in the order of the sentence. Tabs and line ends
+    within a field become a space. Lines that are not UTF-8, in another language than the settings
+    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
+    The input is streamed, so it may be of any length.
+
+    Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
+
+    `file`: text in UTF-8, one sentence a line; - reads standard input.
+    """
+    from kpyramid.cli.openie import print_extractions
+
+    out = typer.get_binary_stream("stdout")
+    print_extractions(file, out, loaded.extract, as_json=as_json, quiet=quiet)

@@ -1,0 +1,156 @@
+"""What a command returns, and the one renderer that prints it: a JSON object, or words."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any
+
+from rich.console import RenderableType
+
+from kpyramid.cli.console import CONTROL, laid_out, out, shorten
+from kpyramid.errors import PyramidError
+
+JSON_ONLY: Mapping[str, bool] = {"words": False}
+"""Metadata of a field that words leave out, since it is long or says what others say."""
+HIDDEN: Mapping[str, bool] = {"words": False, "json": False}
+"""Metadata of a field that only `show` reads."""
+_ROWS = 20
+"""Rows of a list that words show."""
+_WIDE = 100
+"""Characters of a value in words, unless it has no blank: ids are there to be copied."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a command came to: with --json its fields are the object, else `show` says it.
+
+    `notes`: advice in sentences; in the object only when there is any. `fault`: what the command
+    ends with after it is printed, an error or an exit code alone.
+    """
+
+    notes: Sequence[str] = ()
+    fault: PyramidError | int | None = field(default=None, metadata=HIDDEN)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        values = self._list("json")
+        return values if values["notes"] else {n: v for n, v in values.items() if n != "notes"}
+
+    def show(self) -> Iterator[RenderableType]:
+        """The same in words; by default every field that has a value."""
+        values = self._list("words")
+        del values["notes"]
+        yield from describe(values)
+
+    def _list(self, form: str) -> dict[str, Any]:
+        chosen = (one.name for one in fields(self) if one.metadata.get(form, True))
+        return {name: to_plain(getattr(self, name)) for name in chosen}
+
+
+def to_plain(value: object) -> Any:
+    """A value with dataclasses as dicts, at any depth."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    return value
+
+
+def to_json(value: object) -> str:
+    """The one object of a command, on a line.
+
+    What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
+    model may hold and no UTF-8 can.
+    """
+    text = json.dumps(value.to_dict() if isinstance(value, Result) else value, ensure_ascii=False)
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def print_result(result: Result) -> None:
+    """Prints a result in words, its notes last; lines are not broken, other parts are laid out."""
+    for part in (*result.show(), *result.notes):
+        (out if isinstance(part, str) else laid_out).print(part)
+
+
+def describe(values: Mapping[str, Any]) -> Iterator[str]:
+    """Named values in words: those that fit a line first, then lists and tables."""
+    there = {name: each for name, each in values.items() if each not in (None, "", [], {}, ())}
+    short = {name: words for name, each in there.items() if (words := phrase(each)) is not None}
+    width = max(map(len, short), default=0)
+    for name, words in short.items():
+        yield f"{_label(name).ljust(width)}  {words}"
+    for name, each in there.items():
+        if name in short:
+            continue
+        if isinstance(each, Mapping):
+            each = [{"": key, **_name_cells(inner)} for key, inner in each.items()]
+        yield f"{_label(name)}:"
+        if all(isinstance(row, Mapping) for row in each):
+            yield from name_first(lay_out(each), _ROWS + 1)
+        else:
+            lines = [row if isinstance(row, str) else phrase(row) or to_json(row) for row in each]
+            yield from name_first(lines, _ROWS)
+
+
+def _name_cells(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {"value": value}
+
+
+def _label(name: str) -> str:
+    return (name[:1].upper() + name[1:]).replace("_", " ")
+
+
+def phrase(value: Any) -> str | None:
+    """A value in a few words; None when it is too long, or is made of lists."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or isinstance(value, int | float | str):
+        return _show(value)
+    if isinstance(value, Mapping):
+        parts = [f"{_show(n)} {phrase(each)}" for n, each in value.items() if _is_plain(each)]
+    else:
+        parts = [str(phrase(each)) for each in value if _is_plain(each)]
+    words = ", ".join(parts)
+    return words if len(parts) == len(value) and len(words) <= _WIDE else None
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "" if value is None else shorten(str(value), _WIDE) if " " in str(value) else str(value)
+
+
+def lay_out(rows: Iterable[Any], **headers: str) -> list[str]:
+    """Rows as the lines of a table, headed by the names of their fields or what `headers` says."""
+    plain: list[dict[str, Any]] = [to_plain(row) for row in rows]
+    names = [*dict.fromkeys(name for row in plain for name in row)]
+    names = [n for n in names if any(row.get(n) not in (None, "", [], {}) for row in plain)]
+    lines = [[headers.get(name, name.replace("_", " ")) for name in names]]
+    lines += [[_show_cell(row.get(name)) for name in names] for row in plain]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines if names]
+
+
+def _show_cell(value: object) -> str:
+    words = phrase(value)
+    return shorten(json.dumps(value, ensure_ascii=False), _WIDE) if words is None else words
+
+
+def name_first(lines: Sequence[str], most: int, hint: str = "; --json lists all") -> Iterator[str]:
+    """The first of these lines, indented, and how many more there are."""
+    yield from (f"  {line}" for line in lines[:most])
+    if len(lines) > most:
+        yield f"  and {len(lines) - most} more{hint}"
+
+
+def count_things(number: int, noun: str) -> str:
+    """A number with its noun: "1 row", "2 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
