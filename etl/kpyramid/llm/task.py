@@ -133,7 +133,7 @@ class FailureKind(StrEnum):
     """Why there is no usable reply; the values are the reasons in rejects, after `llm_`."""
 
     REFUSED = "refused"
-    """The model or a content filter refused: asked again only by `kpyramid rejects retry`."""
+    """The model or a content filter refused: asked again only by `kpyramid rejects --retry`."""
     TRUNCATED = "truncated"
     """Cut off at the token limit, also at the doubled one."""
     INVALID = "invalid"

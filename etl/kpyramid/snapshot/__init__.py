@@ -1,6 +1,6 @@
 """A published snapshot opened for reading: scope, tables, index, evidence, SPARQL.
 
-Imports storage, ontology and embeddings; imported by `query`, `answering` and the pipeline.
+Imports storage, ontology and embeddings; imported by `query` and the pipeline.
 """
 
 from typing import Literal
