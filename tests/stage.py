@@ -100,27 +100,6 @@ ANSWERED: dict[str, set[str]] = {
 }  # fmt: skip
 """Questions that have one reading, with the labels or literals of their answers."""
 
-BEYOND: dict[str, set[str]] = {
-    "Who is the mentor of the mentor of Lia Moreno?": {"Ines Calder"},
-    "Which actors perform in comedies and tragedies?": {"Nora Quill"},
-    "Who directed the play with the highest ticket price?": {"Ines Calder"},
-    "In how many cities does Nora Quill perform?": {"1"},
-    "Which theatres have more seats than the Lantern House?": {"Opal Hall"},
-    "Which plays premiered after 2020?": {"Harbour of Salt", "Two Umbrellas"},
-    "Which plays premiered in 2020?": {"The Merry Clerk"},
-    "Which plays last between 90 and 120 minutes?": {"Harbour of Salt", "Two Umbrellas"},
-    "How many minutes does The Merry Clerk run?": {"80"},
-    "Whom did Ines Calder mentor?": {"Otto Brandt"},
-    "Who are Otto Brandt's mentees?": {"Lia Moreno"},
-    "Who performs in both The Glass Storm and Harbour of Salt?": {"Lia Moreno"},
-    "Which actors perform in plays at Opal Hall?": {"Lia Moreno", "Nora Quill"},
-    "Which is the smallest theatre?": {"Mill Stage"},
-    "What are the two cheapest plays?": {"The Merry Clerk", "Harbour of Salt"},
-    "Which genre has the most plays?": set(),
-    "Give me the e-mail addresses of all directors.": {"ines@example.org", "otto@example.org"},
-}
-"""Harder questions, which may be left alone but must not be answered wrongly."""
-
 REFUSED = (
     "Which plays are not staged at Opal Hall?",
     "Who wrote The Glass Storm?",

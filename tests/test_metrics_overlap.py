@@ -15,13 +15,6 @@ from kpyramid.evaluation.metrics import (
 )
 from kpyramid.evaluation.questions import EvalQuestion
 
-DOGS = (
-    ("The dog bit the man.", ("The dog bit the man.", "The dog had bit the man.")),
-    ("It wasn't surprising.", ("It was not unexpected.", "No one was surprised.")),
-    ("The man had just bitten him.", ("The man bit him first.", "The man had bitten the dog.")),
-)
-"""The example in sacrebleu's README."""
-
 
 def ask(*references: str) -> EvalQuestion:
     return EvalQuestion("q", "What?", "open", (references,))

@@ -28,7 +28,6 @@ from tests.corpora import (
 KPG = "https://w3id.org/kpyramid/general#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 GENERAL = Path(__file__).parent.parent / "ontology" / "general.ttl"
-LENIENT = {"max_violation_share": 0.9}
 
 
 def state(

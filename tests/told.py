@@ -8,7 +8,6 @@ import pytest
 
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.query.types import Item
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
 from tests.corpora import pass_gates, share, write_corpus
@@ -37,28 +36,3 @@ def _build(folder: Path) -> None:
         pass_gates(monkeypatch)
         corpus = write_corpus(folder / "corpus", TOLD)
         build(corpus, open_warehouse(folder / "warehouse"), Settings())
-
-
-def take_passages(*sources: str) -> tuple[Item, ...]:
-    """The passages of some documents as context, in this order."""
-    snapshot = open_told()
-    chunks = snapshot.table("chunks").select(["chunk_id"])["chunk_id"].to_pylist()
-    places = {
-        snapshot.evidence(chunk)[0].source: (chunk, snapshot.evidence(chunk)) for chunk in chunks
-    }
-    return tuple(
-        Item(places[source][0], places[source][1][0].text, "text", 1.0, tuple(places[source][1]))
-        for source in sources
-    )
-
-
-def take_facts(*words: str) -> tuple[Item, ...]:
-    """The facts of the graph whose statement holds all of some words, in key order."""
-    snapshot = open_told()
-    found = []
-    for key in sorted(snapshot.table("condensed")["condensed_id"].to_pylist()):
-        _, head, _, relation, _, tail, _ = snapshot.state_condensed(key)
-        statement = f"{head} {relation} {tail}"
-        if all(word in statement for word in words):
-            found.append(Item(key, statement, "graph", 1.0, tuple(snapshot.evidence(key))))
-    return tuple(found)

@@ -51,8 +51,6 @@ out = SafeConsole(soft_wrap=True, highlight=False, markup=False, emoji=False)
 laid_out = SafeConsole(highlight=False)
 LONGEST = 400
 """Characters of a passage that are shown."""
-_MOST_REASONS = 6
-_WIDE = 100
 
 
 def shorten(text: str, most: int = LONGEST) -> str:

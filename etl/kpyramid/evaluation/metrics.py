@@ -543,15 +543,13 @@ def _has_gold(question: EvalQuestion) -> bool:
 BINS = 10
 
 
-def band_confidence(
-    pairs: Sequence[Pair], bins: int = BINS
-) -> Mapping[int, Sequence[tuple[float, float]]]:
-    """Confidence and rightness of each answer, by which of `bins` equal ranges it states."""
+def band_confidence(pairs: Sequence[Pair]) -> Mapping[int, Sequence[tuple[float, float]]]:
+    """Confidence and rightness of each answer, by which of `BINS` equal ranges it states."""
     bands: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for question, response in pairs:
         right = score_right(question, response) if has_verdict(question) else None
         if right is not None and response.answered:
-            at = min(max(int(response.confidence * bins), 0), bins - 1)
+            at = min(max(int(response.confidence * BINS), 0), BINS - 1)
             bands[at].append((response.confidence, right))
     return {at: sorted(band) for at, band in sorted(bands.items())}
 

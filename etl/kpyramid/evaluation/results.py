@@ -133,8 +133,6 @@ SHARE = "layer_"
 """Before the name of a layer: the metric that says how many questions it answers."""
 SURE = 0.05
 """Arms differ where a difference so large by luck has a smaller chance, corrected."""
-_WHOLE = 200
-"""Draws of an interval of a measure of all answers together, which is dear to measure."""
 SEED = 0
 SAMPLES = 2000
 """Draws of an interval or a test: the ends of an interval move by a few per cent of its width."""

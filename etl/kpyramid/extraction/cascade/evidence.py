@@ -233,9 +233,6 @@ _FORMS = (
 )
 _PATTERNS = tuple((label, re.compile(form, re.IGNORECASE)) for label, form in _FORMS)
 
-LITERALS = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
-"""Entity types whose mentions are values; as tails they become literals."""
-
 
 def guess_literal(name: str) -> str | None:
     """The type of a name that is a date, a number or a quantity; None for all others.
