@@ -1,4 +1,4 @@
-"""Fine-tune a model on rows of `benchmarks/make_questions.py --instructions`, with the paper's values (KSL, 5.3).
+"""Fine-tune a model on rows of `make_questions.py --instructions` with KSL's values (5.3).
 
 `python docs/tune_lora.py MODEL ROWS OUT`: a folder or name of a causal model for transformers, the
 folder with train.jsonl and test.jsonl, and the folder that the adapter is written to. Needs torch,

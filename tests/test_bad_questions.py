@@ -175,7 +175,7 @@ def test_a_question_that_gives_orders_is_not_obeyed(snapshot: Snapshot, strategy
 # --- what no text says -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct", "naive"}))
+@pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct", "naive", "tools"}))
 def test_what_the_texts_do_say_is_answered_with_confidence(
     snapshot: Snapshot, strategy: str
 ) -> None:
@@ -254,7 +254,7 @@ def test_a_candidate_is_chosen_once_and_only_if_it_is_right(
     chosen = [choice.strip().lower() for choice in found.choices]
     assert len(set(chosen)) == len(chosen) and set(found.choices) <= set(candidates)
     assert chosen in ([], ["london"]) or found.confidence < CONFIDENT + 0.05
-    if strategy != "direct" and "London" in candidates:
+    if strategy not in ("direct", "tools") and "London" in candidates:
         assert found.choices == ("London",) and found.confidence >= CONFIDENT
 
 

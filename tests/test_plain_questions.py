@@ -45,8 +45,6 @@ def told() -> Snapshot:
         ("What causes marsh fever?", {"Borrelia velmica"}),
         ("How is marsh fever treated?", {"doxycycline"}),
         ("Who first described marsh fever?", {"Anton Reuss"}),
-        ("Who formed the Glass Herons?", {"Tilda Roe", "Marcus Venn", "Ola Strand"}),
-        ("How many albums have the Glass Herons released?", {"three albums"}),
         ("What is the capital of Halvania?", {"Port Callan"}),
         ("When was Brenmoor Castle built?", {"1180"}),
         ("When was Esker Abbey built?", {"1242"}),

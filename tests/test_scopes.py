@@ -295,6 +295,9 @@ WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "contradictions", "v
 Read = Callable[[Snapshot, Snapshot], object]
 SURFACE: dict[str, Read] = {
     "count": lambda s, w: [s.count(t) for t in ("documents", "chunks", "condensed", "entities")],
+    "compare": lambda s, w: [
+        s.compare("John Harlow", "Turin", p.label).to_dict() for p in s.schema.properties
+    ],
     "describe_scope": lambda s, w: s.describe_scope(),
     "embed": lambda s, w: s.embed("Turin").shape,
     "embed_all": lambda s, w: s.embed_all(["Turin"]).shape,
@@ -305,6 +308,10 @@ SURFACE: dict[str, Read] = {
     ],
     "facts_about": lambda s, w: [
         s.state_condensed(key) for key in s.facts_about(keys_of(w, "entities"))
+    ],
+    "find": lambda s, w: [
+        s.find(label, limit=1000).to_dict()
+        for label in ("thing", *(each.label for each in s.schema.classes))
     ],
     "find_instances": lambda s, w: find_instances(
         {
@@ -330,6 +337,10 @@ SURFACE: dict[str, Read] = {
     "locate_table": lambda s, w: [
         spell(pq.read_table(held) if isinstance(held, Path) else held)
         for held in map(s.locate_table, FILTERED)
+    ],
+    "paths": lambda s, w: [
+        s.paths("John Harlow", name).to_dict()
+        for name in sorted({*s.names.values()} - {"John Harlow"})
     ],
     "place_vectors": lambda s, w: try_keys(
         lambda k: s.place_vectors([k])[0].shape, keys_of(w, "chunks")

@@ -59,6 +59,9 @@ class Evaluated(Result):
             yield f"{len(failed)} answers failed and count as empty:"
             lines = [f"{r.arm.name}, {r.question.id}: {r.failure}" for r in failed]
             yield from name_first(lines, _REASONS)
+        if answers.stopped is not None:
+            count = len(answers.questions) * len(answers.arms)
+            yield f"Stopped after {len(answers.rows)} of {count} answers."
         if self.out:
             yield f"Page: {self.out.rstrip('/')}/evaluation.html; tables beside it"
 

@@ -77,7 +77,8 @@ def print_result(result: Result) -> None:
 def describe(values: Mapping[str, Any]) -> Iterator[str]:
     """Named values in words: those that fit a line first, then lists and tables."""
     there = {name: each for name, each in values.items() if each not in (None, "", [], {}, ())}
-    short = {name: words for name, each in there.items() if (words := phrase(each)) is not None}
+    said = {n: each if isinstance(each, str) else phrase(each) for n, each in there.items()}
+    short = {name: words for name, words in said.items() if words is not None}
     width = max(map(len, short), default=0)
     for name, words in short.items():
         yield f"{_label(name).ljust(width)}  {words}"

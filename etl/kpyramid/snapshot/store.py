@@ -272,10 +272,13 @@ class Store:
         return self._parts[table]
 
     def load_search(self) -> None:
-        """Loads what searches clusters, if some table has them and it is installed."""
-        plans = self.meta.get("tables", {}).values()
-        if any(plan.get("search") != "exact" for plan in plans):
-            with suppress(ModuleNotFoundError):
+        """Loads what searches clusters, if some table has them and it is installed.
+
+        A damaged index is no error here: what reads it says so.
+        """
+        with suppress(IntegrityError, ModuleNotFoundError):
+            plans = self.meta.get("tables", {}).values()
+            if any(plan.get("search") != "exact" for plan in plans):
                 load_faiss()
 
     @cached_property

@@ -1,11 +1,14 @@
-"""Repairs of what the parser gets wrong: names, subjects in brackets, infinitives."""
+"""Repairs of what the parser gets wrong: names, dates, subjects in brackets, attachments."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.predicates import VERBS
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
 # Titles of works, which the parser takes apart.
@@ -110,6 +113,44 @@ def _join_leading_title(copula: Node) -> None:
         _seat_title(inner, copula.i)
 
 
+def _join_hyphens(hyphen: Node) -> None:
+    """Keep "Michaels-Beerbaum" and "Stoke-on-Trent" one name, which the tokenizer cut."""
+    nodes = hyphen.tree.nodes
+    first = last = hyphen.i
+    while first > 0 and not nodes[first - 1].space and _is_part(nodes[first - 1]):
+        first -= 1
+    while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
+        last += 1
+    inner = nodes[first : last + 1]
+    if first == hyphen.i or last == hyphen.i:
+        return
+    if inner[0].text.islower():
+        root = _find_root(inner)
+        for node in inner if root is not None and root.pos == "NOUN" else ():
+            if node is not root:
+                node.dep = "compound"
+        return
+    if not inner[0].text[:1].isupper() or inner[-1].text == "-":
+        return
+    if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
+        return
+    root = _find_root(inner)
+    if root is None:
+        return
+    label = next((n.entity for n in inner if n.entity), "")
+    for node in inner:
+        if node is not root:
+            node.dep = "compound"
+            _move(node, root)
+        node.pos, node.tag = "PROPN", "NNP"
+        if label and node.entity != label:
+            node.entity, node.iob = label, "I"
+
+
+def _is_part(node: Node) -> bool:
+    return node.text == "-" or node.text.isalpha()
+
+
 def _find_root(inner: list[Node]) -> Node | None:
     """Return the one node of a stretch that hangs outside it, None when several or none do."""
     first, last = inner[0].i, inner[-1].i
@@ -169,6 +210,9 @@ def _is_above(node: Node, other: Node) -> bool:
 
 # Mistakes of the parser and of the entity recogniser that the text's own words give away.
 
+_IS_MONTH = re.compile(MONTH)
+_VERBAL = frozenset("to from against over into as".split())
+_GIVING = VERBS["giving"]
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
@@ -178,11 +222,14 @@ _GROUPS = frozenset("one part member type kind form example name group set serie
 def repair_tree(tree: Tree) -> None:
     """Mend the tree in place, in time linear in its tokens.
 
-    Titles, numerals and bynames become one name, subjects that the parser sought inside a bracket
-    are put back before it, and a name's type follows what the text says it is.
+    Dates that the recogniser split are joined, titles, hyphens, numerals and bynames become one
+    name, subjects that the parser sought inside a bracket are put back before it, and a name's
+    type follows what the text says it is.
     """
     for node in tree.nodes:
-        if node.text in _QUOTES:
+        if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
+            _join_date(node)
+        elif node.text in _QUOTES:
             _join_title(node)
         elif node.text in _OPENING:
             _lift_subject(node)
@@ -192,6 +239,10 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
+        elif node.text == "-":
+            _join_hyphens(node)
+        elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
+            _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
     _retype_names(tree)
@@ -250,6 +301,55 @@ def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = 
         part.entity, part.iob = name.entity, "I" if name.entity else "O"
     last.left_edge = min(name.left_edge, last.left_edge, key=lambda n: n.i)
     _close_entity(last.tree.nodes, last.i)
+
+
+def _join_date(month: Node) -> None:
+    """Make "31 May 1955" and "May 31, 1955" one DATE, whatever the recogniser made of its parts."""
+    nodes, first, last = month.tree.nodes, month.i, month.i
+    has_day = has_year = False
+    if first > 0 and _is_day(nodes[first - 1]):
+        first, has_day = first - 1, True
+    if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
+        last, has_day = last + 1, True
+    at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
+    if at < len(nodes) and _is_year(nodes[at]):
+        last, has_year = at, True
+    if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
+        return
+    for node in nodes[first : last + 1]:
+        node.entity, node.iob = "DATE", "I"
+    nodes[first].iob = "B"
+    _close_entity(nodes, last)
+
+
+def _is_day(node: Node) -> bool:
+    digits = node.text.rstrip("stndrh")
+    return digits.isdigit() and len(digits) <= 2 and 1 <= int(digits) <= 31
+
+
+def _is_year(node: Node) -> bool:
+    return node.text.isdigit() and len(node.text) in {3, 4}
+
+
+def _lift_preposition(prep: Node) -> None:
+    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta".
+
+    Nor does the place where somebody "died in Oslo of cholera".
+    """
+    noun = prep.head
+    verb = noun.head if noun.dep == "dobj" else noun.head.head
+    if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
+        return
+    lemma = verb.lemma.lower()
+    if noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
+        return
+    between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
+    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
+    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
+    if not named and not given:
+        return
+    _move(prep, verb)
+    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
 
 
 def _seat_infinitive(verb: Node) -> None:
