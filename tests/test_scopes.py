@@ -296,7 +296,9 @@ Read = Callable[[Snapshot, Snapshot], object]
 SURFACE: dict[str, Read] = {
     "count": lambda s, w: [s.count(t) for t in ("documents", "chunks", "condensed", "entities")],
     "compare": lambda s, w: [
-        s.compare("John Harlow", "Turin", p.label).to_dict() for p in s.schema.properties
+        s.compare(one, other, p.label).to_dict()
+        for p in s.schema.properties
+        for one, other in pairwise(sorted({*s.names.values()})[:8])
     ],
     "describe_scope": lambda s, w: s.describe_scope(),
     "embed": lambda s, w: s.embed("Turin").shape,
