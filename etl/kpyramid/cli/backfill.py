@@ -7,8 +7,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,8 @@ from kpyramid.cli.render import Result, count_things
 from kpyramid.errors import ConflictError, InputError, PyramidError, SettingsError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from kpyramid.pipeline.airflow.corpora import Corpus
 
 _ABSENT = "Airflow is not installed here: pip install 'kpyramid[airflow]', or type this where it is"
@@ -36,6 +38,11 @@ class Backfilled(Result):
     left_out: Sequence[str]
     command: str
     plan: str | None
+
+    def show(self) -> "Iterator[RenderableType]":
+        """The days; what one would cost is of use before they are started."""
+        told = replace(self, plan=None) if self.started else self
+        yield from Result.show(told)
 
 
 def backfill(
@@ -114,6 +121,8 @@ def backfill(
         f"{rows[-1]['ref']} --warehouse {shlex.quote(WAREHOUSE)}",
         f"If {dag} is switched off in Airflow, they wait until it is on.",
     ]
+    if again := sum(bool(row["again"]) for row in rows):
+        notes.append(f"Again: {count_things(again, 'day')} with a run that Airflow has already.")
     if missing := len(rows) - len(there):
         notes.append(f"Without its source a run fails: {count_things(missing, 'day')} here.")
     latest = max([*days, *map(date.fromisoformat, left_out)])

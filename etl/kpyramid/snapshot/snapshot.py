@@ -335,16 +335,13 @@ class Snapshot:
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        # What a question needs next is loaded meanwhile: words (.15 s), and what searches
-        # clusters (.4 s).
-        beside = [Thread(target=lemmatise, args=("words",)), Thread(target=self._store.load_search)]
-        for thread in beside:
-            thread.start()
+        # A question's words are looked up next; this reads their dictionary (.15 s) meanwhile.
+        beside = Thread(target=lemmatise, args=("words",))
+        beside.start()
         try:
             return open_recorded(made, self.model, self.id)
         finally:
-            for thread in beside:
-                thread.join()
+            beside.join()
 
     def embed(self, text: str) -> Matrix:
         """The vector of a text."""

@@ -7,7 +7,6 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 import json
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -270,16 +269,6 @@ class Store:
         if table not in self._parts:
             self._parts[table] = Part(self, table)
         return self._parts[table]
-
-    def load_search(self) -> None:
-        """Loads what searches clusters, if some table has them and it is installed.
-
-        A damaged index is no error here: what reads it says so.
-        """
-        with suppress(IntegrityError, ModuleNotFoundError):
-            plans = self.meta.get("tables", {}).values()
-            if any(plan.get("search") != "exact" for plan in plans):
-                load_faiss()
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
