@@ -110,7 +110,7 @@ for name, value in json.loads(sys.argv[2]):
         refused.append([name, value])
 print(json.dumps(refused))
 
-sys.modules["duckdb"] = None  # as where it is not installed
+sys.modules["markdown_it"] = None  # as where it is not installed
 logging.basicConfig(stream=sys.stdout, format="%(message)s", force=True)
 plan = dag.get_task("plan")
 try:
@@ -346,7 +346,7 @@ def test_a_worker_without_the_extra_build_says_what_to_install(read: list[str]) 
     """In the last line of the log; Airflow does not try again in vain."""
     assert read[2] == "fail"
     assert read[-1] == (
-        "plan of night: ModuleNotFoundError: this needs duckdb, which is not installed: "
+        "plan of night: ModuleNotFoundError: this needs markdown_it, which is not installed: "
         "pip install 'kpyramid[build]'; mend it, then clear this task"
     )
 

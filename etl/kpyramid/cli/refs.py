@@ -326,18 +326,21 @@ def verify(
     checked: dict[str, list[str]] = {}
     of_refs: list[str] = []
     of_runs: list[str] = []
-    at = str(place.locate("snapshots"))
+    where: dict[str, str] = {}
     if is_path(snapshot or ref):
         folder = Path(snapshot or ref).absolute()
-        checked[identify_folder(folder)], at = _check(folder, deep=deep), str(folder)
+        identifier = identify_folder(folder)
+        checked[identifier], where[identifier] = _check(folder, deep=deep), str(folder)
     else:
         wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
         for identifier in wanted:
             with open_stored(place, identifier) as folder:
                 checked[identifier] = _check(folder, deep=deep)
+            where[identifier] = place.locate(f"snapshots/{identifier}")
         of_refs, of_runs = check_refs(place), [*find_damaged(place).values()]
     of_snapshots = [problem for problems in checked.values() for problem in problems]
-    advice = f"Do not serve it. Move it away from {at} and build again: caches make that cheap."
+    at = ", ".join(where[identifier] for identifier, problems in checked.items() if problems)
+    advice = f"Do not serve it. Move {at} away and build again: caches make that cheap."
     return Verified(
         snapshot=None if everyone else next(iter(checked)),
         snapshots=checked,
