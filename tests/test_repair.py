@@ -20,7 +20,6 @@ from tests.corpora import (
     hash_tree,
     make_settings,
     read_snapshot,
-    require_java,
     use_quick_models,
     write_corpus,
 )
@@ -165,25 +164,6 @@ def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_p
         "sibling": "not born",
     }
     assert {reason for reason, _ in found.values()} == {"broken_shape"}
-
-
-@pytest.mark.slow  # it starts Java some twenty times
-def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_leaves(
-    tmp_path: Path,
-) -> None:
-    require_java()
-    statements = [
-        state("org", "Ada", None, kind="Organisation", confidence=0.6),
-        state("person", "Ada", None),
-        state("place", "Cy", None, kind="Place"),
-        state("people", "Cy", None),
-        state("bea", "Bea", None, kind="Organisation"),
-    ]
-    files = write_check(tmp_path, "# None.\nASK { kpg:a kpg:a kpg:a }")
-    found = repair(files, GENERAL.read_text("utf-8"), statements)
-    assert set(found) == {"org", "place", "people"}
-    assert {reason for reason, _ in found.values()} == {"contradiction"}
-    assert "no person is an organisation; kept: “Ada” is a person" in found["org"][1]
 
 
 # --- whole builds --------------------------------------------------------------------------
