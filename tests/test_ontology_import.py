@@ -202,7 +202,7 @@ def test_a_missing_header_is_made_of_the_commonest_namespace() -> None:
 
 
 def test_relative_iris_get_a_base() -> None:
-    schema, changes = take(HEAD + "<Local> a owl:Class .\n")
+    schema, changes = take(ONTOLOGY + "<Local> a owl:Class .\n")
     assert [c.label for c in schema.classes] == ["local"]
     assert list_kinds(changes)["base assumed"] == 1
 
@@ -285,7 +285,7 @@ def test_entities_that_are_namespaces_are_expanded() -> None:
         ("<?xml version='1.0'?><a><b></a>", "not valid XML: mismatched tag"),
         ("<?xml version='1.0'?><a/>", "not valid RDF/XML"),
         ("<?xml version='1.0' encoding='ebcdic'?><a/>", "encoding: ebcdic"),
-        (ONTOLOGY + ":a a :B . :b a :B .", "this is data; import the ontology"),
+        (ONTOLOGY + ":a a :B . :b a :B .", "this is data: import the ontology"),
         (ONTOLOGY + ":a rdfs:label 'x' .", "declares no class"),
         (ONTOLOGY + CLASSES + ":Place a owl:ObjectProperty .", "a class and a property"),
         (ONTOLOGY + CLASSES + "_:x :p _:y . _:y :p _:x .", "2 blank nodes refer to each other"),

@@ -444,12 +444,6 @@ _LEAST_WEIGHT = 1.0
 _MOST_WORDS = 3
 """Words of a class's name; longer terms are half sentences that a volunteer typed."""
 _LONGEST_LINE = 1_000_000
-_WEIGHT = 1.0
-_MOST_WORDS = 3
-"""Words of a class's name; longer terms are half sentences that a volunteer typed."""
-_LONGEST_LINE = 1_000_000
-_MOST_PAIRS = 5_000_000
-"""Kept while streaming; the full dump has a quarter of a million English IsA assertions."""
 _WEIGHT = re.compile(r'"weight":\s*([0-9]+(?:\.[0-9]+)?)')
 _COLUMNS = 5
 
