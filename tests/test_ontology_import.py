@@ -397,16 +397,6 @@ def test_a_prefix_that_is_written_out_without_end_is_stopped() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_classes_wide_are_imported() -> None:
-    classes = "".join(
-        f":C{i} a owl:Class ; rdfs:subClassOf :C{i // 10} .\n" for i in range(1, 10_000)
-    )
-    schema, _ = take(ONTOLOGY + ":C0 a owl:Class .\n" + classes)
-    assert len(schema.classes) == 10_000
-    assert schema.is_subclass(O + "C9999", O + "C9")
-
-
-@pytest.mark.slow
 def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
     chain = "".join(f":C{i} a owl:Class ; rdfs:subClassOf :C{i - 1} .\n" for i in range(1, 10_000))
     Path("chain.ttl").write_text(ONTOLOGY + ":C0 a owl:Class .\n" + chain)
