@@ -202,7 +202,7 @@ def test_a_missing_header_is_made_of_the_commonest_namespace() -> None:
 
 
 def test_relative_iris_get_a_base() -> None:
-    schema, changes = take(ONTOLOGY + "<Local> a owl:Class .\n")
+    schema, changes = take(ONTOLOGY + "<#Local> a owl:Class .\n")
     assert [c.label for c in schema.classes] == ["local"]
     assert list_kinds(changes)["base assumed"] == 1
 

@@ -216,7 +216,7 @@ class Relation(NamedTuple):
 def load_relations() -> Mapping[str, Relation]:
     """The properties a cut may have, by name and by each of their links: `relations.toml`."""
     rows = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
-    relations = {}
+    relations: dict[str, Relation] = {}
     for name, row in rows.items():
         relation = Relation(
             name,

@@ -169,7 +169,7 @@ def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> s
         if not any(iri != other and iri.startswith(other) for other in names)
     }
     ordered = chain.from_iterable(by_subject.values())
-    text = ox.serialize(ordered, format=ox.RdfFormat.TURTLE, prefixes=apart).decode()
-    lines = text.split("\n")
+    written = ox.serialize(ordered, format=ox.RdfFormat.TURTLE, prefixes=apart) or b""
+    lines = written.decode().split("\n")
     head, body = sorted(lines[: len(apart)]), "\n".join(lines[len(apart) :])
     return "\n".join([*head, "", body.strip("\n").replace(" .\n", " .\n\n"), ""])

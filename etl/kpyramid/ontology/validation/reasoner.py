@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -158,6 +159,9 @@ _MOST_PARTS = 24
 _MOST_STATEMENTS = 200_000
 """Statements written for one call."""
 
+_EQUALS = {n.EQUIVALENT_CLASS, n.OWL + "equivalentProperty", n.OWL + "sameAs"}
+_MUTUAL = _EQUALS | {n.DISJOINT_WITH, n.OWL + "propertyDisjointWith", n.INVERSE_OF}
+
 Item = Axiom | ox.Triple
 
 
@@ -177,7 +181,10 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
         NotJudgedError: the reasoner's time is over.
     """
     instance = ox.Triple(ox.NamedNode("urn:an-instance"), _TYPE, ox.NamedNode(iri))
-    shrunk = shrink([*theory.axioms, instance], reasoner.find_inconsistent)
+    near = _select_axioms(theory, [instance])
+    found = reasoner.find_inconsistent([(near, [instance])])
+    axioms = near if found is not None else theory.axioms
+    shrunk = shrink([*axioms, instance], reasoner.find_inconsistent)
     return [item for item in shrunk if item != instance]
 
 
@@ -220,6 +227,30 @@ def _split(items: Iterable[Item]) -> Part:
 
 def _name(node: Node) -> str:
     return node.value if isinstance(node, ox.NamedNode) else ""
+
+
+def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
+    """The axioms about what the facts name, and about what those name in turn."""
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for index, axiom in enumerate(theory.axioms):
+        head = axiom.head
+        named = {_name(head.subject)} - {""} or axiom.list_iris()
+        if head.predicate.value in _MUTUAL:
+            named |= axiom.list_iris()
+        for iri in named:
+            by_name[iri].append(index)
+    queue = [iri for t in facts for iri in Axiom((t,)).list_iris()]
+    seen: set[str] = set()
+    chosen: set[int] = set()
+    while queue:
+        iri = queue.pop()
+        if iri not in seen:
+            seen.add(iri)
+            for index in by_name[iri]:
+                if index not in chosen:
+                    chosen.add(index)
+                    queue += theory.axioms[index].list_iris()
+    return [theory.axioms[index] for index in sorted(chosen)]
 
 
 # Axioms and facts in words.
