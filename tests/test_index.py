@@ -204,7 +204,7 @@ def test_documents_decide_which_facts_are_seen(built: Path) -> None:
     documents, facts = index.rows("documents"), index.rows("condensed")
     for allowed in range(len(documents)):
         mask = np.arange(len(documents)) == allowed
-        seen = DividedView(index, [], mask).open("condensed")
+        seen = DividedView(index, mask).mask("condensed")
         told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
         assert seen.tolist() == told
         part = index.part("condensed")

@@ -1,6 +1,5 @@
 """What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -62,11 +61,11 @@ PARTS: Mapping[str, _Part] = {
         "proposals", "proposal_id", (("label",), ("kind",), ("state",)), "{} ({}, {})"
     ),
 }
-NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals", "metrics")
+NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
 """What is compared, in the order of a report."""
+_MADE_WITH = ("settings", "stages", "resources", "model")
 _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
 _Changes = Mapping[Change, Sequence[str]]
-_COUNTED = ("documents", "chunks", "triples", "condensed", "entities", "relations", "instances")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +158,6 @@ class Diff:
         if name == "ontology":
             changes = [row.change for row in self._terms]
             return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
-        if name == "metrics":
-            return Counts(changed=len(self.metrics))
         found = self._compare(self._find(name))
         return Counts(*(len(found[change]) for change in ("added", "removed", "changed")))
 
@@ -168,60 +165,34 @@ class Diff:
         """The first rows of a part that differ: removed, changed, added, each by key."""
         if name == "ontology":
             return self._terms[:limit]
-        if name == "metrics":
-            return [Row("changed", n, n, {"value": values}) for n, values in self.metrics.items()][
-                :limit
-            ]
         part = self._find(name)
         found = self._compare(part)
         keys = [key for change in _ORDER for key in found[change]][:limit]
         before, after = (self._tell(part, side, keys) for side in self._sides)
         return [_pair(key, before.get(key), after.get(key)) for key in keys]
 
-    @cached_property
-    def metrics(self) -> dict[str, tuple[float | None, float | None]]:
-        """Numbers of the earlier and the later snapshot, by name; those that are the same are not.
-
-        Rows per table, the mean confidence of facts, and, for who sees all documents, rejects.
-        """
-        before, after = map(_measure, self._sides)
-        pairs = {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
         """What the two were made with that differs: settings, stages, models, by dotted name."""
-        made = [
-            dict(
-                _flatten(
-                    {
-                        n: snapshot.manifest.get(n)
-                        for n in ("settings", "stages", "resources", "model")
-                    }
-                )
-            )
-            for snapshot in self._sides
-        ]
+        was, now = (
+            {key: v for n in _MADE_WITH for key, v in _flatten(side.manifest.get(n), n)}
+            for side in self._sides
+        )
         return {
-            name: (made[0].get(name), made[1].get(name))
-            for name in sorted({*made[0], *made[1]})
-            if made[0].get(name) != made[1].get(name) and not name.endswith(".fingerprint")
+            name: (was.get(name), now.get(name))
+            for name in sorted({*was, *now})
+            if was.get(name) != now.get(name) and not name.endswith(".fingerprint")
         }
 
     def summarise(self) -> str:
         """One line: "1 document edited, 1 gone; 9 facts more, 38 fewer; ontology unchanged"."""
-        words = {
-            "documents": ("document", "new", "gone", "edited"),
-            "facts": ("fact", "more", "fewer", "changed"),
-            "instances": ("instance", "more", "fewer", "changed"),
-        }
-        said = {name: _say(self.count(name), *words[name]) for name in words}
-        terms = _say(self.count("ontology"), "ontology term", "more", "fewer", "changed")
-        told = [
-            said["documents"] or "documents unchanged",
-            said["facts"] or "facts unchanged",
-            terms or "ontology unchanged",
+        parts = [
+            _say(self.count("documents"), "document", "new", "gone", "edited")
+            or "documents unchanged",
+            _say(self.count("facts"), "fact") or "facts unchanged",
+            _say(self.count("ontology"), "ontology term") or "ontology unchanged",
+            _say(self.count("instances"), "instance"),
         ]
-        return "; ".join([*told, said["instances"]] if said["instances"] else told)
+        return "; ".join(filter(None, parts))
 
     def _find(self, name: str) -> _Part:
         if name not in PARTS:
@@ -338,23 +309,6 @@ def _plain(value: Any) -> Any:
     return dict(value) if pairs else value
 
 
-def _measure(side: Snapshot) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for table in _COUNTED:
-        key = load_contracts()[table].key[0]
-        found[f"rows of {table}"] = len(_read_column(side, table, key))
-    mean = pc.mean(_read_column(side, "triples", "confidence")).as_py()
-    if mean is not None:
-        found["mean confidence of triples"] = round(mean, 4)
-    if not side.describe_scope():
-        stages, reasons = (
-            _read_column(side, "rejects", name).to_pylist() for name in ("stage", "reason")
-        )
-        counted = Counter(zip(stages, reasons, strict=True))
-        found |= {f"rejects of {stage}, {reason}": n for (stage, reason), n in counted.items()}
-    return found
-
-
 def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
     """The difference between what two sides say under a key."""
     words, now = after or before or ("", {})
@@ -372,19 +326,21 @@ def _list_terms(schema: Schema) -> dict[str, _Told]:
     return found | {line: (line, {}) for line in schema.axioms}
 
 
-def _flatten(value: JsonValue, name: str = "") -> Iterator[tuple[str, JsonValue]]:
+def _flatten(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(value, dict):
         for key in sorted(value):
-            yield from _flatten(value[key], f"{name}.{key}" if name else key)
+            yield from _flatten(value[key], f"{name}.{key}")
     else:
         yield name, value
 
 
-def _say(counts: Counts, noun: str, added: str, removed: str, changed: str) -> str:
+def _say(
+    counts: Counts, noun: str, added: str = "more", removed: str = "fewer", changed: str = "changed"
+) -> str:
     """Such as "1 document edited, 1 gone"; empty where nothing differs."""
     pairs = ((counts.added, added), (counts.changed, changed), (counts.removed, removed))
-    told = [f"{number:,} {word}" for number, word in pairs if number]
-    if told:
-        number, _, word = told[0].partition(" ")
-        told[0] = f"{number} {noun}{'' if number == '1' else 's'} {word}"
-    return ", ".join(told)
+    first, *others = [pair for pair in pairs if pair[0]] or [(0, "")]
+    if not first[0]:
+        return ""
+    things = f"{first[0]:,} {noun}{'' if first[0] == 1 else 's'} {first[1]}"
+    return ", ".join([things, *(f"{number:,} {word}" for number, word in others)])

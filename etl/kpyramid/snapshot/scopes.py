@@ -1,6 +1,7 @@
 """Which documents a scope lets be seen, and which view of a snapshot that makes."""
 
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,7 @@ import pyarrow.compute as pc
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.divided import DividedView
-from kpyramid.snapshot.mapped import MappedRows
-from kpyramid.snapshot.narrowed import NarrowedView, suggest, to_mask
+from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.store import Store
 from kpyramid.snapshot.view import Scope, View
 
@@ -22,10 +22,7 @@ def open_view(store: Store, scopes: Sequence[Scope]) -> View:
         InputError: a scope names what is not there, or what others hide.
     """
     documents = find_documents(store, scopes)
-    classes = [scope.classes for scope in scopes if scope.classes]
-    if not documents.all():
-        return DividedView(store, classes, documents)
-    return NarrowedView(store, classes) if classes else View(store)
+    return View(store) if documents.all() else DividedView(store, documents)
 
 
 # Documents: by labels, by their ids or sources, by their metadata.
@@ -71,7 +68,9 @@ def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> M
         columns = (documents.column("document_id"), sources, files)
         found = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
         if not found.any():
-            hint = suggest(wanted, files.filter(pa.array(reach)).unique().to_pylist())
+            known = files.filter(pa.array(reach)).unique().to_pylist()
+            near = get_close_matches(wanted, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"no document has the id or source {wanted!r}{hint}")
         seen |= found
     return seen

@@ -29,21 +29,19 @@ class Scope:
     `access`: the labels that the reader has. Documents without labels are everybody's, of those
     with labels one that the reader has is enough; None stands for whoever may see everything.
     `documents`: ids or sources; a source stands for all records of its file. `metadata`: pairs of
-    field and value, all of which a document must have. `classes`: IRIs or labels; facts are then
-    those about an individual of one of them, passages those that state such a fact. Empty: all.
-    `hidden`: ids of documents that are not seen whatever their labels.
+    field and value, all of which a document must have. Empty: all. `hidden`: ids of documents that
+    are not seen whatever their labels.
     """
 
     access: frozenset[str] | None = frozenset()
     documents: frozenset[str] = frozenset()
     metadata: frozenset[tuple[str, str]] = frozenset()
-    classes: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
 
     @property
     def narrows(self) -> bool:
         """Whether it asks for less than its labels let be seen."""
-        return bool(self.documents or self.metadata or self.classes or self.hidden)
+        return bool(self.documents or self.metadata or self.hidden)
 
 
 PUBLIC = Scope()
@@ -52,7 +50,7 @@ EVERYTHING = Scope(access=None)
 
 
 class View:
-    """A store of which everything is seen; `NarrowedView` and `DividedView` hide rows of it.
+    """A store of which everything is seen; `DividedView` hides rows of it.
 
     The only reader of the store. A row's number comes from `find`, `locate`, `select` or `mask`,
     which know what is hidden, and its words from the methods below.
