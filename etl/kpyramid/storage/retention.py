@@ -435,15 +435,15 @@ def _keep_runs(
     return kept
 
 
-def read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
-    """The stored results that some runs name, as STAGE/KEY.
+def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
+    """The stored results that some runs name, as STAGE/KEY; `place`: where the runs lie.
 
     Raises:
         IntegrityError: a mark cannot be read.
     """
     found = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
-        names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]
+        names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
             try:
                 if data is not None:  # else a build that goes on forgot it
