@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, IntegrityError
 
 if TYPE_CHECKING:  # a reader of a folder does not load what talks to buckets
     from kpyramid.storage.bucket import BucketStore
@@ -81,6 +81,19 @@ class Warehouse:
         """Where something lies that has a name in the store, for messages."""
         place = self.bucket.place if self.bucket else str(self.root)
         return f"{place}/{name}" if name else place
+
+
+@contextlib.contextmanager
+def explain_damage(what: str, advice: str) -> Iterator[None]:
+    """Has whatever is no JSON of the form that the block reads say what it is and what to do.
+
+    Raises:
+        IntegrityError: the block met such a thing.
+    """
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise IntegrityError(f"{what} cannot be read ({e!r}){advice}") from e
 
 
 def is_address(location: str | Path) -> bool:
