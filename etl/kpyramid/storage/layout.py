@@ -17,6 +17,16 @@ if TYPE_CHECKING:  # a reader of a folder does not load what talks to buckets
     from kpyramid.storage.store import BlobStore
 
 
+class _Folder:
+    """A folder of a warehouse that is named as the attribute."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, warehouse: "Warehouse", owner: type) -> Path:
+        return warehouse.root / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Warehouse:
     """A folder with everything that builds make; `README.md` of `warehouse/` draws it.
@@ -28,33 +38,13 @@ class Warehouse:
     root: Path
     bucket: "BucketStore | None" = field(default=None, compare=False)
 
-    @property
-    def cache(self) -> Path:
-        return self.root / "cache"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.root / "snapshots"
-
-    @property
-    def refs(self) -> Path:
-        return self.root / "refs"
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
-
-    @property
-    def staging(self) -> Path:
-        return self.root / "staging"
-
-    @property
-    def leases(self) -> Path:
-        return self.root / "leases"
-
-    @property
-    def trash(self) -> Path:
-        return self.root / "trash"
+    cache = _Folder()
+    snapshots = _Folder()
+    refs = _Folder()
+    runs = _Folder()
+    staging = _Folder()
+    leases = _Folder()
+    trash = _Folder()
 
     @property
     def folders(self) -> tuple[Path, ...]:
