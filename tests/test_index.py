@@ -291,17 +291,6 @@ def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path, ve
         Snapshot(tmp_path)
 
 
-def test_a_copied_folder_opens_by_its_path_wherever_it_lies(built: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "copy of the pyramid")
-    opened = [
-        open_snapshot(tmp_path / "copy of the pyramid"),
-        open_snapshot(str(tmp_path / "copy of the pyramid"), tmp_path / "no warehouse"),
-        open_snapshot(built),
-    ]
-    assert {snapshot.id for snapshot in opened} == {built.name}
-    assert opened[0].table("chunks") == opened[2].table("chunks")
-
-
 @pytest.mark.parametrize("name", ["gone", "empty"])
 def test_a_folder_that_is_no_snapshot_is_refused_by_its_path(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
