@@ -22,8 +22,7 @@ from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, 
 from kpyramid.query.analysis import link_text
 from kpyramid.settings import Settings
 from kpyramid.snapshot.individuals import find_instances, state_value
-from kpyramid.snapshot.snapshot import EntitiesByName
-from kpyramid.snapshot.view import EVERYTHING, Scope
+from kpyramid.snapshot.view import EVERYTHING, EntitiesByName, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse

@@ -1,6 +1,6 @@
 """What completion proposed in a snapshot, in words for a person who decides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,7 +22,8 @@ class Listed:
     """A row of `proposals` for a person.
 
     `short`: the beginning of its id. `ends`: labels of domain and range.
-    `examples`: some of its facts, `head | relation | tail`.
+    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed ones that stand
+    for these.
     """
 
     proposal_id: str
@@ -45,6 +46,7 @@ class Listed:
     decided_by: str
     note: str
     examples: tuple[str, ...]
+    facts: tuple[str, ...]
 
 
 def list_proposals(snapshot: Snapshot) -> list[Listed]:
@@ -52,14 +54,19 @@ def list_proposals(snapshot: Snapshot) -> list[Listed]:
     rows = snapshot.table("proposals").to_pylist()
     labels = {entry.iri: entry.label for entry in snapshot.schema.classes}
     labels |= {row["iri"]: row["label"] for row in rows if row["state"] != "alias"}
-    said = _word_facts(snapshot, {key for row in rows for key in row["triple_ids"][:_EXAMPLES]})
+    keys = {key for row in rows for key in row["triple_ids"][:_EXAMPLES]}
+    said, facts = _word_facts(snapshot, keys), _find_condensed(snapshot, keys)
     listed = []
     for row in rows:
-        examples = tuple(said[key] for key in row.pop("triple_ids")[:_EXAMPLES])
+        some = row.pop("triple_ids")[:_EXAMPLES]
+        examples = tuple(said[key] for key in some)
+        shown = tuple(dict.fromkeys(facts[key] for key in some if key in facts))
         ends = tuple(_name(iri, labels) for iri in (row["domain"], row["range"]) if iri)
-        phrases = tuple(row.pop("phrases"))
-        short = _digits(row["proposal_id"])[:_SHORT]
-        listed.append(Listed(**row, short=short, ends=ends, phrases=phrases, examples=examples))
+        phrases, short = tuple(row.pop("phrases")), _digits(row["proposal_id"])[:_SHORT]
+        made = Listed(
+            **row, short=short, ends=ends, phrases=phrases, examples=examples, facts=shown
+        )
+        listed.append(made)
     return sorted(listed, key=lambda p: (_ORDER.index(p.state), -p.score, p.label, p.proposal_id))
 
 
@@ -91,6 +98,12 @@ def _name(iri: str, labels: Mapping[str, str]) -> str:
     if iri == THING:
         return "anything"
     return labels.get(iri, iri.removeprefix(XSD))
+
+
+def _find_condensed(snapshot: Snapshot, keys: Collection[str]) -> dict[str, str]:
+    """The condensed facts that stand for some triples, by the triple."""
+    rows = snapshot.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
+    return {key: row["condensed_id"] for row in rows for key in row["derived_from"] if key in keys}
 
 
 def _word_facts(snapshot: Snapshot, keys: Iterable[str]) -> dict[str, str]:

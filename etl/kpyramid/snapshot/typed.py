@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
 from kpyramid.snapshot.search import join_words
-from kpyramid.snapshot.view import View
+from kpyramid.snapshot.view import EntitiesByName, View
 
 if TYPE_CHECKING:
     from kpyramid.ontology.schema import OntologyClass, OntologyProperty
@@ -82,7 +82,14 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Plain:
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Plain):
     """Two things by one property: how the first stands to the second.
 
     `order`: `less` (earlier, fewer), `greater`, `equal`, or `different` for values without an
@@ -93,10 +100,6 @@ class Comparison:
     second: Member
     property: str
     order: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,10 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(_Plain):
     """The shortest paths between two things, each as its facts."""
 
     paths: tuple[tuple[Hop, ...], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The paths as plain values."""
-        return asdict(self)
 
 
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
@@ -130,18 +129,10 @@ _Rank = tuple[tuple[str, float, str], Measure | None]
 """What a thing is sorted by, and the number or date that it is."""
 
 
-class Names(Protocol):
-    """The ids of things by their names in the form of `join_words`, and by a word of them."""
-
-    def get(self, name: str, default: tuple[str, ...], /) -> tuple[str, ...]: ...
-
-    def with_word(self, word: str) -> tuple[str, ...]: ...
-
-
 class Finder:
     """Answers typed questions from one view; what a property or class has is kept."""
 
-    def __init__(self, view: View, names: Names) -> None:
+    def __init__(self, view: View, names: EntitiesByName) -> None:
         self._view = view
         self._names = names
         self._stated: dict[str, Statements] = {}
