@@ -117,7 +117,6 @@ class LLMSettings:
     `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
     `temperature`: "default" leaves it out, for models that take no other.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
-    `requests_per_minute`, `tokens_per_minute`: shared by all processes on the warehouse; 0: none.
     `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run.
     `budget`: US dollars from one finished build of a ref to the next.
     `budget_tokens`: tokens, over the same time.
@@ -135,8 +134,6 @@ class LLMSettings:
     seed: Seed = 0
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
     concurrency: Annotated[int, Field(strict=True, ge=1, le=256)] = 4
-    requests_per_minute: Natural = 0
-    tokens_per_minute: Natural = 0
     timeout: Seconds = 120.0
     max_wait: Seconds = 600.0
     budget: Annotated[float, Field(gt=0, le=1_000_000)] | None = None

@@ -73,7 +73,7 @@ def main() -> None:
 Airflow is at {url}
 login         {name}, password {password}
 DAGs          that are new are off; switch build_pyramid_{one} on: it builds that corpus at once
-three days    {variables} {kpyramid} backfill --corpus {one} --from 2026-11-01 --to 2026-11-03
+three days    airflow backfill create --dag-id build_pyramid_{one} --from-date 2026-11-01 --to-date 2026-11-03T23:59
 pools         {", ".join(pools) or "none is named"}
 a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
 Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",

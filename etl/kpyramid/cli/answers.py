@@ -2,7 +2,7 @@
 
 import inspect
 import json
-import re
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kpyramid.cli.console import LONGEST, excerpt, find_best_sentence, name_origin, shorten
+from kpyramid.cli.console import excerpt, find_best_sentence, mark, name_origin, shorten
 from kpyramid.cli.render import Result, count_things, name_first
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
@@ -173,15 +173,6 @@ def _read_steps(item: Item) -> list[str]:
     return [" ".join(parts[at : at + 3]) for at in range(0, 2 * count, 2)]
 
 
-def mark(text: str, words: Sequence[str]) -> str:
-    """A text with brackets around these words; a long one is cut around the first of them."""
-    longest_first = sorted(words, key=len, reverse=True)
-    pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)", re.IGNORECASE)
-    first = pattern.search(text)
-    start = max(0, first.start() - LONGEST // 2) if first and len(text) > LONGEST else 0
-    return ("…" if start else "") + shorten(pattern.sub(r"[\g<0>]", text[start:]))
-
-
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
 
 PATIENCE = 30.0
@@ -287,7 +278,7 @@ def open_asker(
     what: str,
     *,
     books: Path | None = None,
-    patience: float | None = None,
+    patience: float = math.inf,
 ) -> Iterator[tuple[Caller, Path]]:
     """What asks the model of [llm], and the folder of its books: `books`, else one of its own.
 
@@ -297,10 +288,12 @@ def open_asker(
         SettingsError: as `require_model`.
     """
     require_model(settings, what)
+    most = min(patience, settings.llm.max_wait)
+    settings = replace(settings, llm=replace(settings.llm, max_wait=most))
     with ExitStack() as held:
         folder = books or Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
         folder.mkdir(parents=True, exist_ok=True)
-        opener = held.enter_context(Opener(place, settings, folder, _NO_REF, patience=patience))
+        opener = held.enter_context(Opener(place, settings, folder, _NO_REF))
         yield opener.open_model().caller, folder
 
 
