@@ -167,7 +167,8 @@ def run_items(
     run = Run()
     sleep = clock.sleep if clock else time.sleep
     ledger = Ledger(folder / name / "ledger.jsonl", settings)
-    pause = Pause(folder / "pause", clock=clock.read if clock else time.time, sleep=sleep)
+    read = clock.read if clock else time.time
+    pause = Pause(folder / "pause", clock=read, sleep=sleep)
     opened: list[HttpTransport] = []
 
     def note(probe: Mapping[str, JsonValue]) -> None:
@@ -177,7 +178,7 @@ def run_items(
         opened.append(open_transport(settings, note, *pay))
         return opened[-1]
 
-    endpoint = Endpoint(connect, ledger, pause, max_wait=settings.max_wait, sleep=sleep)
+    endpoint = Endpoint(connect, ledger, pause, max_wait=settings.max_wait, clock=read, sleep=sleep)
     caller = Caller(
         describe_model(settings), endpoint, open_cache(folder), KeyLocks(folder / "locks")
     )

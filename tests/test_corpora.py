@@ -357,9 +357,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     if kind == "bucket":
         assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
     run = [*("--warehouse", place)]
-    done = CliRunner().invoke(app, ["rollback", "main", *run])
-    assert f"{to}/newest.json follows within 15 minutes" in " ".join(done.stdout.split())
-    assert "airflow dags trigger export_pyramid_news" in " ".join(done.stdout.split())
+    CliRunner().invoke(app, ["rollback", "main", *run])
     sent.clear()
     assert export() == (one, {one, two})
     assert sent == (["newest.json"] if kind == "bucket" else []), "it was there already"
@@ -367,8 +365,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     before = [*served.list()]
     assert export() == (one, {one, two})
     assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
-    done = CliRunner().invoke(app, ["promote", "main", two, *run])
-    assert "newest.json follows" in " ".join(done.stdout.split())
+    CliRunner().invoke(app, ["promote", "main", two, *run])
     three = publish_again(home, one, 3)
     assert export() == (three, {two, three})
     shutil.rmtree(home.snapshots / two)  # by gc, or erased

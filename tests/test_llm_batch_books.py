@@ -10,7 +10,6 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.ledger import Spent
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     RUN,

@@ -20,7 +20,6 @@ from tests.batch_desk import (
     HASTY,
     collect_twice,
     list_asked,
-    list_records,
     list_replies,
     make_pending,
     make_request,

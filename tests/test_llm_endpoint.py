@@ -52,6 +52,7 @@ class Bench:
             self.ledger,
             self.pause,
             max_wait=self.settings.max_wait,
+            clock=self.clock.read,
             sleep=self.clock.sleep,
         )
 

@@ -304,7 +304,7 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
         ("401", {}, "OPENAI_API_KEY"),
         ("429", {}, "Ask again when its endpoint is well"),
         ("429", {"retry_after": 300}, "Ask again when its endpoint is well"),
-        ("500", {}, "calls failed within"),
+        ("500", {}, "more than llm.max_wait"),
         ("quota", {}, "credit"),
         ("404", {}, "llm.model"),
     ],

@@ -55,6 +55,7 @@ def connect_to(
         pause,
         max_wait=llm.max_wait,
         describe=describe,
+        clock=clock.read,
         sleep=clock.sleep,
     )
 

@@ -57,7 +57,6 @@ def promote(
         snapshot=identifier,
         moved=entry is not None,
         before=entry.parent if entry else identifier,
-        notes=_name_exports(place, ref) if entry else (),
     )
 
 
@@ -94,25 +93,8 @@ def rollback(
         snapshot=entry.snapshot,
         undone=entry.parent,
         order=entry.order,
-        notes=[
-            f"To have it back: kpyramid promote {ref} {entry.parent}",
-            *_name_exports(place, ref),
-        ],
+        notes=[f"To have it back: kpyramid promote {ref} {entry.parent}"],
     )
-
-
-def _name_exports(place: "Warehouse", ref: str) -> list[str]:
-    """How the exports that follow a ref come to follow a move that Airflow does not see."""
-    from kpyramid.storage.archive import list_exports
-
-    followed = {
-        (one.place.rpartition("/")[0], one.corpus) for one in list_exports(place) if one.ref == ref
-    }
-    return [
-        f"{folder}/newest.json follows within 15 minutes, if Airflow runs; at once: airflow dags "
-        f"trigger export_pyramid_{corpus}"
-        for folder, corpus in sorted(followed)
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -482,33 +464,30 @@ def erase(
         replies_of_unknown_documents=done.unnamed if done else None,
         caches=there.caches,
         exports=exports,
-        not_reached=_list_missed(there.caches, exports, in_bucket=place.bucket is not None),
+        not_reached=_list_missed(there.caches, exports),
         notes=notes,
     )
 
 
-def _list_missed(
-    caches: Sequence[str], exports: "Sequence[Exported]", *, in_bucket: bool
-) -> list[str]:
+_NOT_REACHED = (
+    "copies of snapshots and exports that were handed out, and backups",
+    "files written by `ask --trace`, `evaluate --out` and `cache --export`",
+    "what a model's provider keeps of requests",
+    "of a bucket: copies on other machines (remove the warehouse's folder in ~/.cache/kpyramid "
+    "there), and earlier versions of objects, where it keeps them",
+)
+
+
+def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[str]:
     """Where the document may still be."""
     made = [
         f"{one.place}, an export of snapshot {one.snapshot}"
         + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
         for one in exports
     ]
-    missed = [
-        *made,
-        "copies of snapshots and exports that were handed out, and backups",
-        "files written by `ask --trace`, `evaluate --out` and `cache --export`",
-        "what a model's provider keeps of requests",
-    ]
-    if in_bucket:
-        missed += [
-            "copies on other machines: remove the warehouse's folder in ~/.cache/kpyramid there",
-            "earlier versions of objects, where the bucket keeps them",
-        ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
-    return missed + [f"replies that runs kept in {place}, which is not here" for place in missing]
+    lost = [f"replies that runs kept in {place}, which is not here" for place in missing]
+    return [*made, *_NOT_REACHED, *lost]
 
 
 @dataclass(frozen=True, kw_only=True)

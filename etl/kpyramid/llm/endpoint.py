@@ -715,6 +715,7 @@ class Endpoint:
         *,
         max_wait: float,
         describe: Callable[[Request, str], Call] | None = None,
+        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._open_transport = open_transport
@@ -722,6 +723,7 @@ class Endpoint:
         self._pause = pause
         self._max_wait = max_wait
         self._describe = describe or ledger.describe
+        self._clock = clock
         self._sleep = sleep
         self._opening = threading.Lock()
         self._guard = threading.Lock()
@@ -791,7 +793,7 @@ class Endpoint:
         Raises:
             ReplyError: it was made often enough, or would have to wait too long.
         """
-        waited, number, failed = 0.0, 0, 0
+        started, number, failed = self._clock(), 0, 0
         while True:
             try:
                 return call()
@@ -802,9 +804,9 @@ class Endpoint:
                 if failed == _TRIES:
                     detail = f"{number} calls failed, the last: {e}"
                     raise ReplyError(FailureKind.UNREACHED, detail) from e
-                waited += wait
-                if waited > self._max_wait:
-                    detail = f"{e}; waiting {waited:.0f} s is more than llm.max_wait"
+                passed = self._clock() - started + wait
+                if passed > self._max_wait:
+                    detail = f"{e}; waiting {passed:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
                 if busy:
                     self._pause.hold(wait)  # a limit is the endpoint's, so it holds for all

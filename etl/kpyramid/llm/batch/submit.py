@@ -27,7 +27,7 @@ from kpyramid.llm.batch.jobs import (
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.endpoint import HttpTransport, Raw, keep_probe, load_probe, open_transport
-from kpyramid.llm.ledger import Ledger, bound_cost
+from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.task import Request, TransientError
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
@@ -117,9 +117,9 @@ def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -
     # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
     records = jobs.read_records(desk.blobs)
     todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
-    fitting = _count_fitting(todo, desk)
+    calls = [describe_asked(one, desk.settings.model) for one in todo]
+    fitting, done.refusal = desk.ledger.count_fitting(calls)
     done.refused = len(todo) - fitting
-    done.refusal = _refuse(todo[fitting], desk) if done.refused else None
     asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
     number = records[-1].number if records else 0
     for part in _plan_parts(asked, records, desk, done):
@@ -180,31 +180,6 @@ def _plan_parts(
         done.waiting = sum(map(len, parts[first:]))
         return parts[:first]
     return parts
-
-
-def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
-    """How many of the requests, from the first on, the budget allows at their highest."""
-    tokens, dollars = desk.ledger.room()
-    price = desk.settings.prices.get(desk.settings.model)
-    for count, one in enumerate(part):
-        call = describe_asked(one, desk.settings.model)
-        if tokens is not None:
-            tokens -= call.most.total
-        if dollars is not None and price is not None:
-            dollars -= bound_cost(call.most, price, batch=True)
-        if (tokens is not None and tokens < 0) or (dollars is not None and dollars < 0):
-            return count
-    return len(part)
-
-
-def _refuse(first: Asked, desk: Desk) -> BudgetError:
-    tokens, dollars = desk.ledger.room()
-    room = f"{dollars:.4f} dollars" if dollars is not None else f"{tokens} tokens"
-    return BudgetError(
-        f"the budget leaves {room}, open batches counted at their highest, and the next request "
-        f"({first.request.task}) may pass it. What fits was submitted, and nothing is lost: "
-        "collect, or raise llm.budget or llm.budget_tokens, and submit again"
-    )
 
 
 def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | None:
