@@ -190,7 +190,7 @@ def test_submitter_that_was_too_slow_makes_no_batch(
     seconds: int, server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
     """Another may take it for dead by then, or has."""
-    times = iter([NOW, *[NOW + seconds] * 50])
+    times = iter([NOW, NOW, *[NOW + seconds] * 50])
     slow = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: next(times))
     slow = replace(slow, client=open_connection(settings).client)
     rival = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: NOW + 1850)

@@ -7,7 +7,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,7 +43,7 @@ def print_extractions(
         InputError: there is no such file, or it cannot be read.
     """
     identify_parser(settings.parser)  # says what is wrong before anything is read
-    left_out: Counter[str] = Counter()
+    left_out = LeftOut()
     sentences = count = 0
     waiting: deque[str] = deque()
 
@@ -73,42 +73,57 @@ def print_extractions(
                 out.write(_format(sentence, proposition, first=not count, as_json=as_json).encode())
                 count += 1
         if as_json:
-            tail = {"sentences": sentences, "count": count, "left_out": dict(left_out)}
+            tail = {"sentences": sentences, "count": count, "left_out": left_out.counts}
             lead = "" if count else '{"extractions": ['
             out.write(f"{lead}], {json.dumps(tail)[1:]}\n".encode())
         out.flush()
-    for reason, number in left_out.items():
-        _log.warning("%s: %d line(s) left out: %s", name, number, reason)
+    for reason, number in left_out.counts.items():
+        first = left_out.first[reason]
+        _log.warning("%s: %d line(s) left out: %s, first line %d", name, number, reason, first)
     _log.info("%d sentences, %d extractions", sentences, count)
 
 
-def read_lines(stream: BinaryIO, left_out: Counter[str]) -> Iterator[str]:
-    """The lines of a stream; empty ones are passed over, unusable ones counted by reason."""
-    stripped = _BYTE_ORDER_MARK
+@dataclass(slots=True)
+class LeftOut:
+    """Lines that were not read, by reason: how many, and the first."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: dict[str, int] = field(default_factory=dict)
+
+    def add(self, reason: str, line: int) -> None:
+        """Counts a line."""
+        self.counts[reason] += 1
+        self.first.setdefault(reason, line)
+
+
+def read_lines(stream: BinaryIO, left_out: LeftOut) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a stream; empty ones are passed over, unusable ones counted."""
+    number = 0
     while line := stream.readline(MAX_BYTES + 1):
-        line, stripped = line.removeprefix(stripped), b""
+        number += 1
+        line = line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         if len(line) > MAX_BYTES and not line.endswith(b"\n"):
-            left_out[f"longer than {MAX_BYTES:,} bytes"] += 1
+            left_out.add(f"longer than {MAX_BYTES:,} bytes", number)
             while line and not line.endswith(b"\n"):
                 line = stream.readline(MAX_BYTES)
             continue
         try:
             text = line.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            left_out["not UTF-8"] += 1
+            left_out.add("not UTF-8", number)
             continue
         if text.strip():
-            yield text
+            yield number, text
 
 
 def screen_lines(
-    lines: Iterable[str], language: str, left_out: Counter[str]
+    lines: Iterable[tuple[int, str]], language: str, left_out: LeftOut
 ) -> Iterator[tuple[str, Sequence[Span]]]:
     """The lines with prose in them, and which parts are; why others are left out is counted."""
-    for text in lines:
+    for number, text in lines:
         prose, dropped = screen_text(text, language)
-        reasons = {each.reason for each in dropped}
-        left_out.update(f"{each} (part of the line)" if prose else each for each in sorted(reasons))
+        for reason in sorted({each.reason for each in dropped}):
+            left_out.add(f"{reason} (part of the line)" if prose else reason, number)
         if prose:
             yield text, prose
 
