@@ -620,7 +620,7 @@ def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
 
 def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown ref 'nobody'"):
-        night.run_command("verify", "--ref", "nobody", "--warehouse", str(tmp_path))
+        night.run_command("verify", "nobody", "--warehouse", str(tmp_path))
 
 
 def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None:

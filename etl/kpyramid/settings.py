@@ -543,18 +543,6 @@ class Settings:
         )
         return replace(self, llm=llm, query=other.query, engine=other.engine)
 
-    def with_engine(self, name: str | None, address: str | None) -> "Settings":
-        """These settings with another engine or address; an address alone is that of Ray.
-
-        Raises:
-            SettingsError: processes have no address.
-        """
-        if name == "processes" and address:
-            raise SettingsError("an address is that of a Ray cluster: give --engine ray with it")
-        chosen = "ray" if address else name or self.engine.name
-        where = address or self.engine.address
-        return replace(self, engine=EngineSettings(cast("EngineName", chosen), where))
-
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""
         section = getattr(self, stage, None)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -71,8 +71,6 @@ def build(
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int,
-    engine: Literal["processes", "ray"] | None = None,
-    address: str | None = None,
     quiet: bool,
 ) -> Built:
     """Build a pyramid from a corpus and publish it.
@@ -83,10 +81,6 @@ def build(
     `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
-    `engine`: where texts are extracted and embedded: on processes of this machine, or on a Ray
-    cluster, whose processors count instead of --workers. The bytes are the same. By default as
-    the settings say.
-    `address`: HOST:PORT or ray://HOST:PORT of the Ray cluster's head; implies --engine ray.
     """
     from kpyramid.pipeline.build import build as run_build
     from kpyramid.pipeline.report.report import describe_run
@@ -95,7 +89,7 @@ def build(
         outcome = run_build(
             corpus,
             place,
-            loaded.with_engine(engine, address),
+            loaded,
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kpyramid.cli.console import show_progress
-from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Ref, Snapshot
+from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Snapshot
 from kpyramid.cli.render import JSON_ONLY, Result, describe, lay_out, phrase
 from kpyramid.errors import SettingsError
 
@@ -238,12 +238,11 @@ class Verified(Result):
 def verify(
     snapshot: Annotated[
         str | None,
-        typer.Argument(help=f"{SNAPSHOT_HELP} Or a folder: ./copy. By default the ref's."),
+        typer.Argument(help=f"{SNAPSHOT_HELP} Or a folder: ./copy. By default main."),
     ] = None,
     /,
     *,
     place: "Warehouse",
-    ref: Ref = "main",
     deep: bool = False,
 ) -> Verified:
     """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
@@ -265,12 +264,12 @@ def verify(
     checked: dict[str, list[str]] = {}
     where: dict[str, str] = {}
     others: list[str] = []
-    if is_path(snapshot or ref):
-        folder = Path(snapshot or ref).absolute()
+    if is_path(snapshot or "main"):
+        folder = Path(snapshot or "main").absolute()
         identifier = identify_folder(folder)
         checked[identifier], where[identifier] = _check(folder, deep=deep), str(folder)
     else:
-        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
+        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or "main")]
         for identifier in wanted:
             with open_stored(place, identifier) as folder:
                 checked[identifier] = _check(folder, deep=deep)
