@@ -117,7 +117,8 @@ class LLMSettings:
     `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
     `temperature`: "default" leaves it out, for models that take no other.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
-    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run.
+    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
+    of a question half a minute at most.
     `budget`: US dollars from one finished build of a ref to the next.
     `budget_tokens`: tokens, over the same time.
     `cache`: where replies are kept; by default in the warehouse, else a folder or `s3://` URL.

@@ -561,11 +561,3 @@ def _explain_no_class(graph: Graph) -> str:
         f"it declares no class, but has {sum(used.values())} individuals of {len(used)} classes "
         f"({most} …): this is data; import the ontology that declares these classes"
     )
-
-
-def group_changes(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
-    """The changes by kind, kinds in the order they came up."""
-    groups: dict[str, list[Change]] = {}
-    for change in changes:
-        groups.setdefault(change.kind, []).append(change)
-    return groups
