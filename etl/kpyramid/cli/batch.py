@@ -103,13 +103,13 @@ class Collected(Result):
 
     batches: Sequence[Mapping[str, Any]]
     open: int
-    replies: int = 0
-    failures: int = 0
-    again: int = 0
-    lost: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
-    booked: int = 0
+    replies: int | None = None
+    failures: int | None = None
+    again: int | None = None
+    lost: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    booked: int | None = None
     problems: Sequence[str] = ()
     call_again_in: int | None = None
 
