@@ -105,7 +105,8 @@ def proposals(
             row = {**asdict(p), "decision": _read_word(p, decided)}
             row["stands"] = _word_state(p, row["decision"], decided)
             if verbose:
-                row["sentences"] = [asdict(place) for place in opened.evidence(p.proposal_id)]
+                places = dict.fromkeys(place for key in p.facts for place in opened.evidence(key))
+                row["sentences"] = [asdict(place) for place in places]
             rows.append(row)
     return Proposed(snapshot=opened.id, proposals=rows)
 
