@@ -38,10 +38,12 @@ def script(**replies: Script) -> Callable[[dict[str, Any]], str | Answer]:
 def open_caller(server: Loopback | str, folder: Path, **llm: object) -> Iterator[Caller]:
     """What asks the server; its replies are kept below the folder."""
     url = server if isinstance(server, str) else server.base_url
-    settings = make_settings(llm={"provider": "openai", "model": "m", "base_url": url, **llm})
+    settings = make_settings(
+        llm={"provider": "openai", "model": "m", "base_url": url, "max_wait": PATIENCE, **llm}
+    )
     books = folder / "books"
     books.mkdir(parents=True, exist_ok=True)
-    with Opener(Warehouse(folder / "w"), settings, books, "", patience=PATIENCE) as opener:
+    with Opener(Warehouse(folder / "w"), settings, books, "") as opener:
         yield opener.open_model().caller
 
 

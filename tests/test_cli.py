@@ -109,9 +109,9 @@ def test_a_folder_that_cannot_be_made_is_one_error_object(tmp_path: Path) -> Non
     assert said["error"] in done.stderr
 
 
-@pytest.mark.parametrize("command", [("verify",), ("ask", "Who?")])
+@pytest.mark.parametrize("command", [("verify", "nightly"), ("ask", "Who?", "--ref", "nightly")])
 def test_an_unknown_ref_ends_with_3(tmp_path: Path, command: tuple[str, ...]) -> None:
-    options = ("--warehouse", tmp_path / "w", "--ref", "nightly")
+    options = ("--warehouse", tmp_path / "w")
     fails(3, ["unknown ref 'nightly'", "refs there: none"], *command, *options)
     assert not (tmp_path / "w").exists()
 
@@ -176,12 +176,12 @@ def test_damaged_refs_end_verify_with_6_and_are_named(tmp_path: Path) -> None:
 
     assert done.exit_code == 6
     found = json.loads(done.stdout)
-    assert found["snapshot"] == snapshot
+    assert found["snapshots"] == {snapshot: []}
     assert not found["ok"]
     assert "nightly/0000000001.json" in found["problems"][0]
     said = run("verify", "--warehouse", warehouse.root).stdout
     assert f"Snapshot {snapshot} is whole" in said
-    assert "Refs are damaged" in said
+    assert "nightly/0000000001.json" in said
 
 
 def test_a_build_older_than_head_ends_with_7(tmp_path: Path) -> None:
@@ -266,10 +266,10 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
 
     snapshot = resolve_ref(Warehouse(tmp_path / "w"), "main")
     assert done.exit_code == 0
-    assert f"Snapshot {snapshot}; ref main moved to it." in done.stdout
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert ["Snapshot", snapshot] in words and ["Committed", "yes"] in words
     assert f"Snapshot {snapshot} is whole" in run("verify", "--warehouse", tmp_path / "w").stdout
     assert snapshot in run("snapshots", "--warehouse", tmp_path / "w").stdout
-    assert "the snapshot" in done.stdout
     assert "condense" in run("plan", shared_corpus(), "--warehouse", tmp_path / "w").stdout
 
 
@@ -284,7 +284,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     done = run("rollback", "live", *place)
 
     assert done.exit_code == 0
-    assert f"live is at snapshot {older} again; {last} is undone" in done.stdout
+    assert f"kpyramid promote live {last}" in done.stdout
     logged = run_json("log", "live", *place)["entries"]
     assert [(row["name"], row["action"], row["snapshot"]) for row in logged] == [
         ("live", "rollback", older),
@@ -292,7 +292,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
         ("live@2", "promote", older),
     ]
     assert "rollback" in run("log", "live", *place).stdout
-    assert run_json("verify", "live@1", *place)["snapshot"] == last
+    assert [*run_json("verify", "live@1", *place)["snapshots"]] == [last]
     assert run_json("tag", "release", "live", *place)["names"] == {"release": older}
     fails(3, ["is a tag"], "promote", "release", "main", *place)
     assert run_json("tag", "release", "--remove", *place)["removed"]
@@ -300,7 +300,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     fails(3, ["no snapshot before"], "rollback", "live", *place)
     listed = run_json("runs", *place)["runs"]
     assert [row["snapshot"] for row in listed] == [older, last]
-    assert "published" in run("runs", *place).stdout
+    assert older in run("runs", *place).stdout
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

@@ -357,9 +357,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     if kind == "bucket":
         assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
     run = [*("--warehouse", place)]
-    done = CliRunner().invoke(app, ["rollback", "main", *run])
-    assert f"{to}/newest.json follows within 15 minutes" in " ".join(done.stdout.split())
-    assert "airflow dags trigger export_pyramid_news" in " ".join(done.stdout.split())
+    CliRunner().invoke(app, ["rollback", "main", *run])
     sent.clear()
     assert export() == (one, {one, two})
     assert sent == (["newest.json"] if kind == "bucket" else []), "it was there already"
@@ -367,8 +365,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     before = [*served.list()]
     assert export() == (one, {one, two})
     assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
-    done = CliRunner().invoke(app, ["promote", "main", two, *run])
-    assert "newest.json follows" in " ".join(done.stdout.split())
+    CliRunner().invoke(app, ["promote", "main", two, *run])
     three = publish_again(home, one, 3)
     assert export() == (three, {two, three})
     shutil.rmtree(home.snapshots / two)  # by gc, or erased
@@ -407,7 +404,7 @@ def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mend
     table.write_bytes(whole)
     assert night.export(corpus, 0, place)["copied"]
     assert "fault" not in night.export(corpus, 0, place, looks=True)
-    assert diagnose() == ["1 export noted, none that a ref is at given up"]
+    assert diagnose() == []
 
 
 def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
@@ -623,7 +620,7 @@ def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
 
 def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown ref 'nobody'"):
-        night.run_command("verify", "--ref", "nobody", "--warehouse", str(tmp_path))
+        night.run_command("verify", "nobody", "--warehouse", str(tmp_path))
 
 
 def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None:
@@ -636,96 +633,3 @@ def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None
         with pytest.raises(RefusedError, match="does not accept the key") as caught:
             night.run_command("batch", "submit", str(tmp_path / "a.txt"), *place, "--quiet")
     assert "by hand: kpyramid batch submit" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (["--corpus", "old", "--from", "2026-01-01", "--to", "2026-01-02"], 3, "unknown corpus"),
-        (["--corpus", "news", "--from", "1.1.2026", "--to", "2026-01-02"], 2, "say a day"),
-        (["--corpus", "news", "--from", "2026-01-02", "--to", "2026-01-01"], 2, "is before"),
-        (["--corpus", "bad", "--from", "2026-01-01", "--to", "2026-01-02"], 2, "Mend"),
-    ],
-)
-def test_backfill_that_cannot_be_is_refused(
-    tmp_path: Path, words: list[str], code: int, said: str
-) -> None:
-    declare(tmp_path)
-    declare(tmp_path, "", "bad")
-    done = CliRunner().invoke(app, ["backfill", *words, "--corpora", str(tmp_path), "--json"])
-    assert done.exit_code == code
-    assert said in json.loads(done.stdout)["error"]
-
-
-AIRFLOW = """
-import json, sys
-folder = {folder!r}
-with open(folder + "/said", "a") as file:
-    file.write(json.dumps(sys.argv[1:]) + "\\n")
-if "list-runs" in sys.argv:
-    print(open(folder + "/runs").read())
-elif "--dry-run" in sys.argv:
-    print(open(folder + "/planned").read())
-"""
-
-
-@pytest.mark.parametrize("dry", [True, False])
-def test_backfill_names_what_days_read_and_move_and_which_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dry: bool
-) -> None:
-    """With a program in Airflow's place, which says what Airflow 3.3 does."""
-    declare(tmp_path, 'source = "docs/{{ date }}"\ntimezone = "Europe/Berlin"\n')
-    (tmp_path / "docs/2026-03-28").mkdir(parents=True)
-    program = tmp_path / "bin" / "airflow"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\n{AIRFLOW.format(folder=str(tmp_path))}")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
-    moments = [
-        "2026-03-28T01:00:00+00:00",
-        "2026-03-29T00:30:00+00:00",
-        "2026-03-30T00:00:00+00:00",
-    ]
-    planned = [f"| {moment.replace('T', ' ')} |  |\n" for moment in moments]
-    (tmp_path / "planned").write_text("".join(planned[:2]), "utf-8")
-    states = ["success", "running"]
-    runs = [
-        {"run_id": f"scheduled__{moment}", "logical_date": moment, "state": state}
-        for moment, state in zip(moments[1:], states, strict=True)
-    ]
-    hand = "2026-03-28T11:12:13+00:00"
-    runs.append({"run_id": f"manual__{hand}", "logical_date": hand, "state": "running"})
-    (tmp_path / "runs").write_text(f"a warning\n{json.dumps(runs)}\n", "utf-8")
-
-    words = ["backfill", "--corpus", "news", "--from", "2026-03-28", "--to", "2026-03-30"]
-    words += ["--corpora", str(tmp_path), *(["--dry-run"] if dry else [])]
-    found = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
-    assert "started" in found, found
-    assert found["started"] is not dry
-    assert [[day["ref"], day["there"], day["again"]] for day in found["days"]] == [
-        ["news-2026-03-28", True, False],
-        ["news-2026-03-29", False, True],
-    ]
-    assert found["left_out"] == ["2026-03-30"]
-    asked = [json.loads(line) for line in (tmp_path / "said").read_text("utf-8").splitlines()]
-    assert [call[:2] for call in asked if call[-1] != "--dry-run"] == [
-        ["dags", "list-runs"],
-        *([] if dry else [["backfill", "create"]]),
-    ]
-    said = CliRunner().invoke(app, words).stdout
-    rows = [line.split() for line in said.splitlines()]
-    days = [f"{tmp_path}/docs/2026-03-{day}" for day in (28, 29)]
-    assert ["2026-03-28", days[0], "yes", "news-2026-03-28", "no"] in rows
-    assert ["2026-03-29", days[1], "no", "news-2026-03-29", "yes"] in rows
-    assert ["Left", "out", "2026-03-30"] in rows and found["command"] in said
-    assert "Again: 1 day with a run" in said
-    assert (f"kpyramid plan {tmp_path}/docs/2026-03-28 --warehouse " in said) is dry
-
-    (tmp_path / "planned").write_text("", "utf-8")
-    refused = CliRunner().invoke(app, [*words, "--json"])
-    assert refused.exit_code == 7
-    assert "run under way of 2026-03-30" in json.loads(refused.stdout)["error"]
-    (tmp_path / "runs").write_text("[]", "utf-8")
-    refused = CliRunner().invoke(app, [*words, "--json"])
-    assert refused.exit_code == 3
-    assert "has no run from 2026-03-28" in json.loads(refused.stdout)["error"]

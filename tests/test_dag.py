@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -641,26 +641,11 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     # Three days again; meanwhile an old event, and an old run that is cleared.
     days = [TODAY - back * DAY for back in (3, 2, 1)]
 
-    def backfill(last: date, *words: str) -> Any:
-        place = "--corpus", "days", "--from", str(days[0]), "--to", str(last)
-        command = [sys.executable, "-m", "kpyramid", "backfill", "--json", *place, *words]
-        done = subprocess.run(
-            command, env=dict(scheduler.environment), capture_output=True, check=False
-        )
-        return json.loads(done.stdout)
-
-    planned = backfill(TODAY, "--dry-run")
-    assert [(day["ref"], day["source"], day["there"], day["again"]) for day in planned["days"]] == [
-        (f"days-{day}", str(scheduler.home / "days" / str(day)), True, day == TODAY)
-        for day in [*days, TODAY]
-    ]
-    assert len(scheduler.list_runs(build)) == 4, "nothing was started"
-    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": True})
-    assert backfill(days[-1])["days"] == planned["days"][:-1]
-    waiting = backfill(days[-1], "--dry-run")
-    assert waiting["exit_code"] == 7
-    assert f"a run under way of {', '.join(map(str, days))}, and" in waiting["error"]
-    scheduler.call("PATCH", f"/api/v2/dags/{build}", {"is_paused": False})
+    create = ["backfill", "create", "--dag-id", build, "--max-active-runs", "1"]
+    create += ["--reprocess-behavior", "completed", "--from-date", str(days[0])]
+    create += ["--to-date", f"{days[-1]}T23:59:59"]
+    airflow = str(Path(sys.executable).with_name("airflow"))
+    subprocess.run([airflow, *create], env=dict(scheduler.environment), check=True)
     (asset,) = [
         asset["id"]
         for asset in scheduler.call("GET", "/api/v2/assets")["assets"]

@@ -16,7 +16,7 @@ import pytest
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder
 from kpyramid.embeddings.served import open_served
-from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger
 from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
 from kpyramid.snapshot.snapshot import open_recorded
@@ -94,12 +94,12 @@ def open_any(settings: EmbedSettings, scratch: Path) -> Embedder:
         identity = identify_embedding(settings)
         return open_embedder(identity.name, identity.files, settings.provider, settings.instruction)
     llm = LLMSettings()
-    limiter = Limiter(scratch / "limits.json", 0, 0)
+    pause = Pause(scratch / "pause")
     return open_served(
         settings,
         llm,
         lambda open_transport, describe: Endpoint(
-            open_transport, Ledger(scratch / LEDGER, llm), limiter, max_wait=5.0, describe=describe
+            open_transport, Ledger(scratch / LEDGER, llm), pause, max_wait=5.0, describe=describe
         ),
     )
 

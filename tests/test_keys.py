@@ -296,8 +296,6 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("llm", {"base_url": "http://127.0.0.1:9/v1"}, set()),
     ("llm", {"api_key_env": "OTHER"}, set()),
     ("llm", {"concurrency": 9}, set()),
-    ("llm", {"requests_per_minute": 9}, set()),
-    ("llm", {"tokens_per_minute": 9}, set()),
     ("llm", {"timeout": 9.0}, set()),
     ("llm", {"max_wait": 9.0}, set()),
     ("llm", {"budget_tokens": 9}, set()),

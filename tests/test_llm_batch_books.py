@@ -10,7 +10,6 @@ import pytest
 from kpyramid.errors import EndpointError
 from kpyramid.llm.batch.collect import collect
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.ledger import Spent
 from kpyramid.settings import LLMSettings
 from tests.batch_desk import (
     RUN,
@@ -96,23 +95,6 @@ def test_batch_that_another_machine_collected_is_booked_where_it_was_submitted(
     assert sorted(count_booked(tmp_path).values()) == [1] * 3
 
 
-def test_batch_that_another_run_began_stays_in_the_books_of_that_run(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.faults.add("400", path="/batches", times=1)
-    pending, nightly = make_pending(settings, 3), open_desk(settings, tmp_path)
-    with pytest.raises(EndpointError):
-        submit(pending, nightly)
-    manual = open_books(tmp_path, settings, "manual")
-    find_ledger = {RUN: nightly.ledger, "manual": manual}.get
-    desk = replace(nightly, ledger=manual, run="manual", open_ledger=find_ledger, owner="another")
-    assert submit(pending, desk).submitted == 3
-    assert [record.run for record in list_records(tmp_path)] == [RUN]
-    assert collect_twice(settings, tmp_path).booked == 3
-    assert nightly.ledger.list_owed() == set()
-    assert manual.spent() == Spent()
-
-
 def test_batch_that_another_warehouse_began_is_sent_anew_and_its_money_freed_there(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
@@ -121,7 +103,7 @@ def test_batch_that_another_warehouse_began_is_sent_anew_and_its_money_freed_the
     with pytest.raises(EndpointError):
         submit(pending, nightly)
     manual = open_books(tmp_path, settings, "manual")
-    desk = replace(nightly, ledger=manual, run="manual", owner="another")
+    desk = replace(nightly, ledger=manual, run="manual")
     assert submit(pending, desk).submitted == 3
     records = [(record.run, record.state) for record in list_records(tmp_path)]
     assert records == [(RUN, "dropped"), ("manual", "submitted")]

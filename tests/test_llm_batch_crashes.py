@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from kpyramid.errors import EndpointError, RefusedError
-from kpyramid.llm.batch.jobs import LIMITS, claim_record, claim_turn, save_record
+from kpyramid.llm.batch.jobs import LIMITS, claim_record, save_record
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.endpoint import open_connection
 from kpyramid.settings import LLMSettings
@@ -54,7 +54,7 @@ def test_batch_of_a_process_killed_before_it_knew_the_id_is_found_and_not_made_a
 ) -> None:
     server.faults.add("timeout", path="/batches", after=True, times=1)
     wait_and_kill(run_child("submit", server, tmp_path), server.batches.batches)
-    assert [record.state for record in list_records(tmp_path)] == ["uploaded"]
+    assert [record.state for record in list_records(tmp_path)] == ["intent"]
     again = submit(make_pending(settings, 4), open_desk(settings, tmp_path))
     assert [record.batch for record in again.batches] == list(server.batches.batches)
     assert server.calls("/batches") == 1
@@ -75,7 +75,7 @@ def test_orphan_is_found_by_collect_too_behind_pages_of_other_batches(
     assert server.calls("/batches") == 1
 
 
-def test_file_of_a_process_killed_before_it_made_the_batch_is_used(
+def test_what_a_process_killed_before_it_made_the_batch_began_is_sent_anew(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
     server.faults.add("timeout", path="/files", after=True, times=1)
@@ -84,11 +84,11 @@ def test_file_of_a_process_killed_before_it_made_the_batch_is_used(
     patient = replace(LIMITS, doubt=0.0)
     early = submit(pending, open_desk(settings, tmp_path, limits=patient))
     assert (early.submitted, early.unfinished, server.calls("/batches")) == (0, 4, 0)
-    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 601))
+    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 1801))
     assert later.submitted == 4
-    assert (server.calls("/files"), server.calls("/batches")) == (1, 1)
-    content = next(iter(server.batches.contents.values()))
-    assert [json.loads(line)["custom_id"] for line in content.splitlines()] == list(pending)
+    assert server.calls("/batches") == 1
+    assert sorted(list_asked(server)) == sorted(pending)
+    assert [record.state for record in list_records(tmp_path)] == ["dropped", "submitted"]
 
 
 def test_intent_whose_requests_were_answered_meanwhile_is_dropped(
@@ -126,9 +126,9 @@ def test_creation_that_may_have_happened_is_not_repeated_before_it_is_sure(
         submit(pending, open_desk(settings, tmp_path, limits=patient))
     early = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 300))
     assert (early.submitted, early.unfinished) == (0, 4)
-    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 601))
+    later = submit(pending, open_desk(settings, tmp_path, limits=patient, now=lambda: NOW + 1801))
     assert later.submitted == 4
-    assert (len(server.batches.batches), len(server.batches.files)) == (1, 1)
+    assert len(server.batches.batches) == 1
 
 
 @pytest.mark.parametrize("fault", ["400", "401", "429", "quota", "404"])
@@ -143,7 +143,7 @@ def test_refused_submission_is_repeated_by_the_next_call(
     assert server.base_url in str(caught.value)
     assert isinstance(caught.value, RefusedError) is (fault in ("401", "quota", "404"))
     assert submit(pending, open_desk(settings, tmp_path, limits=LIMITS)).submitted == 4
-    assert (len(server.batches.batches), len(server.batches.files)) == (1, 1)
+    assert len(server.batches.batches) == 1
 
 
 def test_submitters_at_once_ask_for_each_request_once(
@@ -165,77 +165,50 @@ def test_submitters_at_once_ask_for_each_request_once(
     assert collect_twice(settings, tmp_path).replies == 20
 
 
-def test_only_one_process_gets_a_number_and_only_one_its_turn(
+def test_only_one_process_gets_a_number(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
     submit(make_pending(settings, 1), open_desk(settings, tmp_path))
     record = list_records(tmp_path)[0]
-    blobs = FolderStore(tmp_path / "store")
-    assert claim_record(blobs, replace(record, owner="another")) is None
-    begun = save_record(blobs, replace(record, state="uploaded", at=NOW))
-    assert claim_turn(blobs, begun, "early", NOW + 599, 600) is None
-    assert claim_turn(blobs, begun, "first", NOW + 600, 600) is not None
-    assert claim_turn(blobs, begun, "second", NOW + 601, 600) is None
-    assert claim_turn(blobs, begun, "third", NOW + 1200, 600) is not None
-    save_record(blobs, record)
-    assert claim_turn(blobs, begun, "fourth", NOW + 1800, 600) is None
+    assert claim_record(FolderStore(tmp_path / "store"), replace(record, run="another")) is None
     assert list_records(tmp_path) == [record]
 
 
-def test_submitter_that_lost_its_turn_while_it_uploaded_makes_no_batch(
+def test_record_of_an_earlier_version_is_read(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
-    times = iter([NOW, NOW, *[NOW + 700] * 50])
+    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
+    (record,) = list_records(tmp_path)
+    blobs = FolderStore(tmp_path / "store")
+    values = asdict(record) | {"owner": "x", "turn": 2, "file": "file-1"}
+    blobs.replace("batches/records/00000001.json", json.dumps(values).encode())
+    assert list_records(tmp_path) == [record]
+
+
+@pytest.mark.parametrize("seconds", [1000, 1900])
+def test_submitter_that_was_too_slow_makes_no_batch(
+    seconds: int, server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    """Another may take it for dead by then, or has."""
+    times = iter([NOW, NOW, *[NOW + seconds] * 50])
     slow = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: next(times))
     slow = replace(slow, client=open_connection(settings).client)
-    rival = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: NOW + 650)
+    rival = open_desk(settings, tmp_path, limits=LIMITS, now=lambda: NOW + 1850)
     pending = make_pending(settings, 2)
     create = slow.client.files.create
 
     def create_slowly(**options: Any) -> openai.types.FileObject:
         file = create(**options)
-        assert submit(pending, rival).submitted == 2
+        if seconds > LIMITS.stale:
+            assert submit(pending, rival).submitted == 2
         return file
 
     slow.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
     assert submit(pending, slow).submitted == 0
+    if seconds < LIMITS.stale:
+        assert submit(pending, rival).submitted == 2
     assert len(server.batches.batches) == 1
-    assert [(r.state, r.owner) for r in list_records(tmp_path)] == [("submitted", rival.owner)]
-
-
-@pytest.mark.parametrize("noted", [True, False])
-def test_batch_that_another_submits_while_a_dead_one_is_resumed_is_not_made_again(
-    noted: bool, server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    pending, patient = make_pending(settings, 4), replace(LIMITS, requests=2)
-    submit(pending, open_desk(settings, tmp_path, limits=patient))
-    dead, other = list_records(tmp_path)
-    blobs, made = FolderStore(tmp_path / "store"), server.batches.batches
-    made[str(dead.batch)]["metadata"] = {}
-    file: Any = server.batches.files[str(dead.file)]
-    file["filename"] = "another.jsonl"
-    begun = replace(dead, state="intent", batch=None, file=None, submitted=None, at=0.0)
-    save_record(blobs, begun)
-    metadata = made[str(other.batch)].pop("metadata")
-    save_record(blobs, replace(other, state="uploaded", batch=None, submitted=None))
-    clock = [NOW + 100]
-    desk = open_desk(settings, tmp_path, limits=patient, now=lambda: clock[0])
-    desk = replace(desk, client=open_connection(settings).client)
-    create = desk.client.files.create
-
-    def create_slowly(**options: Any) -> openai.types.FileObject:
-        """Meanwhile the other makes its batch, and notes it or dies before it can."""
-        clock[0] = NOW + 800
-        made[str(other.batch)]["metadata"] = metadata
-        if noted:
-            save_record(blobs, other)
-        return create(**options)
-
-    desk.client.files.create = create_slowly  # type: ignore[assignment,method-assign]
-    submit(pending, desk)
-    assert [record.state for record in list_records(tmp_path)] == ["submitted", "submitted"]
-    assert list_records(tmp_path)[1].batch == other.batch
-    assert server.calls("/batches") == 3
+    assert [record.state for record in list_records(tmp_path)] == ["dropped", "submitted"]
 
 
 def test_what_was_begun_at_another_endpoint_is_let_run_out(

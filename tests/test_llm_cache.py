@@ -105,7 +105,7 @@ def test_what_is_for_the_books_only_leaves_the_key(same: Request) -> None:
         LLMSettings(model="test-model", base_url="http://127.0.0.1:8000/v1"),
         LLMSettings(model="test-model", api_key_env="OTHER_KEY"),
         LLMSettings(model="test-model", concurrency=9, timeout=1, max_wait=1, cache="/elsewhere"),
-        LLMSettings(model="test-model", requests_per_minute=1, budget_tokens=1),
+        LLMSettings(model="test-model", budget_tokens=1),
     ],
 )
 def test_where_and_how_fast_a_model_is_asked_leaves_the_key(settings: LLMSettings) -> None:

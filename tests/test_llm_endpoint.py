@@ -10,11 +10,11 @@ import pytest
 
 from kpyramid.errors import BudgetError, EndpointError, RefusedError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.endpoint import PROBE, Endpoint, HttpTransport, Limiter, Pay, open_transport
+from kpyramid.llm.endpoint import PROBE, Endpoint, HttpTransport, Pause, Pay, open_transport
 from kpyramid.llm.ledger import Ledger, read_lines
 from kpyramid.llm.task import FailureKind, Message, ReplyError, Request, TransientError, Transport
 from kpyramid.settings import LLMSettings
-from tests.loopback import Loopback, serve
+from tests.loopback import Loopback
 
 
 class Clock:
@@ -43,21 +43,16 @@ class Bench:
         self.ledger = Ledger(self.books, self.settings)
         self.probes: list[Mapping[str, JsonValue]] = []
         self.opened: list[HttpTransport] = []
-        self.limiter = Limiter(
-            folder / "limits.json",
-            self.settings.requests_per_minute,
-            self.settings.tokens_per_minute,
-            clock=self.clock.read,
-            sleep=self.clock.sleep,
-        )
+        self.pause = Pause(folder / "pause", clock=self.clock.read, sleep=self.clock.sleep)
         self.endpoint = self.connect(self.open)
 
     def connect(self, opener: Callable[[Pay], Transport]) -> Endpoint:
         return Endpoint(
             opener,
             self.ledger,
-            self.limiter,
+            self.pause,
             max_wait=self.settings.max_wait,
+            clock=self.clock.read,
             sleep=self.clock.sleep,
         )
 
@@ -159,14 +154,12 @@ def test_busy_endpoint_is_waited_for_by_all(bench: Bench, server: Loopback, tmp_
     assert bench.waited == pytest.approx(300.0)
     assert server.calls() == 4
     other_waits: list[float] = []
-    other = Limiter(
-        tmp_path / "limits.json",
-        0,
-        0,
+    other = Pause(
+        tmp_path / "pause",
         clock=lambda: 1001.0 + sum(other_waits),
         sleep=other_waits.append,
     )
-    other.acquire(1)
+    other.wait(600.0)
     assert sum(other_waits) == pytest.approx(299.0, abs=1.0)
 
 
@@ -325,13 +318,3 @@ def test_call_that_was_not_sent_counts_for_nothing(bench: Bench) -> None:
     with pytest.raises(ReplyError):
         endpoint.obtain("k", make_request(0))
     assert (endpoint.calls, bench.ledger.spent().tokens) == (5, 0)
-
-
-def test_calls_keep_to_the_rate_of_tokens_they_really_use(tmp_path: Path) -> None:
-    with serve() as server:
-        bench = Bench(tmp_path, server.base_url, tokens_per_minute=6000)
-        for number in range(60):
-            bench.obtain(number)
-        bench.opened[0].close()
-        used = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
-    assert used / 6000 * 60 * 0.8 < bench.waited < used / 5400 * 60

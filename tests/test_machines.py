@@ -126,9 +126,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_ray_gives_the_same_snapshot_when_a_node_is_lost(
-    corpus: Path, built: dict[str, object], tmp_path: Path, cluster: Any
+    corpus: Path,
+    built: dict[str, object],
+    tmp_path: Path,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    process = build(corpus, tmp_path, "--engine", "ray", "--address", cluster.address)
+    monkeypatch.setenv("KPYRAMID_ENGINE__NAME", "ray")
+    monkeypatch.setenv("KPYRAMID_ENGINE__ADDRESS", cluster.address)
+    process = build(corpus, tmp_path)
     deadline = time.monotonic() + 120
     while not list((tmp_path / "cache" / "rows" / "extractor").rglob("*.parquet")):
         assert time.monotonic() < deadline and process.poll() is None

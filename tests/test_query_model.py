@@ -304,7 +304,7 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
         ("401", {}, "OPENAI_API_KEY"),
         ("429", {}, "Ask again when its endpoint is well"),
         ("429", {"retry_after": 300}, "Ask again when its endpoint is well"),
-        ("500", {}, "calls failed within"),
+        ("500", {}, "more than llm.max_wait"),
         ("quota", {}, "credit"),
         ("404", {}, "llm.model"),
     ],
@@ -330,11 +330,11 @@ def test_a_dead_port_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
 
 
 def test_a_pause_of_a_build_is_not_waited_for(tmp_path: Path) -> None:
-    from kpyramid.llm.endpoint import Limiter
+    from kpyramid.llm.endpoint import Pause
 
     with ask_scripted(tmp_path, query_kg=decide("yes", 2)) as (_, asker):
-        Limiter(tmp_path / "w" / "cache" / "llm" / "limits.json", 0, 0).pause(300)
-        with pytest.raises(EndpointError, match="hold for 300 s"):
+        Pause(tmp_path / "w" / "cache" / "llm" / "pause").hold(300)
+        with pytest.raises(EndpointError, match="wait 300 s"):
             judge_by_model(WHERE, FACTS, asker)
 
 

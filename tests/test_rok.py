@@ -190,8 +190,8 @@ def test_explain_shows_the_path_with_a_sentence_for_every_hop(
     said = " ".join(capsys.readouterr().out.split())
 
     first, _, second = said.partition(" 1. Grey Water ←")[2].partition(" 2. Mary Stone ←")
-    assert "wrote the novel Grey Water. song.txt, characters" in first
-    assert "[John Harlow] was the uncle of Mary Stone. song.txt, characters 0 to 40" in second
+    assert "wrote the novel Grey Water. (song.txt, characters" in first
+    assert "John Harlow was the uncle of Mary Stone. (song.txt, characters 0-40)" in second
 
 
 def test_two_runs_give_the_same_answer(snapshot: Snapshot) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
-from kpyramid.llm.endpoint import Endpoint, Limiter
+from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
 from kpyramid.pipeline.cache import CachedEmbedder, Silence
 from kpyramid.pipeline.workers import pack_vector
@@ -46,21 +46,16 @@ def make_settings(base_url: str, llm: Mapping[str, Any] | None = None, **embed: 
 def connect_to(
     folder: Path, llm: LLMSettings, ledger: Ledger | None = None, clock: Time | None = None
 ) -> Connect:
-    """Endpoints with a limiter and books, as a build has them; nobody waits."""
+    """Endpoints with a pause and books, as a build has them; nobody waits."""
     clock = clock or Time()
-    limiter = Limiter(
-        folder / "limits.json",
-        llm.requests_per_minute,
-        llm.tokens_per_minute,
-        clock=clock.read,
-        sleep=clock.sleep,
-    )
+    pause = Pause(folder / "pause", clock=clock.read, sleep=clock.sleep)
     return lambda open_transport, describe: Endpoint(
         open_transport,
         ledger or Ledger(folder / LEDGER, llm),
-        limiter,
+        pause,
         max_wait=llm.max_wait,
         describe=describe,
+        clock=clock.read,
         sleep=clock.sleep,
     )
 

@@ -117,8 +117,8 @@ class LLMSettings:
     `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
     `temperature`: "default" leaves it out, for models that take no other.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
-    `requests_per_minute`, `tokens_per_minute`: shared by all processes on the warehouse; 0: none.
-    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run.
+    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
+    of a question half a minute at most.
     `budget`: US dollars from one finished build of a ref to the next.
     `budget_tokens`: tokens, over the same time.
     `cache`: where replies are kept; by default in the warehouse, else a folder or `s3://` URL.
@@ -135,8 +135,6 @@ class LLMSettings:
     seed: Seed = 0
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
     concurrency: Annotated[int, Field(strict=True, ge=1, le=256)] = 4
-    requests_per_minute: Natural = 0
-    tokens_per_minute: Natural = 0
     timeout: Seconds = 120.0
     max_wait: Seconds = 600.0
     budget: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
@@ -546,18 +544,6 @@ class Settings:
             recording=mine.recording,
         )
         return replace(self, llm=llm, query=other.query, engine=other.engine)
-
-    def with_engine(self, name: str | None, address: str | None) -> "Settings":
-        """These settings with another engine or address; an address alone is that of Ray.
-
-        Raises:
-            SettingsError: processes have no address.
-        """
-        if name == "processes" and address:
-            raise SettingsError("an address is that of a Ray cluster: give --engine ray with it")
-        chosen = "ray" if address else name or self.engine.name
-        where = address or self.engine.address
-        return replace(self, engine=EngineSettings(cast("EngineName", chosen), where))
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""

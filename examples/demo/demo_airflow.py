@@ -65,7 +65,7 @@ def main() -> None:
         corpora = [c for c in list_corpora(Path(said["KPYRAMID_CORPORA"])) if not c.problem]
         pools = make_pools(url, name, password, corpora)
         variables = " ".join(f"{key}={shlex.quote(value)}" for key, value in said.items())
-        kpyramid = Path(sys.executable).with_name("kpyramid")
+        airflow_command = Path(sys.executable).with_name("airflow")
         names = [corpus.name for corpus in corpora]
         one = "demo" if "demo" in names else next(iter(names), "NAME")
         print(
@@ -73,7 +73,8 @@ def main() -> None:
 Airflow is at {url}
 login         {name}, password {password}
 DAGs          that are new are off; switch build_pyramid_{one} on: it builds that corpus at once
-three days    {variables} {kpyramid} backfill --corpus {one} --from 2026-11-01 --to 2026-11-03
+three days    {variables} {airflow_command} backfill create --dag-id build_pyramid_{one} \\
+              --from-date 2026-11-01 --to-date 2026-11-03T23:59
 pools         {", ".join(pools) or "none is named"}
 a corpus      is one more file in {said["KPYRAMID_CORPORA"]}; dags/README.md has its fields
 Ctrl-C        ends it; what was built stays in {said["KPYRAMID_WAREHOUSE"]}""",

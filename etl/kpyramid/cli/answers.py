@@ -2,7 +2,7 @@
 
 import inspect
 import json
-import re
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,12 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from kpyramid.cli.console import LONGEST, excerpt, find_best_sentence, name_origin, shorten
-from kpyramid.cli.render import Result, count_things
+from kpyramid.cli.console import excerpt, find_best_sentence, mark, name_origin, shorten
+from kpyramid.cli.render import Result, count_things, name_first
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.caller import Caller
 from kpyramid.llm.endpoint import read_key
@@ -40,9 +36,9 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
-# `ask --explain`: which layers were asked and why the answer follows, for a first-time reader.
+# An answer in words; `--explain` says of each layer what came of it, for a first-time reader.
 
-_MOST_FOUND, _MOST_PLACES, _MOST_SHOWN = 5, 6, 3
+_SHOWN = 5
 
 LAYERS = {
     "ontology": "statements of a fixed vocabulary",
@@ -71,39 +67,58 @@ class Asked(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values; `nearest`: what is near the question where it has none."""
-        nearest = () if self.answer.text else _sort_nearest(self.answer)
+        nearest = () if self.answer.text else _sort_nearest(self.answer)[:_SHOWN]
         question = self.answer.question
         shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
         return {**self.answer.to_dict(), "nearest": shown}
 
-    def show(self) -> Iterator[RenderableType]:
-        """The answer, its layer and evidence; explained: each layer with what came of it."""
+    def show(self) -> Iterator[str]:
+        """The answer or what is nearest, with its layer and evidence down to the characters."""
         answer = self.answer
         if self.explain:
-            yield from (*_show_question(answer), *_show_steps(answer), *_show_answer(answer))
-        else:
-            yield from _show_briefly(answer)
+            yield f"Question: {answer.question}"
+            yield from (f"  {line}" for line in answer.recognised)
+            for number, step in enumerate(answer.trace, 1):
+                yield from _explain_step(number, step)
+            yield ""
+        nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
+        yield f"{'Answer: ' if self.explain else ''}{answer.text or nothing}"
+        if not answer.text:
+            near = [
+                (_quote(item, answer.question), item.evidence[:1]) for item in _sort_nearest(answer)
+            ]
+            yield from _list_places(near)
+        yield f"Layer: {answer.layer or 'none'}"
+        if answer.text:
+            yield f"Probability that it is right: {answer.confidence:.2f}"
+        if not self.explain:
+            yield from (f"  tried {step}" for step in answer.trace)
+        if self.explain:
+            yield from _show_paths(answer)
+            statements = [item.statement for item in answer.context if item.statement]
+            yield from (
+                f"  in short: {each}" for each in (statements if answer.text else ())[:_SHOWN]
+            )
+        if answer.evidence:
+            yield "Evidence:"
+        words = [text for text in (*answer.choices, answer.text) if text]
+        yield from _list_places([(mark(place.text, words), [place]) for place in answer.evidence])
         if answer.tokens or answer.calls:
             cost = "" if answer.cost is None else f", ${answer.cost:.6f}"
             yield f"Model: {count_things(answer.calls, 'call')}, {answer.tokens:,} tokens{cost}"
 
 
-def _show_briefly(answer: Answer) -> Iterator[str]:
-    """The answer, what was tried, and the evidence, or what is nearest, down to the characters."""
-    nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
-    yield answer.text or nothing
-    if not answer.text:
-        near = sorted(answer.context, key=lambda item: item.layer == "text")
-        yield from _list_places(
-            [(_quote(item, answer.question), item.evidence[:1]) for item in near]
-        )
-    yield f"Layer: {answer.layer or 'none'}"
-    if answer.text:
-        yield f"Probability that it is right: {answer.confidence:.2f}"
-    yield from (f"  tried {step}" for step in answer.trace)
-    if answer.evidence:
-        yield "Evidence:"
-    yield from _list_places([(place.text, [place]) for place in answer.evidence])
+def _explain_step(number: int, step: Step) -> Iterator[str]:
+    """A layer: what it is, what came of it, what it was asked and what was seen there."""
+    about = LAYERS.get(step.layer)
+    yield f"{number}. {step.layer.capitalize()}{f' ({about})' if about else ''}"
+    answered = step.outcome is Outcome.ANSWERED
+    guesses = answered and step.confidence is not None and step.confidence < FLOOR
+    outcome = "It is the likeliest option, a guess" if guesses else OUTCOMES[step.outcome]
+    yield f"  {outcome}: {step.reason}."
+    if step.query:
+        yield f"  asked: {step.query}"
+    yield from name_first([f"found: {shorten(each)}" for each in step.found], _SHOWN)
 
 
 def _list_sentences(item: Item, question: str) -> list[str]:
@@ -115,108 +130,38 @@ def _list_sentences(item: Item, question: str) -> list[str]:
 def _quote(item: Item, question: str) -> str:
     """A statement with the sentence that says it; a passage around its best sentence."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
-    told = excerpt(item, question)
-    return f"{told}: {shorten(says)}" if says else told
+    text = excerpt(item, question)
+    return f"{text}: {shorten(says)}" if says else text
 
 
-def _list_places(quoted: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
-    for text, places in quoted[:_MOST_FOUND]:
+def _list_places(blocks: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
+    """The first of these texts, each with the places that say it, and how many more there are."""
+    for text, places in blocks[:_SHOWN]:
         yield f"  {text}"
-        for place in places:
-            where = f"{place.source}, characters {place.start}-{place.end}{name_origin(place)}"
-            yield f"    {where}"
-    if len(quoted) > _MOST_FOUND:
-        yield f"  and {len(quoted) - _MOST_FOUND} more (--json shows all)"
+        yield from (f"    {_locate(place)}" for place in places)
+    if len(blocks) > _SHOWN:
+        yield f"  and {len(blocks) - _SHOWN} more; --json lists all"
 
 
-def _show_question(answer: Answer) -> list[Text | Padding]:
-    lines: list[Text | Padding] = []
-    if answer.question:
-        lines.append(Text.assemble(("Question  ", "bold"), answer.question))
-    for line in answer.recognised:
-        what, _, words = line.partition(": ")
-        lines.append(_indent(Text.assemble((f"{what}: ", "dim"), words)))
-    return lines
-
-
-def _show_steps(answer: Answer) -> list[Text | Padding | Group]:
-    """Each layer in the order in which it was asked."""
-    lines: list[Text | Padding | Group] = [Text("")]
-    for number, step in enumerate(answer.trace, 1):
-        about = LAYERS.get(step.layer, "")
-        title = f"{number}. {step.layer.capitalize()}"
-        lines.append(Text.assemble((title, "bold"), (f"  {about}" if about else "", "dim")))
-        goes_on = any(later.outcome is not Outcome.SKIPPED for later in answer.trace[number:])
-        lines.append(_indent(Group(*_show_step(step, goes_on=goes_on))))
-    return lines
-
-
-def _show_step(step: Step, *, goes_on: bool) -> list[Text]:
-    answered = step.outcome is Outcome.ANSWERED
-    guesses = answered and step.confidence is not None and step.confidence < FLOOR
-    said = "It is the likeliest option, a guess" if guesses else OUTCOMES[step.outcome]
-    style = "green" if answered and not guesses else "yellow"
-    lines = [Text.assemble((f"{said}: ", style), step.reason + ".")]
-    if step.query:
-        lines.append(Text.assemble(("asked: ", "dim"), step.query))
-    for found in step.found[:_MOST_FOUND]:
-        lines.append(Text.assemble(("found: ", "dim"), shorten(found)))
-    if len(step.found) > _MOST_FOUND:
-        lines.append(Text(f"and {len(step.found) - _MOST_FOUND} more (--json shows all)", "dim"))
-    if goes_on and step.found and step.outcome not in (Outcome.ANSWERED, Outcome.SKIPPED):
-        lines.append(Text("What was found is kept for the next layer.", "dim"))
-    return lines
-
-
-def _show_answer(answer: Answer) -> list[Text | Padding]:
-    lines: list[Text | Padding] = [Text("")]
-    if not answer.text:
-        nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
-        lines.append(Text.assemble(("Answer  ", "bold"), nothing))
-        paths = [item for item in answer.context if _read_steps(item)]
-        for item in paths[:_MOST_SHOWN]:
-            lines += _show_path(item, ())
-        for item in _sort_nearest(answer) if not paths else ():
-            lines.append(_indent(Text(excerpt(item, answer.question))))
-            for place in item.evidence[:1] if item.layer != "text" else ():
-                lines.append(_indent(_mark(place, ()), 4))
-    else:
-        lines.append(Text.assemble(("Answer  ", "bold"), (answer.text, "bold green")))
-        chance = f"probability that it is right: {answer.confidence:.2f}; from the {answer.layer}"
-        lines.append(_indent(Text(chance, "dim")))
-        lines += _show_places(answer)
-        for told in [item.statement for item in answer.context if item.statement][:_MOST_SHOWN]:
-            lines.append(_indent(Text.assemble(("in short: ", "dim"), told)))
-    lines.append(Text(""))
-    lines.append(Text(_close(answer), "dim"))
-    return lines
+def _locate(place: Evidence) -> str:
+    return f"{place.source}, characters {place.start}-{place.end}{name_origin(place)}"
 
 
 def _sort_nearest(answer: Answer) -> list[Item]:
-    """The best of what was found: statements, then passages."""
-    return sorted(answer.context, key=lambda item: item.layer == "text")[:_MOST_FOUND]
+    """What was found: statements, then passages."""
+    return sorted(answer.context, key=lambda item: item.layer == "text")
 
 
-def _show_places(answer: Answer) -> list[Text | Padding]:
-    """The sentences that the answer rests on, the words that answer marked; paths come first."""
-    lines: list[Text | Padding] = [Text("It rests on", "bold")]
-    words = [item for item in (*answer.choices, answer.text) if item]
+def _show_paths(answer: Answer) -> Iterator[str]:
+    """The paths that the answer rests on, or the first ones; each step with its sentence."""
     cited = set(answer.evidence)
-    shown: set[Evidence] = set()
-    for item in answer.context:
-        if _read_steps(item) and cited.issuperset(item.evidence) and not cited <= shown:
-            lines += _show_path(item, words)
-            shown.update(item.evidence)
-    if shown and cited <= shown:
-        return lines
-    for place in [place for place in answer.evidence if place not in shown][:_MOST_PLACES]:
-        lines.append(_indent(_mark(place, words)))
-        where = f"{place.source}, characters {place.start} to {place.end}{name_origin(place)}"
-        lines.append(_indent(Text(where, "dim"), 4))
-    more = len(cited - shown) - _MOST_PLACES
-    if more > 0:
-        lines.append(_indent(Text(f"and {more} more places (--json shows all)", "dim")))
-    return lines
+    paths = [(item, steps) for item in answer.context if (steps := _read_steps(item))]
+    resting = [pair for pair in paths if cited and cited.issuperset(pair[0].evidence)]
+    for item, steps in (resting if answer.text else paths)[:_SHOWN]:
+        yield f"  {item.text}"
+        for number, (step, place) in enumerate(zip(steps, item.evidence, strict=False), 1):
+            yield f"    {number}. {step}"
+            yield f"       {shorten(place.text)} ({_locate(place)})"
 
 
 def _read_steps(item: Item) -> list[str]:
@@ -226,50 +171,6 @@ def _read_steps(item: Item) -> list[str]:
     if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
         return []
     return [" ".join(parts[at : at + 3]) for at in range(0, 2 * count, 2)]
-
-
-def _show_path(item: Item, words: Sequence[str]) -> list[Text | Padding]:
-    """A path: its arrows, and under each step the sentence that says it and where that stands."""
-    steps = _read_steps(item)
-    lines: list[Text | Padding] = [_indent(Text(item.text, "bold"))] if len(steps) > 1 else []
-    for number, (step, place) in enumerate(zip(steps, item.evidence, strict=False), 1):
-        title = f"{number}. {step}" if len(steps) > 1 else step
-        where = f"{place.source}, characters {place.start} to {place.end}{name_origin(place)}"
-        lines += [_indent(Text(title), 4), _indent(_mark(place, words), 7)]
-        lines.append(_indent(Text(where, "dim"), 7))
-    return lines
-
-
-def _mark(place: Evidence, words: Sequence[str]) -> Text:
-    """A place's text with the words of the answer in it marked by brackets and colour."""
-    found = [m for w in words for m in re.finditer(re.escape(w), place.text, re.IGNORECASE)]
-    first = min((m.start() for m in found), default=0)
-    start = max(0, first - LONGEST // 2) if len(place.text) > LONGEST else 0
-    end = min(len(place.text), start + LONGEST)
-    text = Text("…" if start else "")
-    at = start
-    for span in sorted({m.span() for m in found}, key=lambda s: (s[0], -s[1])):
-        if span[0] < at or span[1] > end:
-            continue
-        text.append(place.text[at : span[0]])
-        text.append(f"[{place.text[span[0] : span[1]]}]", "bold")
-        at = span[1]
-    text.append(place.text[at:end])
-    text.append("…" if end < len(place.text) else "")
-    return text
-
-
-def _close(answer: Answer) -> str:
-    """A last line that says what the layers are, whatever was asked of them."""
-    tried = dict.fromkeys(step.layer for step in answer.trace)
-    layers = "; ".join(f"{name}: {LAYERS[name]}" for name in tried if name in LAYERS)
-    if len(tried) < 2:
-        return f"{layers[:1].upper()}{layers[1:]}." if layers else ""
-    return f"Layers are asked from the surest to the widest, until one is enough. {layers}."
-
-
-def _indent(what: Text | Group, by: int = 2) -> Padding:
-    return Padding(what, (0, 0, 0, by))
 
 
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
@@ -377,7 +278,7 @@ def open_asker(
     what: str,
     *,
     books: Path | None = None,
-    patience: float | None = None,
+    patience: float = math.inf,
 ) -> Iterator[tuple[Caller, Path]]:
     """What asks the model of [llm], and the folder of its books: `books`, else one of its own.
 
@@ -387,10 +288,12 @@ def open_asker(
         SettingsError: as `require_model`.
     """
     require_model(settings, what)
+    most = min(patience, settings.llm.max_wait)
+    settings = replace(settings, llm=replace(settings.llm, max_wait=most))
     with ExitStack() as held:
         folder = books or Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
         folder.mkdir(parents=True, exist_ok=True)
-        opener = held.enter_context(Opener(place, settings, folder, _NO_REF, patience=patience))
+        opener = held.enter_context(Opener(place, settings, folder, _NO_REF))
         yield opener.open_model().caller, folder
 
 

@@ -6,7 +6,6 @@ import typer
 
 from kpyramid.cli import batch, ontology
 from kpyramid.cli.ask import ask
-from kpyramid.cli.backfill import backfill
 from kpyramid.cli.builds import build, openie, plan, stage
 from kpyramid.cli.cache import cache
 from kpyramid.cli.doctor import doctor
@@ -44,7 +43,7 @@ app = typer.Typer(
 )
 
 GROUPS = {
-    "Build a pyramid": (build, plan, stage, backfill, openie, doctor),
+    "Build a pyramid": (build, plan, stage, openie, doctor),
     "Ask it, and learn from answers": (ask, find, evaluate, learn),
     "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),

@@ -1,7 +1,7 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -103,13 +103,15 @@ class Collected(Result):
 
     batches: Sequence[Mapping[str, Any]]
     open: int
-    counts: Mapping[str, Any] = field(metadata={"json": False})
+    replies: int | None = None
+    failures: int | None = None
+    again: int | None = None
+    lost: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    booked: int | None = None
     problems: Sequence[str] = ()
-    call_again_in: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, the counts among them."""
-        return {**super().to_dict(), **self.counts}
+    call_again_in: int | None = None
 
 
 def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Collected:
@@ -129,7 +131,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
     if status:
         records = read_records(open_replies(place, loaded, read_only=True))
         still = sum(record.requests for record in records if record.state in OPEN)
-        return Collected(batches=_describe(records), open=still, counts={}, call_again_in=None)
+        return Collected(batches=_describe(records), open=still)
     _require_batches(loaded)
     used: dict[str, Run] = {}
     blobs = open_replies(place, loaded)
@@ -143,13 +145,12 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
         if done.open
         else "no batch is open: `kpyramid batch submit` says whether anything is left"
     )
-    names = ("replies", "failures", "again", "lost", "tokens", "cost", "booked", "refused")
+    names = ("replies", "failures", "again", "lost", "tokens", "cost", "booked", "problems")
     error = RefusedError if done.refused else EndpointError
     return Collected(
         batches=_describe(done.batches),
         open=done.open,
-        counts={name: getattr(done, name) for name in names},
-        problems=done.problems,
+        **{name: getattr(done, name) for name in names},
         call_again_in=_AGAIN if done.open else None,
         notes=[*done.notes, next_call],
         fault=error("\n".join(done.problems)) if done.problems else None,

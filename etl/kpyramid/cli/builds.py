@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
+from kpyramid.cli.render import HIDDEN, Result, describe, lay_out
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -24,8 +24,7 @@ StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})
 
 Range = Mapping[str, float | None]
 """The `low`, `expected` and `high` of an estimate; None where a price is not known."""
-_MOST_REASONS = 6
-_WIDE = 100
+_WIDE = 160
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,53 +43,22 @@ class Built(Result):
         """What each stage made and refused, the verdicts of the gates, and where things lie."""
         report = self.report
         yield from _name_unread(report["unread"])
-        made = {"publish": "the snapshot"}
-        yield from lay_out(
-            {
-                "stage": row["stage"],
-                "made": made.get(row["stage"], row["rows"]),
-                **row,
-                "rows": None,
-            }
-            for row in report["stages"]
-        )
+        yield from lay_out(report["stages"])
         if report["model"]:
             columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
             asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
             yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-        yield from self._name_rejects()
-        if decided := report["decisions"]:
-            yield (
-                f"Decisions: {decided['file']}, {decided['accept']} accept and "
-                f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
-                f"them, {decided['rejected']} rejected."
-            )
-        for name, verdict in report["gates"].items():
-            yield f"Gate {name}: {verdict}."
-        moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
-        state = moved.get(report["committed"], "was not moved")
-        yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
-        if report["changes"]:
-            yield f"Against what the ref had: {report['changes']}."
+        if report["rejects"]:
+            yield "Rejected, with an example each:"
+        for stage, reasons in report["rejects"].items():
+            for reason, count in reasons.items():
+                example = report["examples"][f"{stage}: {reason}"][0]
+                words = f"{count:5} {stage}: {reason.replace('_', ' ')} — {example}"
+                yield shorten(words, _WIDE)
+        names = ("decisions", "gates", "snapshot", "ref", "committed", "changes")
+        yield from describe({name: report[name] for name in names})
         yield f"It lies in {self.place}/{report['snapshot']}"
         yield f"Report: {self.page}"
-
-    def _name_rejects(self) -> Iterator[str]:
-        """The most frequent reasons, each with an example; the report has them all."""
-        counts = [
-            (count, stage, reason)
-            for stage, reasons in self.report["rejects"].items()
-            for reason, count in reasons.items()
-            if stage != "ingest"  # what was not read stands first
-        ]
-        lines = [
-            f"{count:5} {stage}: {reason.replace('_', ' ')} — "
-            + shorten(self.report["examples"][f"{stage}: {reason}"][0], _WIDE)
-            for count, stage, reason in sorted(counts, reverse=True)
-        ]
-        if lines:
-            yield "Rejected, with an example each:"
-        yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
 
 
 def build(
@@ -103,8 +71,6 @@ def build(
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int,
-    engine: Literal["processes", "ray"] | None = None,
-    address: str | None = None,
     quiet: bool,
 ) -> Built:
     """Build a pyramid from a corpus and publish it.
@@ -115,10 +81,6 @@ def build(
     `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
-    `engine`: where texts are extracted and embedded: on processes of this machine, or on a Ray
-    cluster, whose processors count instead of --workers. The bytes are the same. By default as
-    the settings say.
-    `address`: HOST:PORT or ray://HOST:PORT of the Ray cluster's head; implies --engine ray.
     """
     from kpyramid.pipeline.build import build as run_build
     from kpyramid.pipeline.report.report import describe_run
@@ -127,7 +89,7 @@ def build(
         outcome = run_build(
             corpus,
             place,
-            loaded.with_engine(engine, address),
+            loaded,
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,
@@ -236,61 +198,45 @@ class Planned(Result):
     def show(self) -> Iterator[str]:
         """A line per stage; below, when a model is asked, what all of it costs."""
         yield from _name_unread(self.stages[0]["unread"])
-        yield from lay_out(
-            {
-                "stage": row["stage"],
-                "rows": row["rows"],
-                "computed before": None if row["rows"] is None else row["cached"],
-                "to compute": "what changes above"
-                if row["rows"] is None
-                else row["rows"] - row["cached"],
-                "calls": row["calls"] or None,
-                "tokens": row["tokens"] or None,
-                "dollars": _show_dollars(row["cost"]) if row["calls"] else None,
-            }
-            for row in self.stages
-        )
-        if asking := [row["model"] for row in self.stages if row.get("model")]:
-            yield from self._bill(asking)
-
-    def _bill(self, asking: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        calls, tokens, prompt, completion = (
-            _show_range(_add_ranges([model[name] for model in asking]))
-            for name in ("calls", "tokens", "prompt", "completion")
-        )
-        yield f"In all {calls} calls, {tokens} tokens: {prompt} sent, {completion} replied."
-        cost = _add_ranges([row["cost"] for row in self.stages])
-        if cost["expected"] is None:
-            for name in sorted({name for model in asking for name in model["unpriced"]}):
-                yield (
-                    f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
-                    "with input and output in dollars per million tokens to the settings."
-                )
-        else:
-            batch = _show_dollars(_add_ranges([model["batch_cost"] for model in asking]))
+        yield from lay_out(map(_show_stage, self.stages))
+        asking = [row["model"] for row in self.stages if row.get("model")]
+        if not asking:
+            return
+        calls, tokens = (_add_ranges([model[n] for model in asking]) for n in ("calls", "tokens"))
+        yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
+        for name in sorted({name for model in asking for name in model["unpriced"]}):
             yield (
-                f"That costs {_show_dollars(cost)} dollars; {batch} as batches "
+                f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
+                "with input and output in dollars per million tokens to the settings."
+            )
+        cost = _add_ranges([row["cost"] for row in self.stages])
+        batch = _add_ranges([model["batch_cost"] for model in asking])
+        if cost["high"] is not None:
+            yield (
+                f"That costs {_show_range(cost, 4)} dollars; {_show_range(batch, 4)} as batches "
                 "(`kpyramid batch submit`)."
             )
-        if self.budget is not None and cost["high"] is not None and cost["high"] > self.budget:
-            sure = "will" if (cost["low"] or 0.0) > self.budget else "may"
-            yield f"The budget of {self.budget} dollars {sure} stop the build before it is done."
-        for name, words in _STATES.items():
-            if number := sum(model[name] for model in asking):
-                yield f"{number} {words}."
-        learned = max(model["learned_from"] for model in asking)
-        yield (
-            f"Estimated from {learned} calls of earlier runs."
-            if learned
-            else "Nothing was asked of this model yet: the range narrows after its first calls."
-        )
+            if self.budget is not None and cost["high"] > self.budget:
+                yield f"The budget of {self.budget} dollars may stop the build before it is done."
+        if not any(model["learned_from"] for model in asking):
+            yield "Nothing was asked of this model yet: the range narrows after its first calls."
 
 
-_STATES = {
-    "hits": "replies are there already",
-    "failed": "requests are given up",
-    "waiting": "requests are in an open batch: `kpyramid batch collect`",
-}
+def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
+    model = row.get("model") or {}
+    rows, cached = row["rows"], row["cached"]
+    return {
+        "stage": row["stage"],
+        "rows": rows,
+        "computed before": None if rows is None else cached,
+        "to compute": "what changes above" if rows is None else rows - cached,
+        "calls": row["calls"] or None,
+        "tokens": row["tokens"] or None,
+        "dollars": _show_range(row["cost"], 4) if row["calls"] else None,
+        "replies there": model.get("hits") or None,
+        "given up": model.get("failed") or None,
+        "in open batches": model.get("waiting") or None,
+    }
 
 
 def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Planned:
@@ -318,19 +264,12 @@ def _add_ranges(ranges: Sequence[Range]) -> Range:
     return total
 
 
-def _show_range(amount: Range) -> str:
-    low, expected, high = (round(amount[b] or 0) for b in ("low", "expected", "high"))
-    return str(expected) if low == high else f"{expected} ({low}–{high})"
-
-
-def _show_dollars(cost: Range) -> str:
-    """With so many digits that a small amount is not shown as none."""
-    low, expected, high = cost["low"], cost["expected"], cost["high"]
-    if low is None or expected is None or high is None:
+def _show_range(amount: Range, digits: int = 0) -> str:
+    bounds = [amount[bound] for bound in ("low", "expected", "high")]
+    if None in bounds:
         return "unknown"
-    digits = 2 if expected >= 1 or not high else 4
-    amount, least, most = (f"{amount:.{digits}f}" for amount in (expected, low, high))
-    return amount if least == most else f"{amount} ({least}–{most})"
+    low, expected, high = (f"{bound:.{digits}f}" for bound in bounds)
+    return expected if low == high else f"{expected} ({low}–{high})"
 
 
 def openie(file: str, /, *, loaded: "Settings", as_json: bool, quiet: bool) -> None:

@@ -1,16 +1,15 @@
-"""`kpyramid cache`: what is kept of a model's replies, moved between caches, and cleared."""
+"""`kpyramid cache`: what is kept of a model's replies, counted, and moved between caches."""
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import show_count
-from kpyramid.cli.render import JSON_ONLY, Result
-from kpyramid.errors import InputError, IntegrityError, SettingsError
+from kpyramid.cli.render import Result
+from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import ReplyCache, ReplyEntry
@@ -48,7 +47,7 @@ def cache(
     Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice.
     The cache is a folder in the warehouse, or the folder or s3:// address that the setting
     llm.cache names. How many requests of a build were answered from it stands in the report of the
-    build; `kpyramid gc --replies` clears it.
+    build.
 
     A file has one JSON object per line, sorted by key, and is compressed if it ends in .gz; the
     same replies give the same bytes. The prompts are not in it, but the replies may repeat what
@@ -95,39 +94,6 @@ def _read_entries(cache: "ReplyCache", damaged: list[str]) -> "Iterator[ReplyEnt
             yield entry
 
 
-@dataclass(frozen=True)
-class Swept:
-    """Replies that were removed, or would be, and those that stay."""
-
-    cache: str
-    removed: int
-    bytes: int
-    used: int
-    young: int
-    keys: Sequence[str] = field(metadata=JSON_ONLY)
-
-
-def sweep_replies(
-    place: "Warehouse", loaded: "Settings", before: datetime, *, dry_run: bool, quiet: bool
-) -> Swept:
-    """Removes the replies of before that moment that nothing rests on; a dry run only counts them.
-
-    A reply stays if a result that a run of this warehouse used was made of it. Failures and
-    batches stay.
-
-    Raises:
-        IntegrityError: what rests on replies cannot be read, so none was removed.
-    """
-    from kpyramid.llm.cache import plan_sweep
-
-    replies, home = open_cache(place, loaded)
-    sweep = plan_sweep(replies, find_live_keys(place), before=before.timestamp())
-    for key in show_count(() if dry_run else sweep.removable, "removed", quiet=quiet):
-        replies.drop_reply(key)
-    kept = (sweep.used, sweep.young)
-    return Swept(home, len(sweep.removable), sweep.bytes, *kept, list(sweep.removable))
-
-
 def open_cache(
     place: "Warehouse", loaded: "Settings", *, read_only: bool = False
 ) -> "tuple[ReplyCache, str]":
@@ -141,30 +107,3 @@ def open_cache(
 
     cache = ReplyCache(open_replies(place, loaded, read_only=read_only), read_only=read_only)
     return cache, loaded.llm.cache or place.locate("cache/llm")
-
-
-def find_live_keys(warehouse: "Warehouse") -> set[str]:
-    """The keys of all replies that results rest on which a run of the warehouse used.
-
-    What lies in the trash may come back, and its replies stay until it is deleted.
-
-    Raises:
-        IntegrityError: a run's mark, or what it names, cannot be read.
-    """
-    from kpyramid.storage.results import REQUESTS
-    from kpyramid.storage.retention import read_marks
-
-    marks: set[str] = set()
-    for place in ("runs", "trash/runs"):
-        names = [blob.name.removeprefix(f"{place}/") for blob in warehouse.store.list(place)]
-        marks |= read_marks(warehouse, {name.partition("/")[0] for name in names}, place)
-    live: set[str] = set()
-    for name in (f"{top}cache/results/{m}/{REQUESTS}" for m in marks for top in ("", "trash/")):
-        try:
-            live.update(json.loads(warehouse.store.read(name) or b"[]"))
-        except (OSError, ValueError, TypeError) as e:
-            raise IntegrityError(
-                f"{warehouse.locate(name)} cannot be read ({e}), so what rests on it is unknown "
-                "and nothing was removed; restore it, or remove the folder that it lies in"
-            ) from e
-    return live

@@ -59,6 +59,15 @@ def shorten(text: str, most: int = LONGEST) -> str:
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
 
+def mark(text: str, words: Iterable[str]) -> str:
+    """A text with brackets around these words; a long one is cut around the first of them."""
+    longest_first = sorted(words, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)", re.IGNORECASE)
+    first = pattern.search(text)
+    start = max(0, first.start() - LONGEST // 2) if first and len(text) > LONGEST else 0
+    return ("…" if start else "") + shorten(pattern.sub(r"[\g<0>]", text[start:]))
+
+
 def find_best_sentence(text: str, question: str) -> str:
     """The sentence of a text that shares most words with a question, the first of equals."""
     from kpyramid.documents.sentences import split_sentences

@@ -1,22 +1,15 @@
 """`kpyramid doctor`: what a night needs, looked at before it begins."""
 
-import json
 import os
-import platform
 import shutil
-import tempfile
-import time
-import urllib.error
-import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from kpyramid.cli.render import Result, count_things, lay_out
+from kpyramid.cli.render import Result
 from kpyramid.errors import PyramidError
 
 if TYPE_CHECKING:
@@ -26,9 +19,8 @@ if TYPE_CHECKING:
 _LEAST_BYTES = 2**30
 """Free space below which even a small first build may fail."""
 _SECONDS = 10.0
-_SKEW = timedelta(minutes=5)
-_MOST_BYTES, _MOST_NAMED = 2**22, 200
-"""Of an endpoint's list of models so many bytes are read, and characters shown."""
+_MOST_NAMED = 200
+"""Characters of an endpoint's list of models that are shown."""
 
 State = Literal["ok", "warn", "fail"]
 
@@ -51,20 +43,9 @@ class Examined(Result):
     ok: bool
     checks: Sequence[Finding]
 
-    def show(self) -> Iterator[str]:
-        """A line per finding."""
-        yield from lay_out(
-            {
-                "check": check.check,
-                "state": check.state,
-                "found": f"{check.detail}. {check.advice}" if check.advice else check.detail,
-            }
-            for check in self.checks
-        )
-
 
 def doctor(*, place: "Warehouse", loaded: "Settings") -> Examined:
-    """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint, clock.
+    """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
     endpoint is asked for its list of models. Exit code 8 when a check fails.
@@ -97,9 +78,6 @@ def _check_disk(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     detail = f"{free / 2**30:.1f} GiB free in {home}, a build may need {needed / 2**30:.1f}"
     advice = "" if free > needed else "free some, or run `kpyramid gc` twice"
     yield Finding("disk", "ok" if free > needed else "fail", detail, advice)
-    status = os.statvfs(home)
-    if status.f_files and status.f_favail < 10_000:
-        yield Finding("disk", "warn", f"{status.f_favail} files may still be made there")
 
 
 def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
@@ -107,56 +85,32 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.writing import write_durably
 
     made = not place.root.is_dir()
-    place.root.mkdir(parents=True, exist_ok=True)
     probe = place.root / f".probe.{uuid.uuid4().hex}"
-    other = probe.with_suffix(".link")
+    link = probe.with_suffix(".link")
     try:
         write_durably(probe, b"probe")
-        os.link(probe, other)
-        try:
-            os.link(probe, other)
-        except FileExistsError:
-            what = "copies" if place.bucket else "store"
-            yield Finding(what, "ok", f"{place.root} is written, flushed and linked once only")
-        else:
+        os.link(probe, link)
+        with suppress(FileExistsError):
+            os.link(probe, link)
             advice = "put the warehouse on another file system: two builds could both win a ref"
             yield Finding("store", "fail", "a name can be made twice", advice)
+            return
     except OSError as e:
         advice = "builds need a folder that they may write, on a file system with hard links"
         yield Finding("store", "fail", f"{place.root}: {e.strerror}", advice)
+        return
     finally:
-        for path in (probe, other):
+        for path in (probe, link):
             path.unlink(missing_ok=True)
-        if made and not any(place.root.iterdir()):
+        if made and place.root.is_dir() and not any(place.root.iterdir()):
             place.root.rmdir()
     if place.bucket:
         place.bucket.probe()
-        yield Finding("store", "ok", f"{place.locate()} is written and creates a name once only")
-    there = [folder for folder in place.folders if folder.is_dir()]
-    closed = [str(folder) for folder in there if not os.access(folder, os.W_OK | os.X_OK)]
+    closed = [str(f) for f in place.folders if f.is_dir() and not os.access(f, os.W_OK | os.X_OK)]
     if closed:
-        advice = f"give {os.environ.get('USER', 'this user')} the right to write there"
+        advice = "give this user the right to write there"
         yield Finding("permissions", "fail", f"not writable: {', '.join(closed)}", advice)
-    temporary = Path(tempfile.gettempdir())
-    if not os.access(temporary, os.W_OK):
-        yield Finding("permissions", "fail", f"{temporary} is not writable", "set TMPDIR")
-
-
-def _check_leftovers(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    from kpyramid.storage.layout import is_dead
-    from kpyramid.storage.leases import list_held
-    from kpyramid.storage.retention import Folders, Objects
-
-    left = [path for path in place.staging.glob("*") if is_dead(path.name)]
-    detail = f"{len(left)} folders in {place.staging} of processes that died"
-    advice = "the next build removes them" if left else ""
-    yield Finding("staging", "warn" if left else "ok", detail, advice)
-    items = Objects(place.bucket, set, 0) if place.bucket else Folders(place)
-    if trash := items.list_items(in_trash=True):
-        advice = "the next `kpyramid gc` deletes it"
-        yield Finding("trash", "ok", f"{len(trash)} things lie in {place.locate('trash')}", advice)
-    for name, snapshot in list_held(place).items():
-        yield Finding("leases", "ok", f"{name} holds snapshot {snapshot}")
+    yield Finding("store", "ok", f"{place.locate()} is written and creates a name once only")
 
 
 def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
@@ -176,46 +130,21 @@ def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.refs import read_head
 
     advice = "mend that, then start the DAG of the corpus's exports"
-    noted, found = list_exports(place), False
-    for one in noted:
+    for one in list_exports(place):
         head = read_head(place, one.ref) if one.fault else None
         if head is not None and head.snapshot == one.snapshot:
-            found = True
             yield Finding("exports", "fail", f"{one.place} was given up: {one.fault}", advice)
-    if noted and not found:
-        detail = f"{count_things(len(noted), 'export')} noted, none that a ref is at given up"
-        yield Finding("exports", "ok", detail)
-
-
-def _check_clock(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    from kpyramid.storage.refs import list_refs, read_head
-
-    now = datetime.now(UTC)
-    heads = [head for ref in list_refs(place) if (head := read_head(place, ref))]
-    times = [datetime.fromisoformat(head.at) for head in heads if head.at[:1].isdigit()]
-    newest = max((one if one.tzinfo else one.replace(tzinfo=UTC) for one in times), default=now)
-    if newest > now + _SKEW:
-        advice = "set the clock: ages that `gc` goes by are wrong, order of builds is not"
-        yield Finding("clock", "warn", f"{now:%Y-%m-%dT%H:%M:%SZ}, before the newest entry", advice)
-    else:
-        yield Finding("clock", "ok", f"{now:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
-    from kpyramid.ontology.sandbox import run_limited
     from kpyramid.ontology.validation.reasoner import find_java
 
     java = find_java()
-    if java is None:
+    if java:
+        yield Finding("java", "ok", java)
+    else:
         advice = "install one, such as Debian's default-jre-headless: gate `consistent` is not run"
         yield Finding("java", "warn", "none on PATH", advice)
-        return
-    try:
-        code, output = run_limited([java, "-version"], seconds=_SECONDS)
-    except TimeoutError:
-        code, output = 1, b"it did not answer"
-    version = output.decode("utf-8", "replace").splitlines()[:1]
-    yield Finding("java", "fail" if code else "ok", f"{java}: {' '.join(version)}")
 
 
 def _check_models(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
@@ -228,12 +157,9 @@ def _check_models(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
     if embed.is_served:
         yield Finding("embedding", "ok", f"{identity.name}, served; see endpoint")
     else:
-        started = time.monotonic()
         model = open_embedder(identity.name, identity.files, embed.provider, embed.instruction)
         (vector,) = model.embed(["Ada Lovelace was born in London."])
-        seconds = time.monotonic() - started
-        detail = f"{identity.name}: {len(vector)} numbers, opened in {seconds:.1f} s"
-        yield Finding("embedding", "ok", detail)
+        yield Finding("embedding", "ok", f"{identity.name}: {len(vector)} numbers")
     yield Finding("parser", "ok", identify_parser(settings.extract.parser).name)
 
 
@@ -276,48 +202,35 @@ def _ask_models(
     section: str, chosen: "LLMSettings | EmbedSettings", settings: "Settings"
 ) -> Finding:
     """Whether an endpoint lists the model to the key of the settings; nothing is paid."""
-    from kpyramid.llm.endpoint import OPENAI, read_key
+    import openai
 
-    llm = replace(settings.llm, base_url=chosen.base_url, api_key_env=chosen.api_key_env)
-    key = read_key(llm, section)
-    url = f"{(chosen.base_url or OPENAI).rstrip('/')}/models"
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
+    from kpyramid.llm.endpoint import open_connection
+
+    llm = replace(
+        settings.llm, base_url=chosen.base_url, api_key_env=chosen.api_key_env, timeout=_SECONDS
+    )
+    connection = open_connection(llm, section)
+    check, url = f"endpoint {section}", connection.place.base_url
     try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as reply:  # noqa: S310
-            detail = f"{url} answers with {reply.status}"
-            served = _read_models(reply.read(_MOST_BYTES))
-            if chosen.model in served or not served:  # some servers list none
-                return Finding(f"endpoint {section}", "ok", detail)
-            named = ", ".join(sorted(served))[:_MOST_NAMED]
-            advice = f"mend {section}.model, or have the server load it; it lists {named}"
-            detail += f", and does not list {chosen.model!r}"
-            return Finding(f"endpoint {section}", "warn", detail, advice)
-    except urllib.error.HTTPError as e:
-        if e.code in (401, 403):
-            advice = f"put a key that it takes into {chosen.api_key_env}"
-            return Finding(f"endpoint {section}", "fail", f"{url}: {e.code} {e.reason}", advice)
-        return Finding(f"endpoint {section}", "warn", f"{url}: {e.code}; it is there")
-    except OSError as e:
-        advice = f"start the server, or mend {section}.base_url"
-        return Finding(f"endpoint {section}", "fail", f"{url}: {e}", advice)
-
-
-def _read_models(data: bytes) -> set[str]:
-    """The names in a list of models; none where it is no such list."""
-    try:
-        return {str(row["id"]) for row in json.loads(data)["data"]}
-    except (ValueError, KeyError, TypeError):
-        return set()
-
-
-def _check_python(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
-    from kpyramid.storage.identity import library_version
-
-    detail = f"kpyramid {library_version('kpyramid')}, Python {platform.python_version()}"
-    yield Finding("software", "ok", f"{detail}, {os.cpu_count()} processors")
+        served = sorted(model.id for model in connection.client.models.list())
+    except openai.APIStatusError as e:
+        refused = e.status_code in (401, 403)
+        advice = f"put a key that it takes into {chosen.api_key_env}" if refused else ""
+        detail = f"{url} answers with {e.status_code}"
+        return Finding(check, "fail" if refused else "warn", detail, advice)
+    except openai.OpenAIError as e:
+        detail = f"{url}: {connection.blot(str(e.__cause__ or e))}"
+        return Finding(check, "fail", detail, f"start the server, or mend {section}.base_url")
+    except (ValueError, TypeError, AttributeError):  # a page, or no list: some servers have none
+        served = []
+    if chosen.model in served or not served:
+        return Finding(check, "ok", f"{url} answers")
+    advice = f"mend {section}.model, or have the server load it; it lists "
+    advice += ", ".join(served)[:_MOST_NAMED]
+    return Finding(check, "warn", f"{url} does not list {chosen.model!r}", advice)
 
 
 _CHECKS: tuple[_Check, ...] = (
-    *(_check_python, _check_disk, _check_store, _check_leftovers, _check_refs, _check_exports),
-    *(_check_clock, _check_java, _check_models, _check_converter, _check_engine, _check_endpoint),
+    *(_check_disk, _check_store, _check_refs, _check_exports, _check_java, _check_models),
+    *(_check_converter, _check_engine, _check_endpoint),
 )

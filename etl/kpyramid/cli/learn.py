@@ -10,7 +10,7 @@ import typer
 
 from kpyramid.cli.options import Backend, Natural
 from kpyramid.cli.render import Result, count_things, name_first
-from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
+from kpyramid.pipeline.learning import HOPS
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.learning.learn import Learnt
@@ -60,9 +60,6 @@ def learn(
     generate: Backend = "rules",
     evolve_when: Literal["beyond_h", "nothing_retrieved", "always"] = "always",
     h: Natural = HOPS,
-    source_share: float = SOURCE_SHARE,
-    source_rows: Natural = SOURCE_ROWS,
-    domain: str = "",
     dry_run: bool = False,
 ) -> Learned:
     """Learn from questions with gold answers or ratings: the next build reads what they say.
@@ -82,9 +79,6 @@ def learn(
     `evolve_when`: learn when confidence came beyond --h or never; also when nothing was retrieved;
     or always.
     `h`: depth H of WTS's Algorithm 1.
-    `source_share`: most that one source gives of what is learnt in a run.
-    `source_rows`: rows that every source may give in any case.
-    `domain`: what the model is called an expert in.
     `dry_run`: say what would be learnt; write nothing.
     """
     from kpyramid.cli.answers import PATIENCE, open_asker
@@ -97,7 +91,7 @@ def learn(
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
-    rules = Rules(evolve_when, h, source_share, source_rows)
+    rules = Rules(evolve_when, h)
     with ExitStack() as held:
         asker = None
         if generate == "llm":
@@ -108,7 +102,7 @@ def learn(
             corpus,
             snapshot,
             lambda scoped: (
-                Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
+                Stater(scoped, reader) if asker is None else Generator(asker, reader, "")
             ),
             rules,
             dry_run=dry_run,

@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from kpyramid.cli.console import shorten, show_count
+from kpyramid.cli.console import mark, show_count
 from kpyramid.cli.options import Count
-from kpyramid.cli.render import JSON_ONLY, Result, describe, lay_out, name_first
+from kpyramid.cli.render import JSON_ONLY, Result, describe
 from kpyramid.errors import GateError, InputError
-from kpyramid.ontology.importing.conversion import Change, group_changes
+from kpyramid.ontology.importing.conversion import Change
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.individuals import Individual, Members, Sentence, Statement
+    from kpyramid.snapshot.individuals import Individual, Members, Statement
     from kpyramid.snapshot.snapshot import Snapshot
     from kpyramid.snapshot.view import Scope
 
-_EXAMPLES = 3
-_CHARACTERS = 300
 _NEXT = "Review {}, then set induce.ontology to its path."
 
 
@@ -40,21 +38,6 @@ class Imported(Result):
     individuals: int
     consistent: str
     changes: Sequence["Change"]
-
-    def show(self) -> Iterator[str]:
-        """The counts, and some changes of each kind."""
-        yield (
-            f"{self.output}: {self.classes} classes, {self.properties} properties, {self.axioms} "
-            f"further statements, from {self.form}"
-        )
-        yield f"consistent: {self.consistent}"
-        for kind, changes in group_changes(self.changes).items():
-            yield f"{kind}: {len(changes)}"
-            lines = [
-                f"{shorten(change.subject, _CHARACTERS)} {shorten(change.detail, _CHARACTERS)}"
-                for change in changes
-            ]
-            yield from name_first(lines, _EXAMPLES)
 
 
 def import_(file: Path, /, *, output: Path | None = None) -> Imported:
@@ -245,20 +228,6 @@ class Judged(Result):
     checks: Sequence[Mapping[str, Any]] = field(metadata=JSON_ONLY)
     questions: Sequence[Mapping[str, Any]]
 
-    def show(self) -> Iterator[str]:
-        """The first answer of each question, and the verdicts."""
-        if self.snapshot:
-            yield from lay_out(
-                {
-                    "rows": each["rows"],
-                    "question": each["text"],
-                    "first answer": ", ".join(each["first"][0].values()) if each["first"] else "",
-                }
-                for each in self.questions
-            )
-        for name, verdict in self.gates.items():
-            yield f"Gate {name}: {verdict}."
-
 
 def check(
     ontology: str,
@@ -293,12 +262,12 @@ def check(
             f"no ontology {ontology!r}: name a Turtle file, or one of "
             f"{', '.join(locate_declarations('ontology'))}"
         )
-    texts = dict.fromkeys(_JUDGED, "")
     if opened is None:
         stated = files.turtle.read_text("utf-8-sig")
-        texts[_JUDGED[0]] = write_schema(parse_schema(stated, source=str(files.turtle)))
+        turtle = write_schema(parse_schema(stated, source=str(files.turtle)))
+        texts = dict(zip(_JUDGED, (turtle, "", ""), strict=True))
     else:
-        texts.update(_read_seen(opened))
+        texts = _read_seen(opened)
     judged = judge_texts(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
@@ -331,7 +300,7 @@ def _read_seen(opened: "Snapshot") -> dict[str, str]:
     if opened.describe_scope():
         return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
     paths = {name: opened.folder / name for name in _JUDGED}
-    return {name: path.read_text("utf-8-sig") for name, path in paths.items() if path.is_file()}
+    return {n: path.read_text("utf-8-sig") if path.is_file() else "" for n, path in paths.items()}
 
 
 _SENTENCES = 3
@@ -355,7 +324,7 @@ class Described(Result):
             if members.count > len(members.first):
                 yield f"  and {members.count - len(members.first)} more"
         if len(self.individuals) == 1:
-            yield _describe(self.individuals[0])
+            yield from _describe(self.individuals[0])
             return
         for individual in self.individuals:
             kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
@@ -384,41 +353,26 @@ def show(name: str, /, *, opened: "Snapshot") -> Described:
     return Described(individuals=[individuals.describe(key) for key in ids], members=members)
 
 
-def _describe(individual: "Individual") -> str:
-    lines = [f"{individual.name}  {individual.iri}"]
-    others = [form for form in individual.surface_forms if form != individual.name]
-    if others:
-        lines.append(f"  also written {', '.join(others)}")
+def _describe(individual: "Individual") -> Iterator[str]:
+    yield f"{individual.name}  {individual.iri}"
+    if written := [form for form in individual.surface_forms if form != individual.name]:
+        yield f"  also written {', '.join(written)}"
     for statement in (*individual.classes, *individual.values, *individual.value_of):
-        lines += _show_statement(statement)
-    return "\n".join(lines)
+        by = "" if statement.producer == "rules" else f", by {statement.producer}"
+        yield f"  {_word(statement)}  ({statement.confidence:.2f}{by})"
+        for sentence in statement.sentences[:_SENTENCES]:
+            text = sentence.text
+            ends = [text[start:end] for start, end in sentence.marked]
+            yield f"    {sentence.source}, characters {sentence.start}-{sentence.end}:"
+            yield f"      {mark(text, ends)}"
+        if (left := len(statement.sentences) - _SENTENCES) > 0:
+            yield f"    and {left} more; --json lists all"
 
 
-def _show_statement(statement: "Statement") -> list[str]:
+def _word(statement: "Statement") -> str:
     if statement.value is None:
-        words = f"class: {statement.label}"
-    elif statement.of is None:
-        words = f"{statement.label}: {statement.value}"
-    else:
-        verb = "" if statement.label.startswith("has ") else "has "
-        words = f"{statement.of} {verb}{statement.label}: {statement.value}"
-    by = "" if statement.producer == "rules" else f", found by {statement.producer}"
-    lines = [f"  {words}  ({statement.confidence:.2f}{by})"]
-    for sentence in statement.sentences[:_SENTENCES]:
-        lines.append(f"    {sentence.source}, characters {sentence.start}-{sentence.end}:")
-        lines.append(f"      {_mark(sentence)}")
-    left = len(statement.sentences) - _SENTENCES
-    if left > 0:
-        lines.append(f"    and {left} more")
-    return lines
-
-
-def _mark(sentence: "Sentence") -> str:
-    """The sentence on one line, with brackets around the words that name the two ends."""
-    text, shown, at = sentence.text, "", 0
-    for start, end in sentence.marked:
-        if start < at:  # one name within the other
-            continue
-        shown += f"{text[at:start]}[{text[start:end]}]"
-        at = end
-    return shorten(shown + text[at:])
+        return f"class: {statement.label}"
+    if statement.of is None:
+        return f"{statement.label}: {statement.value}"
+    verb = "" if statement.label.startswith("has ") else "has "
+    return f"{statement.of} {verb}{statement.label}: {statement.value}"

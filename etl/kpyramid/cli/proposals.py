@@ -1,11 +1,11 @@
 """`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kpyramid.cli.render import HIDDEN, Result
+from kpyramid.cli.render import Result
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _SENTENCES = 3
 _LISTED = 25
-"""Proposals of a state that are listed unless all are asked for, as in the report."""
+"""Proposals that words list, as in the report; --json lists all."""
 State = Literal["open", "accepted", "alias", "rejected"]
 
 
@@ -26,17 +26,15 @@ class Proposed(Result):
 
     snapshot: str
     proposals: Sequence[Mapping[str, Any]]
-    lines: Mapping[str, Sequence[str]] = field(metadata=HIDDEN)
-    most: int | None = field(metadata=HIDDEN)
 
     def show(self) -> Iterator[str]:
-        """The first of each state."""
+        """The first of them, each in a few lines."""
         if not self.proposals:
             yield f"Snapshot {self.snapshot} has no such proposals."
-        for state, lines in self.lines.items():
-            yield from lines[: self.most]
-            if self.most is not None and len(lines) > self.most:
-                yield f"and {len(lines) - self.most:,} more {state}; --all shows them"
+        for row in self.proposals[:_LISTED]:
+            yield from _describe(row)
+        if (left := len(self.proposals) - _LISTED) > 0:
+            yield f"and {left:,} more; --json lists all, --state some"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +45,6 @@ class Decided(Result):
     decided: Sequence[Mapping[str, Any]]
     unchanged: Sequence[Mapping[str, Any]]
 
-    def show(self) -> Iterator[str]:
-        """A line per entry."""
-        for entry in (*self.decided, *self.unchanged):
-            yield f"{entry['label']} ({entry['kind']}): {entry['how']}"
-        yield f"{len(self.decided)} new entry(s) in {self.file}."
-
 
 def proposals(
     *,
@@ -61,7 +53,6 @@ def proposals(
     label: str | None = None,
     note: str = "",
     state: State | None = None,
-    all_: bool = False,
     decisions: Path | None = None,
     opened: "Snapshot",
     loaded: "Settings",
@@ -90,7 +81,6 @@ def proposals(
     `label`: another name for what is accepted; its instances come from its wordings as before.
     `note`: why; it is kept in the file.
     `state`: list only these.
-    `all_`: show more than the first of each state.
     `decisions`: the decisions file; by default complete.decisions of the settings.
     `verbose`: show definitions, wordings and sentences too.
     """
@@ -109,17 +99,16 @@ def proposals(
             )
         return _decide(accept, reject or [], path, opened, listed, loaded, label=label, note=note)
     _, decided = read_file(path)
-    shown = [p for p in listed if state in (None, p.state)]
-    lines: dict[str, list[str]] = {}
-    for p in sorted(shown, key=lambda p: ("open", "accepted", "alias", "rejected").index(p.state)):
-        words = [_describe(p, decided), *([_explain(p, opened)] if verbose else [])]
-        lines.setdefault(p.state, []).append("\n".join(words))
-    return Proposed(
-        snapshot=opened.id,
-        proposals=[{**asdict(p), "decision": _read_word(p, decided)} for p in shown],
-        lines=lines,
-        most=None if all_ else _LISTED,
-    )
+    rows = []
+    for p in listed:
+        if state in (None, p.state):
+            row = {**asdict(p), "decision": _read_word(p, decided)}
+            row["stands"] = _word_state(p, row["decision"], decided)
+            if verbose:
+                places = dict.fromkeys(place for key in p.facts for place in opened.evidence(key))
+                row["sentences"] = [asdict(place) for place in places]
+            rows.append(row)
+    return Proposed(snapshot=opened.id, proposals=rows)
 
 
 def _decide(
@@ -178,38 +167,44 @@ def _read_word(p: "Listed", decisions: "Decisions") -> str | None:
     return entry.decision if entry and (own or entry.decision == "reject") else None
 
 
-def _describe(p: "Listed", decisions: "Decisions") -> str:
-    ends = f"below {p.ends[0]}" if p.kind == "class" else " -> ".join(p.ends)
-    waits = {("accept", "open"), ("accept", "rejected"), ("reject", "open"), ("reject", "accepted")}
-    state, said = p.state, _read_word(p, decisions)
+def _word_state(p: "Listed", word: str | None, decisions: "Decisions") -> str:
+    """The state of a proposal, and what comes of it by the decisions file."""
+    waits = {("accept", "open"), ("accept", "rejected"), ("reject", "open")}
+    waits |= {("reject", "accepted"), ("reject", "alias")}
+    if word is not None and (word, p.state) in waits:
+        return f"{p.state}, to {word} by the next build"
+    if p.decided_by != "rules":
+        return f"{p.state} by {p.decided_by}"
     like = decisions.find(p.kind, p.label, p.phrases)
-    if said is not None and (said, p.state) in waits | {("reject", "alias")}:
-        state += f", to {said} by the next build"
-    elif p.decided_by != "rules":
-        state += f" by {p.decided_by}"
-    elif said is None and like is not None and p.state == "open":
-        state += f", beside {like.label!r}, which the file accepts"
-    lines = [
-        f"{p.short}  {p.label}  ({p.kind}, {ends})",
-        f"    {state}; {p.support} facts, {p.agreement:.0%} fit, score {p.score:.4g}",
-    ]
-    if p.state == "alias":
-        lines.append(f"    another name for {p.iri}")
-    if p.note:
-        lines.append(f"    {p.note}")
-    lines += [f"      {example}" for example in p.examples]
-    return "\n".join(lines)
+    if word is None and like is not None and p.state == "open":
+        return f"{p.state}, beside {like.label!r}, which the file accepts"
+    return p.state
 
 
-def _explain(p: "Listed", snapshot: "Snapshot") -> str:
-    lines = [f"    {p.definition}"] if p.definition else []
-    if p.splits:
-        lines.append(f"    a part of {p.splits}")
-    if p.inverse_of:
-        lines.append(f"    the inverse of {p.inverse_of}")
-    lines.append(f"    wordings: {', '.join(p.phrases)}")
-    places = dict.fromkeys(place for key in p.facts for place in snapshot.evidence(key))
-    for evidence in [*places][:_SENTENCES]:
-        lines.append(f"    {evidence.source}, characters {evidence.start}-{evidence.end}:")
-        lines.append(f"      {' '.join(evidence.text.split())}")
-    return "\n".join(lines)
+def _describe(row: Mapping[str, Any]) -> Iterator[str]:
+    ends = f"below {row['ends'][0]}" if row["kind"] == "class" else " -> ".join(row["ends"])
+    yield f"{row['short']}  {row['label']}  ({row['kind']}, {ends})"
+    fit = f"{row['support']} facts, {row['agreement']:.0%} fit, score {row['score']:.4g}"
+    yield f"    {row['stands']}; {fit}"
+    if row["state"] == "alias":
+        yield f"    another name for {row['iri']}"
+    if row["note"]:
+        yield f"    {row['note']}"
+    yield from (f"      {example}" for example in row["examples"])
+    if "sentences" not in row:
+        return
+    for name, label in _EXPLAINED.items():
+        if row[name]:
+            words = row[name] if isinstance(row[name], str) else ", ".join(row[name])
+            yield f"    {label}: {words}"
+    for place in row["sentences"][:_SENTENCES]:
+        yield f"    {place['source']}, characters {place['start']}-{place['end']}:"
+        yield f"      {' '.join(place['text'].split())}"
+
+
+_EXPLAINED = {
+    "definition": "definition",
+    "splits": "a part of",
+    "inverse_of": "the inverse of",
+    "phrases": "wordings",
+}

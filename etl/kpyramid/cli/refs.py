@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.cache import Swept, sweep_replies
 from kpyramid.cli.console import show_progress
-from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Ref, Snapshot
-from kpyramid.cli.render import JSON_ONLY, Result, lay_out, phrase
+from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Snapshot
+from kpyramid.cli.render import JSON_ONLY, Result, describe, lay_out, phrase
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -32,11 +31,6 @@ class Moved(Result):
     snapshot: str
     moved: bool
     before: str | None
-
-    def show(self) -> Iterator[str]:
-        """A sentence."""
-        before = f"now, before at {self.before or 'none'}" if self.moved else "already"
-        yield f"Ref {self.ref} is at snapshot {self.snapshot} {before}."
 
 
 def promote(
@@ -63,7 +57,6 @@ def promote(
         snapshot=identifier,
         moved=entry is not None,
         before=entry.parent if entry else identifier,
-        notes=_name_exports(place, ref) if entry else (),
     )
 
 
@@ -75,11 +68,6 @@ class RolledBack(Result):
     snapshot: str
     undone: str | None
     order: str
-
-    def show(self) -> Iterator[str]:
-        """What happened, and how to take it back."""
-        yield f"Ref {self.ref} is at snapshot {self.snapshot} again; {self.undone} is undone."
-        yield f"To have it back: kpyramid promote {self.ref} {self.undone}"
 
 
 def rollback(
@@ -105,22 +93,8 @@ def rollback(
         snapshot=entry.snapshot,
         undone=entry.parent,
         order=entry.order,
-        notes=_name_exports(place, ref),
+        notes=[f"To have it back: kpyramid promote {ref} {entry.parent}"],
     )
-
-
-def _name_exports(place: "Warehouse", ref: str) -> list[str]:
-    """How the exports that follow a ref come to follow a move that Airflow does not see."""
-    from kpyramid.storage.archive import list_exports
-
-    followed = {
-        (one.place.rpartition("/")[0], one.corpus) for one in list_exports(place) if one.ref == ref
-    }
-    return [
-        f"{folder}/newest.json follows within 15 minutes, if Airflow runs; at once: airflow dags "
-        f"trigger export_pyramid_{corpus}"
-        for folder, corpus in sorted(followed)
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,12 +103,6 @@ class Tagged(Result):
 
     removed: bool
     names: Mapping[str, str]
-
-    def show(self) -> Iterator[str]:
-        """A sentence for each name."""
-        for name, snapshot in self.names.items():
-            words = "is removed; it was" if self.removed else "is"
-            yield f"{name} {words} at snapshot {snapshot}."
 
 
 def tag(
@@ -183,11 +151,6 @@ class Log(Result):
     ref: str
     entries: Sequence[Mapping[str, Any]]
 
-    def show(self) -> Iterator[str]:
-        """A line per entry."""
-        shown = [{**row, "there": "" if row["there"] else "removed"} for row in self.entries]
-        yield from lay_out(shown, there="")
-
 
 def log(
     ref: Annotated[str, typer.Argument(help="A ref or a tag.")] = "main",
@@ -224,17 +187,6 @@ class Runs(Result):
     """The runs of a warehouse, newest first."""
 
     runs: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """A line per run."""
-        ended = {"yes": "published", "no": "refused by a gate", "unchanged": "nothing changed"}
-        yield from lay_out(
-            {
-                **{name: row[name] for name in ("run", "started", "ref", "order", "snapshot")},
-                "result": ended.get(str(row["committed"])) or f"{row['stages']} stages done",
-            }
-            for row in self.runs
-        ) or ["None yet."]
 
 
 def runs(*, place: "Warehouse") -> Runs:
@@ -276,35 +228,21 @@ def snapshots(*, place: "Warehouse") -> Snapshots:
 
 @dataclass(frozen=True, kw_only=True)
 class Verified(Result):
-    """What is wrong with snapshots and refs, by snapshot and in all."""
+    """What is wrong with snapshots, refs and runs; `snapshots`: by snapshot."""
 
-    snapshot: str | None
-    snapshots: Mapping[str, Sequence[str]]
-    refs: Sequence[str]
-    runs: Sequence[str]
+    snapshots: Mapping[str, Sequence[str]] = field(metadata=JSON_ONLY)
     ok: bool
     problems: Sequence[str]
-
-    def show(self) -> Iterator[str]:
-        """Each snapshot with its damage, then that of the refs."""
-        for identifier, problems in self.snapshots.items():
-            yield f"Snapshot {identifier} is {'damaged:' if problems else 'whole.'}"
-            yield from (f"  {problem}" for problem in problems)
-        for what, problems in (("Refs", self.refs), ("Runs", self.runs)):
-            if problems:
-                yield f"{what} are damaged:"
-            yield from (f"  {problem}" for problem in problems)
 
 
 def verify(
     snapshot: Annotated[
         str | None,
-        typer.Argument(help=f"{SNAPSHOT_HELP} Or a folder: ./copy. By default the ref's."),
+        typer.Argument(help=f"{SNAPSHOT_HELP} Or a folder: ./copy. By default main."),
     ] = None,
     /,
     *,
     place: "Warehouse",
-    ref: Ref = "main",
     deep: bool = False,
 ) -> Verified:
     """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
@@ -324,32 +262,31 @@ def verify(
 
     everyone = deep and snapshot is None
     checked: dict[str, list[str]] = {}
-    of_refs: list[str] = []
-    of_runs: list[str] = []
     where: dict[str, str] = {}
-    if is_path(snapshot or ref):
-        folder = Path(snapshot or ref).absolute()
+    others: list[str] = []
+    if is_path(snapshot or "main"):
+        folder = Path(snapshot or "main").absolute()
         identifier = identify_folder(folder)
         checked[identifier], where[identifier] = _check(folder, deep=deep), str(folder)
     else:
-        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or ref)]
+        wanted = [*date_snapshots(place)] if everyone else [resolve_ref(place, snapshot or "main")]
         for identifier in wanted:
             with open_stored(place, identifier) as folder:
                 checked[identifier] = _check(folder, deep=deep)
             where[identifier] = place.locate(f"snapshots/{identifier}")
-        of_refs, of_runs = check_refs(place), [*find_damaged(place).values()]
-    of_snapshots = [problem for problems in checked.values() for problem in problems]
-    at = ", ".join(where[identifier] for identifier, problems in checked.items() if problems)
-    advice = f"Do not serve it. Move {at} away and build again: caches make that cheap."
+        others = [*check_refs(place), *find_damaged(place).values()]
+    problems = [problem for damage in checked.values() for problem in damage]
+    whole = [identifier for identifier, damage in checked.items() if not damage]
+    notes = [f"Snapshot {', '.join(whole)} is whole."] if whole else []
+    if problems:
+        at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
+        notes.append(f"Do not serve it. Move {at} away and build again: caches make that cheap.")
     return Verified(
-        snapshot=None if everyone else next(iter(checked)),
         snapshots=checked,
-        refs=of_refs,
-        runs=of_runs,
-        ok=not (of_snapshots or of_refs or of_runs),
-        problems=[*of_snapshots, *of_refs, *of_runs],
-        notes=[advice] if of_snapshots else [],
-        fault=6 if of_snapshots or of_refs or of_runs else None,
+        ok=not (problems or others),
+        problems=[*problems, *others],
+        notes=notes,
+        fault=6 if problems or others else None,
     )
 
 
@@ -372,7 +309,7 @@ def _check(folder: Path, *, deep: bool) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected(Result):
-    """What gc moved to the trash, deleted there, and left; of replies only when they were swept."""
+    """What gc moved to the trash, deleted there, and left."""
 
     dry_run: bool
     moved: Mapping[str, Mapping[str, int]]
@@ -382,18 +319,14 @@ class Collected(Result):
     paths: Sequence[str] = field(metadata=JSON_ONLY)
     deleted: Sequence[str] = field(metadata=JSON_ONLY)
     held: Mapping[str, str]
-    replies: Swept | None
 
 
 def gc(
     *,
     place: "Warehouse",
-    loaded: "Settings",
     keep: Count = 7,
     older_than: str = "30d",
-    replies: bool = False,
     dry_run: bool = False,
-    quiet: bool,
 ) -> Collected:
     """Remove what nothing needs any more: snapshots, runs, stored results.
 
@@ -402,25 +335,19 @@ def gc(
     and for two days after their last use. The rest is moved to trash/; the next gc deletes what
     lies there. It says the bytes of each kind, those that stay too.
 
-    Replies of models stay, unless --replies is given: then those go, at once, that are older than
-    --older-than and that no result which a run of this warehouse used was made of. A cache that
-    several warehouses share must not be cleared from one of them: only its own runs are seen.
+    Replies of models stay: whoever asks the same again does not pay again.
 
     Example: kpyramid gc --keep 7 --older-than 30d --dry-run
 
     `keep`: snapshots of each ref that stay, its newest among them.
     `older_than`: only what nothing needed for that long: 30d for days, 12h for hours.
-    `replies`: remove replies of models too that nothing rests on any more.
     `dry_run`: say what would be removed; remove nothing.
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.retention import KINDS, Policy, collect
 
-    age, now = _read_age(older_than), datetime.now(UTC)
-    swept = None
-    if replies:
-        swept = sweep_replies(place, loaded, now - age, dry_run=dry_run, quiet=quiet)
-    policy = Policy(keep, age, now, partial(list_row_folders, place))
+    age = _read_age(older_than)
+    policy = Policy(keep, age, datetime.now(UTC), partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
     sizes = {kind: [item.bytes for item in done.moved if item.kind == kind] for kind in KINDS}
     return Collected(
@@ -432,7 +359,6 @@ def gc(
         paths=[item.path for item in done.moved],
         deleted=[item.path for item in done.deleted],
         held=done.held,
-        replies=swept,
         notes=["Nothing was removed; without --dry-run it is."] if dry_run else [],
     )
 
@@ -537,33 +463,30 @@ def erase(
         replies_of_unknown_documents=done.unnamed if done else None,
         caches=there.caches,
         exports=exports,
-        not_reached=_list_missed(there.caches, exports, in_bucket=place.bucket is not None),
+        not_reached=_list_missed(there.caches, exports),
         notes=notes,
     )
 
 
-def _list_missed(
-    caches: Sequence[str], exports: "Sequence[Exported]", *, in_bucket: bool
-) -> list[str]:
+_NOT_REACHED = (
+    "copies of snapshots and exports that were handed out, and backups",
+    "files written by `ask --trace`, `evaluate --out` and `cache --export`",
+    "what a model's provider keeps of requests",
+    "of a bucket: copies on other machines (remove the warehouse's folder in ~/.cache/kpyramid "
+    "there), and earlier versions of objects, where it keeps them",
+)
+
+
+def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[str]:
     """Where the document may still be."""
     made = [
         f"{one.place}, an export of snapshot {one.snapshot}"
         + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
         for one in exports
     ]
-    missed = [
-        *made,
-        "copies of snapshots and exports that were handed out, and backups",
-        "files written by `ask --trace`, `evaluate --out` and `cache --export`",
-        "what a model's provider keeps of requests",
-    ]
-    if in_bucket:
-        missed += [
-            "copies on other machines: remove the warehouse's folder in ~/.cache/kpyramid there",
-            "earlier versions of objects, where the bucket keeps them",
-        ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
-    return missed + [f"replies that runs kept in {place}, which is not here" for place in missing]
+    lost = [f"replies that runs kept in {place}, which is not here" for place in missing]
+    return [*made, *_NOT_REACHED, *lost]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -579,33 +502,22 @@ class Compared(Result):
     rows: Sequence[Mapping[str, Any]] | None
 
     def show(self) -> Iterator[str]:
-        """The counts, then the rows."""
-        names = (f"{side['name']} ({side['snapshot']})" for side in (self.a, self.b))
-        yield f"From {' to '.join(names)}:"
-        yield f"{self.summary}."
-        for name, (was, now) in self.made_with.items():
-            yield f"Made with another {name}: {_show(was)}, now {_show(now)}"
-        listed = [{"table": name, **count} for name, count in self.tables.items()]
-        yield from lay_out(listed, added="new", removed="gone")
-        if self.rows is None:
-            yield "The rows: --table facts, and so on"
+        """The counts, then the rows, each with the fields that changed."""
+        values = self._list("words")
+        del values["notes"], values["rows"]
+        yield from describe(values)
         for row in self.rows or ():
             yield f"{_SIGNS[row['change']]} {row['words']}"
             for name, (was, now) in row["fields"].items():
-                words = "edited" if name == "text" else f"{_show(was)}, now {_show(now)}"
+                words = (
+                    "edited"
+                    if name == "text"
+                    else f"{phrase(was) or was}, now {phrase(now) or now}"
+                )
                 yield f"    {name}: {words}"
-        if (
-            self.table
-            and (left := sum(self.tables[self.table].values()) - len(self.rows or ())) > 0
-        ):
-            yield f"and {left:,} more; --limit 0 shows all"
 
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
-
-
-def _show(value: Any) -> str:
-    return phrase(value) or str(value)
 
 
 def diff(
@@ -640,12 +552,15 @@ def diff(
     sides = [open_snapshot(name, warehouse, scope=scope) for name in (before, after)]
     with compare(*sides) as changes:
         rows = changes.read(table, limit or None) if table else None
+        counts = {name: asdict(changes.count(name)) for name in NAMES}
+        left = sum(counts[table].values()) - len(rows) if table and rows is not None else 0
         return Compared(
             a={"name": before, "snapshot": sides[0].id},
             b={"name": after, "snapshot": sides[1].id},
             summary=changes.summarise(),
-            tables={name: asdict(changes.count(name)) for name in NAMES},
+            tables=counts,
             made_with=changes.list_causes(),
             table=table,
             rows=None if rows is None else [asdict(row) for row in rows],
+            notes=[f"{left:,} more; --limit 0 shows all"] if left else [],
         )

@@ -3,20 +3,27 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.console import shorten
 from kpyramid.cli.options import Natural, open_seen
-from kpyramid.cli.render import Result, lay_out, name_first
+from kpyramid.cli.render import (
+    JSON_ONLY,
+    Result,
+    count_things,
+    describe,
+    lay_out,
+    name_first,
+)
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.snapshot import Snapshot
 
-_EXAMPLES = 5
+_EXAMPLES = 20
 _DETAIL_CHARACTERS = 200
 _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
@@ -54,23 +61,17 @@ class Failed(Result):
     kinds: Mapping[str, int]
     failures: Sequence[Mapping[str, Any]]
     forgotten: int
-    keys: Sequence[str]
+    keys: Sequence[str] = field(metadata=JSON_ONLY)
 
     def show(self) -> Iterator[str]:
-        """Each kind with its number and some examples."""
-        if not self.failures:
-            yield f"{self.cache}: no failed requests"
-        for kind, number in self.kinds.items():
-            rows = [row for row in self.failures if row["kind"] == kind]
-            due = sum(row["due"] for row in rows)
-            yield f"{number} {kind}, the next build asks for {due} of them again:"
-            yield from name_first(lay_out(map(_shorten, rows)), _EXAMPLES + 1)
-        if self.forgotten:
-            yield f"{self.forgotten} failures forgotten; the next build asks again"
+        """The numbers, then the first failures."""
+        yield f"{self.cache}: {count_things(len(self.failures), 'failed request')}"
+        yield from describe({"kinds": self.kinds, "forgotten": self.forgotten})
+        yield from name_first(lay_out(map(_shorten, self.failures)), _EXAMPLES + 1)
 
 
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
-    columns = ("task", "document", "attempts", "subject", "detail")
+    columns = ("kind", "due", "task", "document", "attempts", "subject", "detail")
     return {"key": row["key"][:12], **{name: row[name] for name in columns}}
 
 
@@ -195,17 +196,13 @@ def _list_requests(
 
 def _find_keys(given: Sequence[str], known: Sequence[str]) -> list[str]:
     keys: set[str] = set()
-    problems = []
     for prefix in given:
         matching = [key for key in known if key.startswith(prefix)]
-        if not _PREFIX.fullmatch(prefix):
-            problems.append(f"  {prefix!r}: no 8 to 64 hex digits, and not `all`")
-        elif len(matching) != 1:
-            problems.append(f"  {prefix}: {len(matching)} failures have such a key")
+        if not _PREFIX.fullmatch(prefix) or len(matching) != 1:
+            raise InputError(
+                f"--retry {prefix!r}: {len(matching)} failures have such a key, so nothing was "
+                "forgotten; give 8 to 64 hex digits of one, or `all`: `kpyramid rejects --requests "
+                "--json` has whole keys"
+            )
         keys.update(matching)
-    if problems:
-        named = "\n".join(problems)
-        raise InputError(
-            f"nothing was forgotten:\n{named}\n`kpyramid rejects --requests --json` has whole keys"
-        )
     return sorted(keys)

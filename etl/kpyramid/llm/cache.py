@@ -1,4 +1,4 @@
-"""The cache of replies and failures by request key: where they are kept, exported, cleared."""
+"""The cache of replies and failures by request key: where they are kept, exported, imported."""
 
 import contextlib
 import gzip
@@ -8,7 +8,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -333,7 +333,7 @@ def _is_packed(path: Path) -> bool:
     return path.suffix == ".gz"
 
 
-# Looking after a cache: what is in it, what may go, taking in a recording.
+# Looking after a cache: what is in it, taking in a recording.
 
 Count = Callable[[Iterable[ReplyEntry | DamagedLine]], Iterable[ReplyEntry | DamagedLine]]
 
@@ -347,16 +347,6 @@ class Contents:
     oldest: float
     newest: float
     failures: dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Sweep:
-    """Keys of the replies that may go, their bytes, and how many stay: in use, or too young."""
-
-    removable: tuple[str, ...]
-    bytes: int
-    used: int
-    young: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,20 +370,6 @@ def describe_contents(cache: ReplyCache) -> Contents:
         max(times, default=0),
         dict(sorted(kinds.items())),
     )
-
-
-def plan_sweep(cache: ReplyCache, live: Collection[str], *, before: float) -> Sweep:
-    """The replies that nothing rests on and that were written before a time."""
-    removable, size, used, young = [], 0, 0, 0
-    for key, blob in cache.list_replies():
-        if key in live:
-            used += 1
-        elif blob.modified >= before:
-            young += 1
-        else:
-            removable.append(key)
-            size += blob.size
-    return Sweep(tuple(removable), size, used, young)
 
 
 def import_replies(cache: ReplyCache, file: Path, count: Count) -> Intake:

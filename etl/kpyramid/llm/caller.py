@@ -136,7 +136,7 @@ class Caller:
         self.taken = ThreadCounts()
         """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
-        """Keys of all that was asked: what `gc --replies` must keep for the result made of it."""
+        """Keys of all that was asked: the replies that a result rests on."""
 
     @property
     def failed(self) -> dict[str, Failure]:

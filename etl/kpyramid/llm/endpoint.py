@@ -1,6 +1,5 @@
 """An endpoint that speaks OpenAI's API: its words and errors, its limits, and when it is down."""
 
-import fcntl
 import ipaddress
 import json
 import logging
@@ -11,10 +10,11 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
 from urllib.parse import urlsplit
@@ -33,7 +33,6 @@ from kpyramid.llm.task import (
     load_json,
     quote_text,
     read_response,
-    read_usage,
     unfence,
 )
 from kpyramid.settings import LLMSettings
@@ -137,40 +136,16 @@ def raise_complaint(
         RefusedError: no request can be.
     """
     status, codes, message = complaint.status, complaint.codes, complaint.message
-    reason = f"the endpoint says: {message}"
     if codes & _FILTER and status not in (401, 404):
-        raise ReplyError(FailureKind.REFUSED, f"a content filter stopped the request; {reason}")
-    if codes & _QUOTA or status == 402:
+        reason = f"a content filter stopped the request; the endpoint says: {message}"
+        raise ReplyError(FailureKind.REFUSED, reason)
+    if advice := _advise(complaint, place, models):
         raise RefusedError(
-            f"{place.base_url}: the account is out of quota or credit; {reason}. What was answered "
-            "is kept: once there is credit again run the same command, and it asks only for the "
-            "rest"
-        )
-    if status in (401, 403) or codes & _KEY:
-        raise RefusedError(
-            f"{place.base_url} does not accept the key in the variable {place.key_variable} "
-            f"({status}); {reason}. Set the right key there, or name another variable in "
-            f"{place.section}.api_key_env; what was answered is kept"
-        )
-    if status == 404 and not codes & _MODEL:
-        raise RefusedError(
-            f"{place.base_url} has nothing at this address (404); {reason}. Mend "
-            f"{place.section}.base_url: it ends in /v1 for most servers, without "
-            f"/chat/completions. {models}"
-        )
-    if codes & _MODEL:
-        raise RefusedError(
-            f"{place.base_url} does not know the model {place.model!r} ({status}); {reason}. "
-            f"{models} Mend {place.section}.model or {place.section}.base_url; what was answered "
-            "is kept"
-        )
-    if 300 <= status < 400 or status in (405, 407, 410):
-        raise RefusedError(
-            f"{place.base_url} does not answer as a model's API does ({status}); {reason}. Mend "
-            f"{place.section}.base_url (it ends in /v1 for most servers)"
+            f"{place.base_url} {advice}. The endpoint says ({status}): {message}. What was "
+            "answered is kept: the same command asks only for the rest"
         )
     if status == 429 and "request too large" in message.lower():
-        raise ReplyError(FailureKind.UNACCEPTED, reason)
+        raise ReplyError(FailureKind.UNACCEPTED, message)
     if status == 429 or (status == 200 and codes & _BUSY):
         raise TransientError(
             f"busy ({status}): {message}", retry_after=retry_after or 0.0, sent=False
@@ -179,7 +154,30 @@ def raise_complaint(
         raise TransientError(
             f"failed ({status}): {message}", retry_after=retry_after, sent=status != 503
         )
-    raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}); {reason}")
+    raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}): {message}")
+
+
+def _advise(complaint: Complaint, place: Place, models: str) -> str | None:
+    """What no request survives, and what to mend; None for what another request may survive."""
+    status, codes, section = complaint.status, complaint.codes, place.section
+    if codes & _QUOTA or status == 402:
+        return "is out of quota or credit for this account"
+    if status in (401, 403) or codes & _KEY:
+        return (
+            f"does not accept the key in the variable {place.key_variable}: set the right key "
+            f"there, or name another variable in {section}.api_key_env"
+        )
+    if codes & _MODEL:
+        return (
+            f"does not know the model {place.model!r}. {models} Mend {section}.model or "
+            f"{section}.base_url"
+        )
+    if 300 <= status < 400 or status in (404, 405, 407, 410):
+        return (
+            f"does not answer as a model's API does. {models} Mend {section}.base_url: it ends in "
+            "/v1 for most servers, without /chat/completions"
+        )
+    return None
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -187,27 +185,16 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
     `now` in seconds since 1970, for a date.
     """
-    milliseconds = _read_number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    asked = headers.get("retry-after")
-    seconds = _read_number(asked)
-    if seconds is not None:
-        return seconds
-    if asked is not None:
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
-            return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
-        except (ValueError, OverflowError):
-            return None
-    return None
-
-
-def _read_number(text: str | None) -> float | None:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        return max(0.0, seconds) if math.isfinite(seconds) else None
     try:
-        number = float(text or "")
-    except ValueError:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
+    except (KeyError, ValueError, OverflowError):
         return None
-    return max(0.0, number) if math.isfinite(number) else None
 
 
 # One call to the server each; what fails is classified.
@@ -384,13 +371,10 @@ def _open_client(base_url: str, key: str, settings: LLMSettings) -> "openai.Open
 
 def _is_loopback(base_url: str) -> bool:
     host = urlsplit(base_url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
+    with suppress(ValueError):
         address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+        return address.is_loopback or address.is_unspecified
+    return host == "localhost" or host.endswith(".localhost")
 
 
 def _read_all(chunks: Iterable[bytes], deadline: float) -> bytes:
@@ -443,6 +427,13 @@ class Dialect:
     limit: Limit
     seed: bool = True
 
+    def swap_limit(self) -> "Dialect":
+        """The same with the other name of the token limit."""
+        other: Limit = "max_tokens"
+        if self.limit == "max_tokens":
+            other = "max_completion_tokens"
+        return replace(self, limit=other)
+
 
 def probe_endpoint(
     send: Callable[[Request, Dialect], Raw], dialect: Dialect, place: Place
@@ -455,7 +446,7 @@ def probe_endpoint(
         EndpointError: the endpoint is no use as it is set; the message says what to mend.
         TransientError: it may work later.
     """
-    refused = {""}
+    refused: set[str] = set()
     while True:
         try:
             raw = send(PROBE, dialect)
@@ -471,16 +462,14 @@ def probe_endpoint(
                 f"{place.section}.base_url right? {e}"
             ) from None
         except ReplyError as e:
-            if e.kind is not FailureKind.UNACCEPTED:
-                raise RefusedError(f"{place.base_url} refuses the probe: {e.detail}") from None
-            name = _find_parameter(e.detail, dialect)
-            if name in refused:
+            name = "seed" if dialect.seed and "seed" in e.detail else ""
+            if dialect.limit in e.detail or "max_completion_tokens" in e.detail:
+                name = "limit"
+            if e.kind is not FailureKind.UNACCEPTED or not name or name in refused:
                 raise RefusedError(_say_what_to_mend(e.detail, place)) from None
             refused.add(name)
-            dialect = _leave_out(name, dialect)
-    schema = _judge_schema(raw)
-    counts = has_usage(raw)
-    model = raw.get("model")
+            dialect = replace(dialect, seed=False) if name == "seed" else dialect.swap_limit()
+    schema, counts, model = _judge_schema(raw), has_usage(raw), raw.get("model")
     if schema == "ignored":
         log.warning(
             "%s ignores the JSON schema it is given: every reply is checked, but expect more "
@@ -497,8 +486,7 @@ def probe_endpoint(
         "answered_by": quote_text(model) if isinstance(model, str) else None,
         "schema": schema,
         "usage": counts,
-        "limit": dialect.limit,
-        "seed": dialect.seed,
+        **asdict(dialect),
     }
 
 
@@ -519,10 +507,9 @@ def load_probe(path: Path) -> dict[str, JsonValue] | None:
 def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
     """The dialect that an earlier probe found, or None when it was of another endpoint."""
     limit, seed = record.get("limit"), record.get("seed")
-    same = (record.get("base_url"), record.get("model")) == (place.base_url, place.model)
-    if not same or not isinstance(seed, bool) or limit not in get_args(Limit):
+    if (record.get("base_url"), record.get("model")) != (place.base_url, place.model):
         return None
-    return Dialect(cast("Limit", limit), seed)
+    return Dialect(cast("Limit", limit), seed is True) if limit in get_args(Limit) else None
 
 
 def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
@@ -535,20 +522,6 @@ def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
     except (ValueError, RecursionError):
         return "ignored"
     return "kept" if value == {"answer": _ONLY_ANSWER} else "ignored"
-
-
-def _find_parameter(detail: str, dialect: Dialect) -> str:
-    """The parameter that a refusal is about and that there is another way for, else nothing."""
-    if dialect.limit in detail or "max_completion_tokens" in detail:
-        return "limit"
-    return "seed" if dialect.seed and "seed" in detail else ""
-
-
-def _leave_out(name: str, dialect: Dialect) -> Dialect:
-    if name == "seed":
-        return replace(dialect, seed=False)
-    swapped = dialect.limit == "max_tokens"
-    return replace(dialect, limit="max_completion_tokens" if swapped else "max_tokens")
 
 
 def _say_what_to_mend(detail: str, place: Place) -> str:
@@ -625,20 +598,17 @@ def open_transport(
 
     def send(request: Request, dialect: Dialect) -> Raw:
         transport = HttpTransport(settings, connection, dialect)
-        if pay is None:
-            return transport.send(request)
-        return pay(request, lambda: transport.send(request))
+        return pay(request, partial(transport.send, request)) if pay else transport.send(request)
 
     record = known() if known else None
     dialect = read_dialect(record, connection.place) if record else None
-    if dialect is not None:
-        return HttpTransport(settings, connection, dialect)
-    try:
-        dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
+    if dialect is None:
+        try:
+            dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
+        except BaseException:
+            connection.close()
+            raise
         note(record)
-    except BaseException:
-        connection.close()
-        raise
     return HttpTransport(settings, connection, dialect)
 
 
@@ -666,154 +636,53 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
     return body
 
 
-# Requests and tokens per minute, shared by all processes of a machine through one small file.
+# A busy endpoint is left alone by all processes of a warehouse, through one small file.
 
-_MINUTE = 60.0
-_BURST = 0.1
-"""Share of a minute's tokens that may go at once; the rest flows in over the minute, so that no
-window of a minute ever holds more than the limit."""
 _LONGEST_PAUSE = 86_400.0
-_FAR = 2 * _LONGEST_PAUSE
-"""Seconds ahead that no state of this boot can lie."""
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(slots=True)
-class _State:
-    """Times of the machine's monotonic clock, which starts anew with each boot.
+class Pause:
+    """Until when nobody calls an endpoint that said it is busy; processes share the file.
 
-    `last`: when the latest call may start. `full`: when the bucket of tokens is full again.
-    `since`: when it was full last. `paused`: nobody calls before.
-    """
-
-    boot: str
-    last: float = -math.inf
-    full: float = -math.inf
-    since: float = -math.inf
-    paused: float = -math.inf
-
-
-class Limiter:
-    """Lets calls go at a rate; threads and processes may share the file. A limit of 0 is none.
-
-    A call that asks for more tokens than may go at once waits for a full bucket and then goes:
-    late, never for ever.
+    What no pause can be, such as that of a clock which was set back since, is none.
     """
 
     def __init__(
         self,
         path: Path,
-        requests_per_minute: int,
-        tokens_per_minute: int,
         *,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._path = path
-        self._gap = _MINUTE / requests_per_minute if requests_per_minute else 0.0
-        self._bucket = tokens_per_minute * _BURST
-        self._flow = (tokens_per_minute - self._bucket) / _MINUTE
         self._clock = clock
         self._sleep = sleep
-        self._boot = _read_boot()
-        # One thread of a process at a time waits for its turn: what a killed process had
-        # reserved is then one turn and not one for each of its threads.
-        self._turn = threading.Lock()
 
-    def acquire(self, tokens: int) -> float:
-        """Waits until a call of so many tokens may start; returns the time that was given it."""
-        if not self._gap and not self._flow:
-            return self._wait_for_pause()
-        with self._turn:
-            while True:
-                with self._hold_state() as state:
-                    start = self._take(state, tokens)
-                self._sleep_until(start)
-                if start >= self._read_state().paused:
-                    return start
-                # Paused while it waited: its turn is lost, and the next one comes after.
+    def hold(self, seconds: float) -> None:
+        """Lets no process start a call for so many seconds; an earlier, longer pause stays."""
+        until = self._clock() + min(seconds, _LONGEST_PAUSE)
+        if until > self._read():
+            write_durably(self._path, repr(until).encode())
 
-    def give_back(self, taken: float, tokens: int) -> None:
-        """Tokens that the call which started at `taken` asked for and did not use.
+    def wait(self, most: float) -> None:
+        """Waits until calls may start.
 
-        Negative when it used more than it asked for.
+        Raises:
+            ReplyError: that takes longer than `most` seconds; who waits for an answer waits less
+                than the build that was told to wait.
         """
-        if not self._flow or not tokens:
-            return
-        with self._hold_state() as state:
-            # A bucket that was full since holds no more than that.
-            if tokens < 0 or taken >= state.since:
-                state.full -= tokens / self._flow
-
-    def pause(self, seconds: float) -> None:
-        """Lets no process start a call for so many seconds, a day at most."""
-        with self._hold_state() as state:
-            until = self._clock() + min(max(0.0, seconds), _LONGEST_PAUSE)
-            state.paused = max(state.paused, until)
-
-    def _take(self, state: _State, tokens: int) -> float:
-        """When the call may start; turns are given in order, and each is given once."""
-        start = max(self._clock(), state.paused, state.last + self._gap)
-        if self._flow:
-            room = max(0.0, self._bucket - tokens)
-            start = max(start, state.full - room / self._flow)
-            if state.full <= start:
-                state.since = state.full = start
-            state.full += tokens / self._flow
-        state.last = start
-        return start
-
-    def _wait_for_pause(self) -> float:
-        """Without limits there is a file only when a pause was noted in it."""
-        while self._path.exists() and (paused := self._read_state().paused) > self._clock():
-            self._sleep_until(paused)
-        return self._clock()
-
-    def _sleep_until(self, moment: float) -> None:
-        while (left := moment - self._clock()) > 0:
+        while (left := self._read() - self._clock()) > 0:
+            if left > most:
+                detail = f"the endpoint is busy, and all calls wait {left:.0f} s, over llm.max_wait"
+                raise ReplyError(FailureKind.DEFERRED, detail)
             self._sleep(left)
 
-    def _read_state(self) -> _State:
-        with self._hold_state(write=False) as state:
-            return state
-
-    @contextmanager
-    def _hold_state(self, *, write: bool = True) -> Iterator[_State]:
-        """The state, for nobody else meanwhile; the kernel lets go of it when the process dies."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def _read(self) -> float:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            state = self._parse(os.pread(handle, 4096, 0))
-            yield state
-            if write:
-                data = json.dumps(asdict(state)).encode()
-                os.pwrite(handle, data, 0)
-                os.ftruncate(handle, len(data))
-        finally:
-            os.close(handle)
-
-    def _parse(self, data: bytes) -> _State:
-        """The state as written, or a new one for a torn file, another boot or a foreign clock."""
-        fresh = _State(self._boot)
-        try:
-            values = json.loads(data)
-            if not isinstance(values, dict) or values.pop("boot", None) != self._boot:
-                return fresh
-            times = {name: float(time) for name, time in values.items()}
-            state = _State(self._boot, **times)
-        except (ValueError, TypeError, RecursionError):
-            return fresh
-        horizon = self._clock() + _FAR
-        return state if all(time <= horizon for time in times.values()) else fresh
-
-
-def _read_boot() -> str:
-    """What tells this boot from others; where there is nothing, only the far future does."""
-    try:
-        return _BOOT.read_text("ascii").strip()
-    except OSError:
-        return ""
+            until = float(self._path.read_bytes())
+        except (OSError, ValueError):
+            return 0.0
+        return until if until <= self._clock() + _LONGEST_PAUSE else 0.0
 
 
 # Getting replies from an endpoint: budget, limits, retries, and knowing when it is down.
@@ -835,27 +704,26 @@ class Endpoint:
 
     `open_transport` is called before the first call, so that a run without calls opens nothing;
     it is given what pays for the calls that it makes itself. `describe` says what the books say
-    of a request, by default what they say of a chat completion. `patience` is for who waits at
-    a screen: seconds from a first call on after which a failed one is not made again.
+    of a request, by default what they say of a chat completion.
     """
 
     def __init__(
         self,
         open_transport: Callable[[Pay], Transport],
         ledger: Ledger,
-        limiter: Limiter,
+        pause: Pause,
         *,
         max_wait: float,
-        patience: float | None = None,
         describe: Callable[[Request, str], Call] | None = None,
+        clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._open_transport = open_transport
         self._ledger = ledger
-        self._limiter = limiter
+        self._pause = pause
         self._max_wait = max_wait
-        self._patience = patience
         self._describe = describe or ledger.describe
+        self._clock = clock
         self._sleep = sleep
         self._opening = threading.Lock()
         self._guard = threading.Lock()
@@ -925,8 +793,7 @@ class Endpoint:
         Raises:
             ReplyError: it was made often enough, or would have to wait too long.
         """
-        waited, number, failed = 0.0, 0, 0
-        started = time.monotonic()
+        started, number, failed = self._clock(), 0, 0
         while True:
             try:
                 return call()
@@ -937,41 +804,25 @@ class Endpoint:
                 if failed == _TRIES:
                     detail = f"{number} calls failed, the last: {e}"
                     raise ReplyError(FailureKind.UNREACHED, detail) from e
-                passed = time.monotonic() - started
-                if self._patience is not None and passed + wait > self._patience:
-                    detail = (
-                        f"{number} calls failed within {passed:.0f} s, and nobody waits longer for "
-                        f"an answer than {self._patience:g} s; the last: {e}"
-                    )
-                    raise ReplyError(FailureKind.UNREACHED, detail) from e
-                if waited + wait > self._max_wait:
-                    detail = f"{e}; waiting {waited + wait:.0f} s is more than llm.max_wait"
+                passed = self._clock() - started + wait
+                if passed > self._max_wait:
+                    detail = f"{e}; waiting {passed:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
-                waited += wait
                 if busy:
-                    self._limiter.pause(wait)  # a limit is the endpoint's, so it holds for all
+                    self._pause.hold(wait)  # a limit is the endpoint's, so it holds for all
                 else:
                     self._sleep(wait)
 
     def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
-        """Makes one call that is within the limits and the budget, and books it."""
-        # As OpenAI's own limiter counts before it knows better.
-        expected = request.prompt_characters // 4 + request.max_tokens
-        taken = self._limiter.acquire(expected)
+        """Makes one call that is within the budget, when none is to wait, and books it."""
+        self._pause.wait(self._max_wait)
 
         def count_call() -> Raw:
             with self._guard:
                 self.calls += 1
             return call()
 
-        try:
-            raw = self._ledger.pay(self._describe(request, key), request, count_call)
-        except TransientError as e:
-            if not e.sent:
-                self._limiter.give_back(taken, expected)
-            raise
-        self._limiter.give_back(taken, expected - read_usage(raw, request).total)
-        return raw
+        return self._ledger.pay(self._describe(request, key), request, count_call)
 
     def _note_down(self, detail: str) -> None:
         with self._guard:

@@ -13,9 +13,23 @@ from kpyramid.settings import ModelPrice
 
 FEW = 5
 """Items below which their spread says nothing yet."""
-SIGMAS = 2.0
 _MISFIT = 0.08
 """What a rate may be off from one corpus to the next, besides the spread between items."""
+_ENOUGH = 5_000
+"""Calls that a calibration looks back on, the latest first."""
+_CALLS, _CALLS_BEFORE = 1.15, 1.25
+"""Calls per expected call at most: what is asked again scatters, and more so before experience."""
+
+# Tokens per character before anything was asked, between low, expected and high. Nothing is
+# downloaded to count them.
+
+_PROMPT_RATE = (1 / 4.7, 1 / 3.8, 1 / 3.0)
+"""Of our prompts about English prose: 1/3.7 measured with a vocabulary of 50,000, 1/3.85 with
+150,000; prose alone has 1/4.2."""
+_FOREIGN_RATE = (0.3, 0.7, 2.0)
+"""Outside of ASCII: from accents in large vocabularies to Chinese in small."""
+_REPLY_RATE = (0.4 / 3.7, 1 / 3.7, 2.5 / 3.7)
+"""Of replies: 1/3.3 measured for bare triples, 1/4 with sentences between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,35 +43,35 @@ class Range:
     def __add__(self, other: "Range") -> "Range":
         return Range(self.low + other.low, self.expected + other.expected, self.high + other.high)
 
+    def __mul__(self, factors: tuple[float, float, float]) -> "Range":
+        low, expected, high = factors
+        return Range(self.low * low, self.expected * expected, self.high * high)
+
+    def cap(self, most: float) -> "Range":
+        """No bound above the most that there can be."""
+        return Range(min(self.low, most), min(self.expected, most), min(self.high, most))
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What requests will take; `cached`: share of the prompts that the server may have kept."""
+    """What requests will take."""
 
     calls: Range = Range()
     prompt: Range = Range()
     completion: Range = Range()
-    cached: float = 0.0
 
     def __add__(self, other: "Estimate") -> "Estimate":
-        prompt = self.prompt + other.prompt
-        kept = self.cached * self.prompt.expected + other.cached * other.prompt.expected
         return Estimate(
             self.calls + other.calls,
-            prompt,
+            self.prompt + other.prompt,
             self.completion + other.completion,
-            kept / prompt.expected if prompt.expected else 0.0,
         )
 
-    def scale(self, low: float, expected: float, high: float) -> "Estimate":
+    def scale(self, *factors: float) -> "Estimate":
         """Every amount times a factor of its own per bound."""
-
-        def multiply(amount: Range) -> Range:
-            return Range(amount.low * low, amount.expected * expected, amount.high * high)
-
-        return Estimate(
-            multiply(self.calls), multiply(self.prompt), multiply(self.completion), self.cached
-        )
+        low, expected, high = factors
+        by = (low, expected, high)
+        return Estimate(self.calls * by, self.prompt * by, self.completion * by)
 
     def at_least(self, other: "Estimate") -> "Estimate":
         """The one of more calls: what is known of something, and what is expected of all of it."""
@@ -69,37 +83,25 @@ class Estimate:
         return self.prompt + self.completion
 
     def price(self, price: ModelPrice, *, batch: bool = False) -> Range:
-        """Dollars; the highest counts on nothing that the server keeps."""
+        """Dollars; the lowest as if the server kept all of the prompts, the others none."""
 
-        def pay(prompt: float, completion: float, cached: float) -> float:
-            usage = Usage(round(prompt), round(completion), cached=round(prompt * cached))
-            return cost_of(usage, price, batch=batch)
+        def pay(bound: str, share: int) -> float:
+            prompt, completion = (round(getattr(n, bound)) for n in (self.prompt, self.completion))
+            return cost_of(Usage(prompt, completion, cached=prompt * share), price, batch=batch)
 
-        return Range(
-            pay(self.prompt.low, self.completion.low, self.cached),
-            pay(self.prompt.expected, self.completion.expected, self.cached),
-            pay(self.prompt.high, self.completion.high, 0.0),
-        )
+        return Range(pay("low", 1), pay("expected", 0), pay("high", 0))
 
 
 @dataclass(slots=True)
 class Rate:
-    """y per x over items, with what is needed for the spread of a sum of further items."""
+    """y per x over items, with what the spread of a sum of further items follows from."""
 
-    n: int = 0
-    x: float = 0.0
-    y: float = 0.0
-    xx: float = 0.0
-    xy: float = 0.0
-    yy: float = 0.0
+    items: list[tuple[float, float]] = field(default_factory=list)
 
-    def add(self, x: float, y: float) -> None:
-        self.n += 1
-        self.x += x
-        self.y += y
-        self.xx += x * x
-        self.xy += x * y
-        self.yy += y * y
+    @property
+    def x(self) -> float:
+        """The sum over the items."""
+        return sum(x for x, _ in self.items)
 
     def predict(self, count: int, x: float) -> Range:
         """The sum of y over `count` further items whose x add up to `x`.
@@ -108,40 +110,12 @@ class Rate:
         count * s²; the rate itself was measured on n items and is off by s / sqrt(n) per mean
         item; and the corpus may differ by the misfit.
         """
-        rate = self.y / self.x
-        expected = rate * x
-        residuals = self.yy - 2 * rate * self.xy + rate * rate * self.xx
-        variance = max(residuals, 0.0) / max(self.n - 1, 1)
-        mean = self.x / self.n
-        spread = math.sqrt(variance * (count + (x / mean) ** 2 / self.n))
-        misfit = _MISFIT * (1 if self.n >= FEW else 4)
-        width = SIGMAS * spread + misfit * expected
-        return Range(max(0.0, expected - width), expected, expected + width)
-
-
-# How many tokens requests will take. Nothing is downloaded: tokens follow from characters, at
-# rates that are measured per model and task on the usage that servers reported, or at stated
-# defaults before anything was asked.
-
-_ENOUGH = 5_000
-"""Calls that a calibration looks back on, the latest first."""
-
-_PROMPT_RATE = (1 / 4.7, 1 / 3.8, 1 / 3.0)
-"""Tokens per character of our prompts about English prose: 1/3.7 measured with a vocabulary of
-50,000, 1/3.85 with 150,000; prose alone has 1/4.2."""
-_FOREIGN_RATE = (0.3, 0.7, 2.0)
-"""Tokens per character outside of ASCII: from accents in large vocabularies to Chinese in small."""
-_REPLY_RATE = 1 / 3.7
-"""Tokens per character of replies: 1/3.3 measured for bare triples, 1/4 with sentences between."""
-_REPLY_SPREAD = (0.4, 2.5)
-"""How far a reply's length may be from the default, as factors."""
-_SCHEMA_SHARE = (0.0, 0.5, 1.0)
-"""How much of the schema servers count as prompt: none (a grammar) to all of it."""
-_CALL_SPREAD = (1.0, 1.0, 1.25)
-"""Calls per request before any experience: up to one in four is asked again."""
-
-_UNKNOWN = Expected()
-"""Of a task that nobody described."""
+        n, total = len(self.items), self.x
+        rate = sum(y for _, y in self.items) / total
+        variance = sum((y - rate * each) ** 2 for each, y in self.items) / max(n - 1, 1)
+        spread = math.sqrt(variance * (count + (x * n / total) ** 2 / n))
+        width = 2 * spread + _MISFIT * (1 if n >= FEW else 4) * rate * x
+        return Range(max(0.0, rate * x - width), rate * x, rate * x + width)
 
 
 @dataclass(slots=True)
@@ -154,7 +128,6 @@ class _Task:
 
     prompt: Rate = field(default_factory=Rate)
     completion: Rate = field(default_factory=Rate)
-    cached_tokens: float = 0.0
     calls: int = 0
     keys: set[str] = field(default_factory=set)
 
@@ -174,26 +147,35 @@ class Estimator:
     @property
     def seen(self) -> dict[str, int]:
         """Calls that were learned from, by task."""
-        return {name: t.prompt.n for name, t in sorted(self._tasks.items()) if t.prompt.n}
+        counts = {name: len(task.prompt.items) for name, task in sorted(self._tasks.items())}
+        return {name: count for name, count in counts.items() if count}
 
     def compare_tasks(self, task: str, base: Sequence[str]) -> tuple[float, int] | None:
         """Requests of a task per request of those it follows, and how many; None without any."""
-        counted = sum(len(self._tasks[name].keys) for name in base if name in self._tasks)
-        mine = len(self._tasks[task].keys) if task in self._tasks else 0
+        counted = sum(len(self._tasks[name].keys) for name in base)
+        mine = len(self._tasks[task].keys)
         return (mine / counted, mine) if mine and counted >= FEW else None
 
     def mean_subject(self, task: str) -> float | None:
         """Characters that a request of the task is about; None without experience."""
-        seen = self._tasks.get(task)
-        return seen.completion.x / seen.completion.n if seen and seen.completion.n else None
+        seen = self._tasks[task].completion
+        return seen.x / len(seen.items) if seen.items else None
 
     def estimate(self, requests: Iterable[Request]) -> Estimate:
         """What requests that are known will take."""
         tasks: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             tasks[request.task].append(request)
-        parts = (self._estimate_task(name, tasks[name]) for name in sorted(tasks))
-        return sum(parts, Estimate())
+        total = Estimate()
+        for task, asked in sorted(tasks.items()):
+            texts = [message.content for request in asked for message in request.messages]
+            foreign = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
+            schema = sum(len(canonical_json(request.schema)) for request in asked)
+            subject = sum(len(request.subject) for request in asked)
+            most = max(request.max_tokens for request in asked)
+            prompt = self._predict_prompt(task, len(asked), sum(map(len, texts)), schema, foreign)
+            total += self._combine(task, len(asked), prompt, subject, most)
+        return total
 
     def foresee(
         self, task: Task, static: str, subjects: Iterable[int], max_tokens: int
@@ -203,102 +185,59 @@ class Estimator:
         `static`: the message that all of them share. `subjects`: the characters of the text that
         each is about.
         """
-        lengths, schema = list(subjects), len(canonical_json(task.schema))
-        material = task.expected.material
-        seen = self._tasks.get(task.name)
-        if seen is not None and seen.completion.x:
-            known = seen.prompt.x - seen.prompt.n * len(static)
+        lengths = list(subjects)
+        count, subject, material = len(lengths), sum(lengths), task.expected.material
+        seen = self._tasks[task.name]
+        if seen.completion.items:
+            known = seen.prompt.x - len(seen.prompt.items) * len(static)
             material = max(known, 0.0) / seen.completion.x
-        shown = len(lengths) * len(static) + material * sum(lengths)
-        return self._combine(
-            task.name,
-            count=len(lengths),
-            prompt=self._predict_prompt(task.name, len(lengths), shown, 0, schema * len(lengths)),
-            subject=sum(lengths),
-            max_tokens=max_tokens,
-            static=len(static) * len(lengths) / shown if shown else 0.0,
-        )
+        shown = count * len(static) + material * subject
+        schema = len(canonical_json(task.schema)) * count
+        prompt = self._predict_prompt(task.name, count, shown, schema)
+        return self._combine(task.name, count, prompt, subject, max_tokens)
 
     def foresee_texts(self, calls: float, characters: float) -> Estimate:
         """What it takes to embed texts of so many characters."""
-        prompt = self._predict_prompt("embed", round(calls), characters, 0, 0)
-        return Estimate(Range(calls, calls, calls * _CALL_SPREAD[2]), prompt)
-
-    def _estimate_task(self, task: str, requests: list[Request]) -> Estimate:
-        characters = foreign = schema = static = 0
-        for request in requests:
-            for message in request.messages:
-                characters += len(message.content)
-                foreign += len(message.content) - len(message.content.encode("ascii", "ignore"))
-            static += len(request.messages[0].content) if len(request.messages) > 1 else 0
-            schema += len(canonical_json(request.schema))
-        return self._combine(
-            task,
-            count=len(requests),
-            prompt=self._predict_prompt(task, len(requests), characters, foreign, schema),
-            subject=sum(len(request.subject) for request in requests),
-            max_tokens=max(request.max_tokens for request in requests),
-            static=static / max(characters, 1),
-        )
+        prompt = self._predict_prompt("embed", round(calls), characters, 0)
+        return Estimate(Range(calls, calls, calls * _CALLS_BEFORE), prompt)
 
     def _combine(
-        self,
-        task: str,
-        *,
-        count: int,
-        prompt: Range,
-        subject: float,
-        max_tokens: int,
-        static: float,
+        self, task: str, count: int, prompt: Range, subject: float, max_tokens: int
     ) -> Estimate:
-        seen = self._tasks.get(task)
-        calls = Range(*(count * factor for factor in _CALL_SPREAD))
-        cached = 0.0
-        if seen is not None and seen.completion.x:
+        seen = self._tasks[task]
+        if seen.completion.items:
             completion = seen.completion.predict(count, subject)
-            calls = _expect_calls(count, seen)
-            cached = min(static, seen.cached_tokens / max(seen.prompt.y, 1))
+            again = seen.calls / len(seen.keys)
+            factors = (1.0, again, again * _CALLS)
         else:
-            expected = subject * self._expected.get(task, _UNKNOWN).reply * _REPLY_RATE
-            completion = Range(expected * _REPLY_SPREAD[0], expected, expected * _REPLY_SPREAD[1])
-        factor = calls.expected / count if count else 1.0
-        top = calls.high / count if count else 1.0
+            expected = subject * self._expected.get(task, Expected()).reply
+            completion = Range(expected, expected, expected) * _REPLY_RATE
+            factors = (1.0, 1.0, _CALLS_BEFORE)
         most = float(count * max_tokens)
-        completion = Range(
-            min(completion.low, most),
-            min(completion.expected, most) * factor,
-            min(completion.high, most) * top,
-        )
-        prompt = Range(prompt.low, prompt.expected * factor, prompt.high * top)
-        return Estimate(calls, prompt, completion, cached)
+        calls = Range(count, count, count) * factors
+        return Estimate(calls, prompt * factors, completion.cap(most) * factors)
 
     def _predict_prompt(
-        self, task: str, count: int, characters: float, foreign: int, schema: int
+        self, task: str, count: int, characters: float, schema: int, foreign: int = 0
     ) -> Range:
-        seen = self._tasks.get(task)
-        if seen is not None and seen.prompt.x:
-            return seen.prompt.predict(count, characters)
-        pairs = zip(_PROMPT_RATE, _FOREIGN_RATE, _SCHEMA_SHARE, strict=True)
-        low, expected, high = (
-            (characters - foreign) * rate + foreign * abroad + schema * share * rate
-            for rate, abroad, share in pairs
-        )
-        return Range(low, expected, high)
+        seen = self._tasks[task].prompt
+        if seen.items:
+            return seen.predict(count, characters)
+        plain = characters - foreign
+        counted = Range(plain, plain + schema / 2, plain + schema) * _PROMPT_RATE
+        return counted + Range(foreign, foreign, foreign) * _FOREIGN_RATE
 
     def _learn(self, line: Line) -> None:
         task = self._tasks[str(line["task"])]
         task.calls += 1
         task.keys.add(str(line["key"]))
-        if line["outcome"] != "answered" or line["assumed"]:
+        names = ("prompt", "prompt_characters", "completion", "subject_characters")
+        prompt, characters, completion, subject = (_number(line, name) for name in names)
+        if line["outcome"] != "answered" or line["assumed"] or not prompt or not characters:
             return
-        prompt, characters = _number(line, "prompt"), _number(line, "prompt_characters")
-        subject = _number(line, "subject_characters")
-        if not prompt or not characters:
-            return
-        task.prompt.add(characters, prompt)
-        task.cached_tokens += _number(line, "cached")
+        task.prompt.items.append((characters, prompt))
         if subject:
-            task.completion.add(subject, _number(line, "completion"))
+            task.completion.items.append((subject, completion))
 
 
 def calibrate(runs: Path, model: str, expected: Mapping[str, Expected] | None = None) -> Estimator:
@@ -310,19 +249,6 @@ def calibrate(runs: Path, model: str, expected: Mapping[str, Expected] | None = 
         if len(lines) >= 2 * _ENOUGH:  # a call has two lines
             break
     return Estimator(lines, model, expected)
-
-
-def _expect_calls(count: int, seen: _Task) -> Range:
-    """Requests and those that are asked again, at the share that was seen.
-
-    Both the number of them and the share itself scatter as counts do; the share as if ten more
-    requests had been seen, so that few do not make it look wild.
-    """
-    n = len(seen.keys)
-    again = seen.calls / n - 1
-    rare, seen_of = max(again, 1 / (n + 10)), n + 10
-    spread = SIGMAS * math.sqrt(rare * count + count * count * rare / seen_of)
-    return Range(count, count * (1 + again), count * (1 + again) + spread)
 
 
 def _number(line: Line, name: str) -> float:

@@ -530,11 +530,15 @@ class Ledger:
         with self._changed, self._books():
             return self._total()
 
-    def room(self) -> tuple[int | None, float | None]:
-        """Tokens and dollars that are left; None without a limit."""
-        spent, limits = self.spent(), self._settings
-        tokens = limits.budget_tokens and max(0, limits.budget_tokens - spent.tokens)
-        return tokens, limits.budget and max(0.0, limits.budget - spent.dollars)
+    def count_fitting(self, calls: Sequence[Call]) -> tuple[int, BudgetError | None]:
+        """How many of the calls, from the first on, may be set aside together, and why no more."""
+        total = self.spent()
+        for count, call in enumerate(calls):
+            most = self._bound(call)
+            if not self._fits(total, most):
+                return count, self._refuse(call, most, total)
+            total += most
+        return len(calls), None
 
     def _total(self) -> Spent:
         return self._tally.total + (self._siblings.count() if self._siblings else NOTHING)

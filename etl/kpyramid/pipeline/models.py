@@ -1,6 +1,5 @@
 """Language models opened for stages and batches: cache, locks, ledger, endpoint."""
 
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
 from kpyramid.llm.endpoint import (
     Endpoint,
-    Limiter,
+    Pause,
     Pay,
     keep_probe,
     load_probe,
@@ -24,7 +23,7 @@ from kpyramid.llm.endpoint import (
     read_key,
 )
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
-from kpyramid.llm.task import FailureKind, ReplyError, Request, Transport, describe_model
+from kpyramid.llm.task import Request, Transport, describe_model
 from kpyramid.settings import Settings
 from kpyramid.storage.bucket import open_blobs
 from kpyramid.storage.layout import Warehouse, name_place
@@ -165,9 +164,7 @@ class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
     A `collecting` one opens no language model but notes what it would be asked. While a context
-    that opened one is open, no batch is submitted from this cache. `patience`: seconds that a
-    request waits at most for an endpoint that is busy, paused or failing; by default as long as
-    a build does, see `llm.max_wait`.
+    that opened one is open, no batch is submitted from this cache.
     """
 
     def __init__(
@@ -178,13 +175,11 @@ class Opener:
         ref: str,
         *,
         collecting: bool = False,
-        patience: float | None = None,
     ) -> None:
         self._warehouse = warehouse
         self._settings = settings
         self._run = run
         self._collecting = collecting
-        self._patience = patience
         self._ledger = open_ledger(warehouse, settings, run, ref)
         self._held = ExitStack()
 
@@ -214,22 +209,10 @@ class Opener:
         open_transport: Callable[[Pay], Transport],
         describe: Callable[[Request, str], Call] | None = None,
     ) -> Endpoint:
-        """An endpoint with the limits and the books of the run; `describe` makes book lines."""
-        llm = self._settings.llm
-        limiter = Limiter(
-            self._warehouse.cache / "llm" / "limits.json",
-            llm.requests_per_minute,
-            llm.tokens_per_minute,
-            sleep=partial(_sleep_within, self._patience),
-        )
-        return Endpoint(
-            open_transport,
-            self._ledger,
-            limiter,
-            max_wait=llm.max_wait,
-            patience=self._patience,
-            describe=describe,
-        )
+        """An endpoint with the books of the run; `describe` makes book lines."""
+        pause = Pause(self._warehouse.cache / "llm" / "pause")
+        most = self._settings.llm.max_wait
+        return Endpoint(open_transport, self._ledger, pause, max_wait=most, describe=describe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,18 +255,6 @@ def open_collector(
     cache = ReplyCache(blobs, read_only=read_only)
     asked = AfterBatches(source, in_batches)
     return Model(Caller(describe_source(settings.llm), asked, cache, KeyLocks(None)), source)
-
-
-def _sleep_within(patience: float | None, seconds: float) -> None:
-    """Waits for a limit of the endpoint, unless that takes longer than anybody is to wait.
-
-    Raises:
-        ReplyError: it does; a build may have paused all who ask for many minutes.
-    """
-    if patience is not None and seconds > patience:
-        detail = f"the limits of [llm], or a build that was told to wait, hold for {seconds:.0f} s"
-        raise ReplyError(FailureKind.DEFERRED, detail)
-    time.sleep(seconds)
 
 
 def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transport]:

@@ -223,11 +223,10 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
         failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))
     entries = keep_books(till.blobs, record, _list_entries(asked, results, record.model))
     done.batches.append(jobs.save_record(till.blobs, closed))
-    if closed.state != "limited":
-        jobs.drop_asked(till.blobs, closed)
-        if closed.status == "failed":
-            why = "; ".join(closed.errors) or "it does not say why"
-            done.problems.append(f"batch {record.batch} failed: {why}")
+    jobs.drop_asked(till.blobs, closed)
+    if closed.status == "failed" and closed.state != "limited":
+        why = "; ".join(closed.errors) or "it does not say why"
+        done.problems.append(f"batch {record.batch} failed: {why}")
     tokens, cost = sum_entries(entries, till.settings.prices.get(record.model))
     done.tokens += tokens
     done.cost = None if done.cost is None or cost is None else done.cost + cost

@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import openai
 
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_value
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.task import Message, Request, Usage, load_json, quote_text
@@ -28,16 +28,16 @@ from kpyramid.storage.store import BlobStore
 State = Literal[
     "intent", "uploaded", "submitted", "collected", "limited", "split", "lost", "gone", "dropped"
 ]
-"""intent: noted, nothing sent. uploaded: the file is there, the batch perhaps. submitted: its id is
-known. collected: all it gave is stored. limited: refused for its size, to be asked in halves;
-split: done. lost: its requests are pending again, what still comes of it is kept. gone: given up.
-dropped: never created."""
+"""intent: noted; the batch is perhaps created. submitted: its id is known. collected: all it gave
+is stored. limited: refused for its size. lost: its requests are pending again, what still comes of
+it is kept. gone: given up. dropped: never created. uploaded and split are of earlier versions: an
+intent whose file was sent, and a limited batch."""
 
 UNFINISHED: frozenset[State] = frozenset({"intent", "uploaded"})
 OPEN: frozenset[State] = UNFINISHED | {"submitted"}
 """States whose requests are not asked elsewhere."""
 
-_RECORDS, _REQUESTS, _TURNS = "batches/records", "batches/requests", "batches/turns"
+_RECORDS, _REQUESTS = "batches/records", "batches/requests"
 _NUMBER = re.compile(r"batches/records/(\d{8})\.json")
 
 
@@ -56,7 +56,7 @@ class Limits:
     window: float = 24 * 3600.0
     margin: float = 6 * 3600.0
     doubt: float = 3600.0
-    stale: float = 600.0
+    stale: float = 1800.0
     look_again: float = 30 * 86_400.0
 
 
@@ -65,11 +65,11 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One batch; `id` is that of the intent, `batch` and `file` are the server's.
+    """One batch; `id` is that of the intent, `batch` is the server's.
 
-    `at`: when the last process took its turn at submitting; `submitted`: when the batch's id became
-    known; `doubt`: since when the server denies what should be there.
-    `owner`: that process. `run`: whose books it is in. `source`: the sha256 of what is asked.
+    `at`: when its process was last at submitting it; `submitted`: when the batch's id became known;
+    `doubt`: since when the server denies what should be there.
+    `run`: whose books it is in. `source`: the sha256 of what is asked.
     `status` and `errors`: what the server said last.
     `counts`: what became of the requests, see `Outcome`.
     """
@@ -83,20 +83,12 @@ class Record:
     source: str
     state: State
     at: float
-    owner: str
-    turn: int = 0
-    file: str | None = None
     batch: str | None = None
     submitted: float | None = None
     doubt: float | None = None
     status: str = ""
     errors: tuple[str, ...] = ()
     counts: Mapping[str, int] | None = None
-
-    @property
-    def file_name(self) -> str:
-        """What the input file is called at the server."""
-        return f"kpyramid-{self.id}.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +122,6 @@ def claim_record(blobs: BlobStore, record: Record) -> Record | None:
     """The record when its number was free; None when another process was first."""
     data = dump_json(asdict(record))
     return record if blobs.put_once(_name(record.number), data) == data else None
-
-
-def claim_turn(
-    blobs: BlobStore, record: Record, owner: str, now: float, stale: float
-) -> Record | None:
-    """The present record, from now on the owner's to submit; None while another may be at it.
-
-    None, too, when another has submitted or dropped it since `record` was read.
-    """
-    present = read_record(blobs, record.number)
-    if present is None or present.state not in UNFINISHED:
-        return None
-    turn, at = present.turn, present.at
-    while now - at >= stale:
-        turn, data = turn + 1, canonical_json({"at": now, "owner": owner})
-        won = blobs.put_once(f"{_TURNS}/{record.id}.{turn}.json", data)
-        if won == data:
-            present = read_record(blobs, record.number)
-            if present is None or present.state not in UNFINISHED or present.turn >= turn:
-                return None
-            return save_record(blobs, replace(present, turn=turn, at=now, owner=owner))
-        at = float(json.loads(won)["at"])
-    return None
 
 
 def name_endpoint(settings: LLMSettings) -> str:
@@ -224,7 +193,8 @@ def _read(blobs: BlobStore, name: str) -> Record | None:
         return None
     try:
         values = json.loads(data)
-        return Record(**{**values, "errors": tuple(values["errors"])})
+        known = {field.name: values[field.name] for field in fields(Record) if field.name in values}
+        return Record(**{**known, "errors": tuple(known["errors"])})
     except (ValueError, TypeError, KeyError) as e:
         raise IntegrityError(
             f"the record {name} of a batch in the cache cannot be read: {e!r}; the batch may be "
@@ -375,12 +345,6 @@ def write_line(one: Asked) -> bytes:
     line: dict[str, JsonValue]
     line = {"custom_id": one.key, "method": "POST", "url": ENDPOINT, "body": one.body}
     return dump_json(line) + b"\n"
-
-
-def halve_asked(asked: Sequence[Asked]) -> list[list[Asked]]:
-    """The requests in two parts, or in one when there is only one."""
-    middle = (len(asked) + 1) // 2
-    return [list(part) for part in (asked[:middle], asked[middle:]) if part]
 
 
 def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Results:

@@ -1,7 +1,6 @@
 """Submitting what is pending as batches, each once, after one probe of the endpoint."""
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,6 @@ from kpyramid.llm.batch.jobs import (
     OpenLedger,
     Record,
     describe_asked,
-    halve_asked,
     keep_books,
     settle_books,
     write_line,
@@ -29,7 +27,7 @@ from kpyramid.llm.batch.jobs import (
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.endpoint import HttpTransport, Raw, keep_probe, load_probe, open_transport
-from kpyramid.llm.ledger import Ledger, bound_cost
+from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.task import Request, TransientError
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
@@ -48,7 +46,7 @@ _UNSURE = frozenset({408, 409})
 
 @dataclass(frozen=True)
 class Desk:
-    """What submitting needs; `run` names the run that `ledger` is of, `owner` this process.
+    """What submitting needs; `run` names the run that `ledger` is of.
 
     `open_ledger` opens the books of other runs of the warehouse.
     """
@@ -63,7 +61,6 @@ class Desk:
     open_ledger: OpenLedger
     limits: Limits = jobs.LIMITS
     now: Callable[[], float] = time.time
-    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def find_ledger(self, run: str) -> Ledger | None:
         """The books of a run; None when it is not in this warehouse."""
@@ -104,8 +101,8 @@ def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
     records = jobs.read_records(desk.blobs)
     done.batches += jobs.find_orphans(desk.client, desk.blobs, records, desk.now())
     for record in jobs.read_records(desk.blobs):
-        if record.state in jobs.UNFINISHED:
-            _resume(record, pending, desk, done)
+        if record.state in jobs.UNFINISHED and _is_stale(record, desk):
+            _drop(record, jobs.read_asked(desk.blobs, record), desk)
     while not _submit_rest(pending, desk, done):
         pass  # another process submitted meanwhile: what is left is less
     records = jobs.read_records(desk.blobs)
@@ -120,21 +117,17 @@ def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -
     # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
     records = jobs.read_records(desk.blobs)
     todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
-    fitting = _count_fitting(todo, desk)
+    calls = [describe_asked(one, desk.settings.model) for one in todo]
+    fitting, done.refusal = desk.ledger.count_fitting(calls)
     done.refused = len(todo) - fitting
-    done.refusal = _refuse(todo[fitting], desk) if done.refused else None
     asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
     number = records[-1].number if records else 0
-    for limited, part in _plan_parts(asked, records, desk, done):
-        if part:
-            number += 1
-            record = _note_intent(part, number, desk)
-            if record is None:
-                return False
-            _reserve_and_send(record, part, desk, desk.ledger, done)
-        if limited is not None:
-            jobs.save_record(desk.blobs, replace(limited, state="split"))
-            jobs.drop_asked(desk.blobs, limited)
+    for part in _plan_parts(asked, records, desk, done):
+        number += 1
+        record = _note_intent(part, number, desk)
+        if record is None:
+            return False
+        _reserve_and_send(record, part, desk, done)
     return True
 
 
@@ -168,60 +161,25 @@ def _count_attempts(key: str, desk: Desk) -> int | None:
 
 def _plan_parts(
     todo: Sequence[Asked], records: Iterable[Record], desk: Desk, done: Submission
-) -> list[tuple[Record | None, list[Asked]]]:
-    """What goes into one batch each; a part that ends a limited batch names that one.
+) -> list[list[Asked]]:
+    """What goes into one batch each.
 
-    What the endpoint refused because too much was queued waits until nothing else of the model is
-    queued, and then goes in halves.
+    Once the endpoint refused a batch of this run because too much was queued, batches have half of
+    its requests, and each waits until nothing else of the model is queued.
     """
     ours = [r for r in records if r.model == desk.settings.model]
-    done.waiting = 0
-    crowded = any(record.state in jobs.OPEN for record in ours)
-    rest = {one.key: one for one in todo}
-    parts: list[tuple[Record | None, list[Asked]]] = []
-    for record in ours:
-        if record.state != "limited":
-            continue
-        asked = jobs.read_asked(desk.blobs, record)
-        again = [rest.pop(one.key) for one in asked if one.key in rest]
-        if crowded:
-            done.waiting += len(again)
-            continue
-        halves = halve_asked(again) or [[]]
-        parts += [(None, half) for half in halves[:-1]] + [(record, halves[-1])]
-    limits = desk.limits
-    fitting = split_by_size(
-        rest.values(),
-        lambda one: len(write_line(one)),
-        count=limits.requests,
-        weight=limits.bytes,
-    )
-    return parts + [(None, part) for part in fitting]
-
-
-def _count_fitting(part: Sequence[Asked], desk: Desk) -> int:
-    """How many of the requests, from the first on, the budget allows at their highest."""
-    tokens, dollars = desk.ledger.room()
-    price = desk.settings.prices.get(desk.settings.model)
-    for count, one in enumerate(part):
-        call = describe_asked(one, desk.settings.model)
-        if tokens is not None:
-            tokens -= call.most.total
-        if dollars is not None and price is not None:
-            dollars -= bound_cost(call.most, price, batch=True)
-        if (tokens is not None and tokens < 0) or (dollars is not None and dollars < 0):
-            return count
-    return len(part)
-
-
-def _refuse(first: Asked, desk: Desk) -> BudgetError:
-    tokens, dollars = desk.ledger.room()
-    room = f"{dollars:.4f} dollars" if dollars is not None else f"{tokens} tokens"
-    return BudgetError(
-        f"the budget leaves {room}, open batches counted at their highest, and the next request "
-        f"({first.request.task}) may pass it. What fits was submitted, and nothing is lost: "
-        "collect, or raise llm.budget or llm.budget_tokens, and submit again"
-    )
+    refused = [r.requests for r in ours if r.state == "limited" and r.run == desk.run]
+    count = min([desk.limits.requests, *(max(1, number // 2) for number in refused)])
+    parts = [
+        *split_by_size(
+            todo, lambda one: len(write_line(one)), count=count, weight=desk.limits.bytes
+        )
+    ]
+    if refused:
+        first = 0 if any(record.state in jobs.OPEN for record in ours) else 1
+        done.waiting = sum(map(len, parts[first:]))
+        return parts[:first]
+    return parts
 
 
 def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | None:
@@ -237,7 +195,6 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
         source=jobs.keep_asked(desk.blobs, intent, part),
         state="intent",
         at=desk.now(),
-        owner=desk.owner,
     )
     claimed = jobs.claim_record(desk.blobs, record)
     if claimed is None:
@@ -247,31 +204,15 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
     return claimed
 
 
-def _resume(record: Record, pending: Mapping[str, Request], desk: Desk, done: Submission) -> None:
-    """Goes on with what a process began and did not finish, or forgets it.
+def _is_stale(record: Record, desk: Desk) -> bool:
+    """Whether who began to submit is dead; no batch came of it, or it would have been found.
 
-    It is forgotten when some of it is not pending any more, and when its money was set aside in
-    the books of another warehouse, which thereby frees it: what is pending is then sent anew.
+    Whether one was created at another endpoint cannot be seen: there it is let run out.
     """
     limits = desk.limits
     elsewhere = record.endpoint != jobs.name_endpoint(desk.settings)
-    # Whether a batch was created at another endpoint cannot be seen: there it is let run out.
     stale = limits.window + limits.margin if elsewhere else limits.stale
-    mine = jobs.claim_turn(desk.blobs, record, desk.owner, desk.now(), stale)
-    if mine is None:
-        return
-    found = jobs.find_orphans(desk.client, desk.blobs, [mine], desk.now())
-    done.batches += found
-    if found or not _is_own(mine, desk):
-        return
-    asked = jobs.read_asked(desk.blobs, mine)
-    ledger = desk.find_ledger(mine.run)
-    counts = [_count_attempts(one.key, desk) for one in asked if one.key in pending]
-    due = [count for count in counts if count is not None and count >= 0]
-    if len(due) == len(asked) and ledger is not None and not elsewhere:
-        _reserve_and_send(mine, asked, desk, ledger, done)
-    else:
-        _drop(mine, asked, desk)
+    return desk.now() - record.at >= stale
 
 
 def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
@@ -283,78 +224,38 @@ def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
     settle_books(desk.blobs, [dropped], desk.find_ledger)
 
 
-def _reserve_and_send(
-    record: Record, asked: Sequence[Asked], desk: Desk, ledger: Ledger, done: Submission
-) -> None:
-    calls = [describe_asked(a, record.model) for a in asked]
+def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: Submission) -> None:
     try:
-        ledger.reserve_batch(record.id, calls)
+        desk.ledger.reserve_batch(record.id, [describe_asked(a, record.model) for a in asked])
     except BudgetError as e:
         _drop(record, asked, desk)
         done.refused += len(asked)
         done.refusal = done.refusal or e
         return
-    uploaded = _upload(record, asked, desk)
-    sent = uploaded and _create(uploaded, desk)
+    data = b"".join(map(write_line, asked))
+    try:
+        with jobs.name_faults(desk.client, "upload a batch's requests"):
+            named = (f"kpyramid-{record.id}.jsonl", data)
+            file = desk.client.files.create(file=named, purpose="batch").id
+    except EndpointError:
+        _drop(record, asked, desk)
+        raise
+    sent = _create(record, file, asked, desk)
     if sent is not None:
         done.batches.append(sent)
 
 
-def _upload(record: Record, asked: Sequence[Asked], desk: Desk) -> Record | None:
-    """The record with its input file at the server; one that is there already is used.
-
-    None when another process took over meanwhile.
-    """
-    if record.file:
-        return record
-    data = b"".join(map(write_line, asked))
-    file = None
-    try:
-        with jobs.name_faults(desk.client, "upload a batch's requests"):
-            if record.turn:
-                listed = desk.client.with_options(max_retries=2).files.list(purpose="batch")
-                named = (f for f in listed if f.filename == record.file_name)
-                file = next((found.id for found in named if found.bytes == len(data)), None)
-            if file is None:
-                file = desk.client.files.create(file=(record.file_name, data), purpose="batch").id
-    except EndpointError:
-        _release(record, desk)
-        raise
-    return _save_own(replace(record, state="uploaded", file=file), desk)
-
-
-def _release(record: Record, desk: Desk) -> None:
-    """Lets who comes next try at once: no batch was created."""
-    _save_own(replace(record, state="intent", file=None, at=0.0), desk)
-
-
-def _save_own(record: Record, desk: Desk) -> Record | None:
-    """The record, saved; None when another process took over or found the batch meanwhile."""
-    return jobs.save_record(desk.blobs, record) if _is_own(record, desk) else None
-
-
-def _is_own(record: Record, desk: Desk) -> bool:
-    """Whether the record is still this process's to submit."""
-    present = jobs.read_record(desk.blobs, record.number)
-    if present is None or present.state not in jobs.UNFINISHED:
-        return False
-    return (present.owner, present.turn) == (record.owner, record.turn)
-
-
-def _create(record: Record, desk: Desk) -> Record | None:
-    """The record of the batch, now created; None when another process took over meanwhile."""
-    limits = desk.limits
-    if not _is_own(record, desk):
+def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Record | None:
+    """The record of the batch, now created; None when it took so long that others may drop it."""
+    present, stale = jobs.read_record(desk.blobs, record.number), desk.limits.stale
+    is_ours = present is not None and present.state in jobs.UNFINISHED
+    if not is_ours or desk.now() - record.at >= stale / 2:
         return None
-    if desk.now() - record.at >= limits.stale / 2:
-        renewed = jobs.claim_turn(desk.blobs, record, desk.owner, desk.now(), limits.stale / 2)
-        if renewed is None or not _is_own(renewed, desk):
-            return None
-        record = renewed
-    client = desk.client.with_options(timeout=min(desk.settings.timeout, limits.stale / 4))
+    record = jobs.save_record(desk.blobs, replace(record, at=desk.now()))
+    client = desk.client.with_options(timeout=min(desk.settings.timeout, stale / 4))
     try:
         batch = client.batches.create(
-            input_file_id=str(record.file),
+            input_file_id=file,
             endpoint=ENDPOINT,
             completion_window="24h",
             metadata={jobs.METADATA: record.id},
@@ -366,7 +267,7 @@ def _create(record: Record, desk: Desk) -> Record | None:
     else:
         return jobs.save_record(desk.blobs, replace(noted, submitted=desk.now()))
     if refused:
-        _release(record, desk)
+        _drop(record, asked, desk)
         raise fault
     found = jobs.find_orphans(desk.client, desk.blobs, [record], desk.now())
     if not found:

@@ -518,11 +518,3 @@ def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
                 graph.add(iri, n.COMMENT, ox.Literal(stated[0], language="en"))
                 changes.add("comment added", f"<{iri}>", f"from <{predicate}>")
                 break
-
-
-def group_changes(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
-    """The changes by kind, kinds in the order they came up."""
-    groups: dict[str, list[Change]] = {}
-    for change in changes:
-        groups.setdefault(change.kind, []).append(change)
-    return groups

@@ -513,7 +513,7 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
         from kpyramid.pipeline.airflow.night import run_command
 
         _require_published(ref)
-        return run_command("verify", "--ref", ref, "--warehouse", WAREHOUSE)
+        return run_command("verify", ref, "--warehouse", WAREHOUSE)
 
     @task(trigger_rule=_GO_ON)
     def gc() -> dict[str, Any]:
