@@ -10,7 +10,7 @@ import typer
 
 from kpyramid.cli.options import Backend, Natural
 from kpyramid.cli.render import Result, count_things, name_first
-from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
+from kpyramid.pipeline.learning import HOPS
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.learning.learn import Learnt
@@ -44,7 +44,7 @@ class Learned(Result):
         ]
         yield from name_first(aside, _EXAMPLES)
         rows = count_things(self.learnt.rows, "row")
-        yield f"{self.learnt.file}: {rows}; what is put aside: {self.learnt.aside}"
+        yield f"{self.learnt.file}: {rows}"
 
 
 def learn(
@@ -60,8 +60,6 @@ def learn(
     generate: Backend = "rules",
     evolve_when: Literal["beyond_h", "nothing_retrieved", "always"] = "always",
     h: Natural = HOPS,
-    source_share: float = SOURCE_SHARE,
-    source_rows: Natural = SOURCE_ROWS,
     domain: str = "",
     dry_run: bool = False,
 ) -> Learned:
@@ -70,7 +68,7 @@ def learn(
     A question and its gold answer, or an answer that was rated good, become statements in
     experience.jsonl of the corpus, unless the published pyramid knows them already. A bad rating
     states nothing. Rows that contradict the pyramid or one another, or come too many from one
-    source, go to .experience.rejected.jsonl beside it, with their reasons.
+    source, are put aside: the report (--json: all of it) says which lines, and why.
 
     Removing a row of experience.jsonl removes its facts in the next build.
 
@@ -82,14 +80,11 @@ def learn(
     `evolve_when`: learn when confidence came beyond --h or never; also when nothing was retrieved;
     or always.
     `h`: depth H of WTS's Algorithm 1.
-    `source_share`: most that one source gives of what is learnt in a run.
-    `source_rows`: rows that every source may give in any case.
     `domain`: what the model is called an expert in.
     `dry_run`: say what would be learnt; write nothing.
     """
     from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
-    from kpyramid.pipeline.learning.learn import Rules
     from kpyramid.pipeline.learning.learn import learn as run_learn
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
     from kpyramid.query import EVERYTHING, open_snapshot
@@ -97,7 +92,6 @@ def learn(
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
-    rules = Rules(evolve_when, h, source_share, source_rows)
     with ExitStack() as held:
         asker = None
         if generate == "llm":
@@ -110,7 +104,8 @@ def learn(
             lambda scoped: (
                 Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
             ),
-            rules,
+            evolve_when,
+            h,
             dry_run=dry_run,
         )
     notes = ["Nothing was written; without --dry-run it is."] if dry_run else []

@@ -32,7 +32,6 @@ from kpyramid.errors import InputError
 from kpyramid.query.types import Question
 from kpyramid.snapshot.search import WORD, join_words
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
@@ -149,8 +148,6 @@ KIND_TYPES: Mapping[str, frozenset[str]] = {
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
-_LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
-"""How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
 _MEASURES = {
     "big": "area", "deep": "depth", "heavy": "weight", "high": "height", "large": "area",
     "long": "length", "old": "age", "tall": "height", "wide": "width",
@@ -307,13 +304,6 @@ class QuestionAnalysis:
         return found - {asked[1]} | {measured} if asked and measured else found
 
     @cached_property
-    def kind(self) -> frozenset[str]:
-        """The lemma of the noun after which or what: "album" of "which albums"."""
-        match = _HEAD.search(self.text)
-        noun = match["plain"] if match else None
-        return frozenset({lemmatise(noun.casefold())} if noun else ())
-
-    @cached_property
     def spelt(self) -> Mapping[str, frozenset[str]]:
         """The words by which it names each entity."""
         return {
@@ -339,22 +329,6 @@ class QuestionAnalysis:
         names = [list_plain_words(name) for name in self.linked.names]
         said = list_plain_words(match[1]) if match else []
         return len(names) == 1 and [word for word in names[0] if word != "the"] == said
-
-
-def fits(kind: str, asked: QuestionAnalysis) -> float:
-    """How far something of an entity type can be the answer: 1 fully, -1 not, 0 when unclear."""
-    if not asked.types or not kind:
-        return 0.0
-    counted = bool(asked.types & NUMERIC)
-    if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
-        return -1.0 if counted else 0.0
-    if kind == "ORG" and asked.types == KIND_TYPES["where"]:
-        return 0.0  # where somebody studied, or works
-    if kind in asked.types:
-        return _LESS.get(kind, 1.0) if asked.types == KIND_TYPES["who"] else 1.0
-    if kind == LITERAL:
-        return 1.0 if counted else -1.0
-    return -1.0
 
 
 def _cover_names(

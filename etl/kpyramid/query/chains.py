@@ -16,14 +16,14 @@ from kpyramid.graph.steps import StepRater
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
-    UNFOUNDED,
     NearFact,
     find_about,
     find_end,
+    fit_kind,
     match_candidates,
-    measure_kind,
     state_facts,
 )
+from kpyramid.query.lookup import UNFOUNDED
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     MOST_PATHS,
@@ -128,16 +128,16 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
     for one in rated:
         last, ahead = one.path.facts[-1], one.path.forward[-1]
         kind = last.tail_type if ahead else last.head_type
-        fit = measure_kind(kind, one.value, asked)
+        fit = fit_kind(kind, one.value, asked.types)
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
-            fit = {}  # where somebody works
+            fit = 0.0  # where somebody works
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
         echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
         mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
-        if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):
-            weight = 1.0 if one.choices or fit.get("fits") else UNCLEAR
-            weight = MISTAKEN if fit.get("unfit") and not one.choices else weight
+        if one.choices or not (echoes or (fit < 0 and not mistaken)):
+            weight = 1.0 if one.choices or fit > 0 else UNCLEAR
+            weight = MISTAKEN if fit < 0 and not one.choices else weight
             known = found.get(one.value)
             if known is None or known.chance < weight * one.chance:
                 found[one.value] = replace(one, chance=weight * one.chance)

@@ -16,13 +16,10 @@ from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names
 from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
-from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 
-MOST_CALLS = 4
-"""Of the model for one question: extend, extract, filter, answer."""
 ENTITIES = 8
 """Key entities: 28 pairs. Of more, those that fewer of the passages name only add paths over
 countries; the paper gives no number."""
@@ -63,7 +60,7 @@ def ask_rok(
     """
     if min(entities, hops, paths, branches) < 1 or not 0 <= damping < 1:
         raise InputError("entities, hops, paths and branches are 1 or more, damping from 0 below 1")
-    decisions = limit_calls(decisions, MOST_CALLS, "rok", domain)
+    decisions = decisions.read_as("rok", domain)
     key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
     rows = [row for one in key.anchors.entities if (row := graph.find(one)) is not None]

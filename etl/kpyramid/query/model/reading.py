@@ -252,6 +252,7 @@ def _ask(
     question: Question, shown: Sequence[str], asker: Asker, logprobs: bool, prompt: Prompt | None
 ) -> _Said | Failure:
     request = render(question, shown, logprobs=logprobs, prompt=prompt)
+    request = request.make_single() if prompt else request  # a paper's number of calls holds
     options = len(question.candidates)
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))
 
