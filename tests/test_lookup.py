@@ -1,5 +1,8 @@
 """The look-up: stored values of the kind asked for, else silence; choices; what is withheld."""
 
+from dataclasses import replace
+from unittest.mock import ANY
+
 import pytest
 
 from kpyramid.query import Snapshot, answer
@@ -115,6 +118,16 @@ def test_options_are_chosen_by_what_joins_them_to_the_question(
     told: Snapshot, strategy: str, question: str, options: tuple[str, ...], choices: tuple[str, ...]
 ) -> None:
     assert answer(question, told, strategy, candidates=options).choices == choices
+
+
+@pytest.mark.parametrize("strategy", ["wts", "rok", "hykge", "exact", "kaping", "naive"])
+def test_no_strategy_that_follows_a_paper_withholds_an_answer(
+    told: Snapshot, strategy: str
+) -> None:
+    question = "Where was the founder of Nordlys Press born?"
+    assert answer(question, told, strategy) == replace(
+        answer(question, told, strategy, floor=0.0), seconds=ANY
+    )
 
 
 def test_what_follows_the_paper_to_the_letter_withholds_nothing(told: Snapshot) -> None:

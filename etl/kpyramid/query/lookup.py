@@ -313,7 +313,8 @@ class _Question:
 
     def says_names(self, fact: NearFact) -> bool:
         """Whether a fact says every name and number of the question, its linked ends aside."""
-        text = " ".join((fact.head, fact.relation, fact.tail, *fact.qualifiers))
+        held = [text for text in fact.qualifiers if not text.startswith("document: ")]
+        text = " ".join((fact.head, fact.relation, fact.tail, *held))
         said = frozenset(list_plain_words(text))
         spelt = self.asked.spelt
         for end in (fact.head_id, fact.tail_id):

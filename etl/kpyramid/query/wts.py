@@ -339,11 +339,15 @@ def _reason(
     items = _show_kept(search)
     if not (items or knowledge):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
-    question, ways = (
+    asker, logprobs = decisions.backends.open_asker(), decisions.backends.logprobs
+    told = reason(
         search.asked.question,
-        {"knowledge": knowledge, "logprobs": decisions.backends.logprobs},
+        items,
+        asker,
+        domain=domain,
+        knowledge=knowledge,
+        logprobs=logprobs,
     )
-    told = reason(question, items, decisions.backends.open_asker(), domain=domain, **ways)
     reading = told.reading
     why = [note, reading.reason, f"support: {told.support}" if told.support else ""]
     outcome = Outcome.ANSWERED if reading.text else Outcome.INSUFFICIENT
