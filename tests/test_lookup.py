@@ -39,6 +39,7 @@ def told() -> Snapshot:
         ("Which team did Edda Holm play for?", "FC Vik"),
         ("What did Edda Holm die of?", "influenza"),
         ("In which country is Vik?", "Norway"),
+        ("Which river flows through Vik?", "Lysa"),
     ],
 )
 def test_a_stored_value_is_given_with_its_sentence(
@@ -86,6 +87,18 @@ def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
 )
 def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, ...]) -> None:
     assert read_kind_nouns(question) == nouns
+
+
+def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(
+    told: Snapshot,
+) -> None:
+    for question, value in (
+        ("Who founded Nordlys Press?", "Edda Holm"),
+        ("Who was born in Oslo?", "Edda Holm"),
+        ("Where was Edda Holm born?", "Oslo"),
+    ):
+        found = answer(question, told, graph=False, text=False)
+        assert (found.text, found.layer) == (value, "ontology"), found.trace
 
 
 def test_no_floor_lifts_a_chance_and_the_best_is_what_is_told(told: Snapshot) -> None:

@@ -207,7 +207,7 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
     value = done.option
     if best and not value and not asked.candidates and not done.has_failed:
         value = best.value
-    items = (show_path(stated, asked.snapshot, chance),) if stated.facts else ()
+    items = tuple(show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
     step = Step(
         "graph",
         Outcome.ANSWERED if value else Outcome.INSUFFICIENT,
@@ -220,7 +220,7 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
         (value,) if value else (),
         items,
         "graph" if items else None,
-        items[0].evidence if value else (),
+        items[0].evidence if items and value else (),
         (step,),
         confidence=chance if value else 0.0,
     )

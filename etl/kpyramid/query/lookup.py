@@ -121,6 +121,7 @@ def look_up(
             measures["kind"] >= 0
             and question.says_names(fact)
             and question.has_form(fact, value, kind, role)
+            and question.says_outer(fact)
             and (bool(choices) or not asked.candidates)
         )
         chance = apply_weights(measures, load_weights())
@@ -342,6 +343,12 @@ class _Question:
         plain = role == "tail" and not self.asked.types and bool(_OBJECT.match(self.asked.text))
         return -1.0 if plain and last in _ADVERBIAL else 0.0
 
+    def says_outer(self, fact: NearFact) -> bool:
+        """Whether a fact says the spouse, not the founder, where hers of the founder is asked."""
+        outer = _NESTED.search(self.asked.text)
+        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        return not outer or count_shared(frozenset({lemmatise(outer[1])}), said) > 0
+
     def has_form(self, fact: NearFact, value: str, kind: str | None, role: str) -> bool:
         """Whether a value has the form of an answer, and stands at the end that is asked for.
 
@@ -482,6 +489,7 @@ _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
 )
+_NESTED = re.compile(r"\b([a-z]+) of (?:the |an? )?[a-z]+ (?:of|that|who|which)\b")
 _PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
 _MEANS = (" with", " by", " through", " via", " using")
 """How something is done is what it is done with: "is treated with"."""
@@ -522,12 +530,12 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
         return ()
     if len(run) == 1 or stop in AUXILIARIES | MODALS:
         return (lemmatise(run[-1]),)
-    if stop in PREPOSITIONS or not stop:
+    if stop in _STOPS or not stop:
         return tuple(lemmatise(word) for word in run[:2])
     return (lemmatise(run[-2]),)
 
 
-_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES
+_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES | {"through", "across", "into", "near"}
 
 
 def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import KIND_TYPES, QuestionAnalysis
 from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, read_values
 from kpyramid.query.facts import Judgement, find_nearest, gather_facts, state_items
 from kpyramid.query.lookup import rank_facts
@@ -94,9 +94,10 @@ def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
     linked = asked.linked
     kinds = {"who": "a person or an organisation", "where": "a place", "when": "a time",
              "number": "a number"}  # fmt: skip
+    asks = next((k for k in kinds if asked.types and asked.types <= KIND_TYPES[k]), "")
     said = {
         "names that the pyramid knows": ", ".join(dict.fromkeys(linked.names)) or "none",
-        "asks for": kinds.get(linked.asks_for, "a thing or a value of any kind"),
+        "asks for": kinds.get(asks, "a thing or a value of any kind"),
         "says besides": " ".join(asked.beside) or "nothing",
         "options to choose from": ", ".join(asked.candidates),
     }

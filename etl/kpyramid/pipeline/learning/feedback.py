@@ -135,7 +135,8 @@ def _read_line(number: int, line: bytes) -> Feedback | Unread:
 
 
 def _flatten(text: object) -> object:
-    return " ".join(text.split()) if isinstance(text, str) else text
+    """A text in single spaces; half a surrogate pair is a ValueError."""
+    return " ".join(text.encode().decode().split()) if isinstance(text, str) else text
 
 
 def _list_texts(value: object) -> object:

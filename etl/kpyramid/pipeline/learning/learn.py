@@ -23,6 +23,7 @@ from kpyramid.errors import ConflictError, InputError
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import JsonValue, content_id, hash_bytes
 from kpyramid.llm.caller import hold_file
+from kpyramid.ontology.literals import parse_literal
 from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 from kpyramid.pipeline.learning.feedback import EvolveWhen, Feedback, Unread, read_feedback
 from kpyramid.pipeline.learning.statements import Made, Statement, Triple
@@ -103,27 +104,38 @@ class Graph:
 
         A date or a number is no other value of what has a name.
         """
-        stated = self._list_single(triple)
-        for fact in self._list_about(triple.head) if stated else ():
-            same = stated & self._list_single(fact)
+        for fact in self._list_about(triple.head):
             if (
-                same
-                and self._is_same(triple.head, fact.head)
-                and _is_number(triple.tail) == _is_number(fact.tail)
-                and not self._agrees(triple.tail, fact.tail)
-                and not self._agrees(fact.tail, triple.tail)
+                not self._is_same(triple.head, fact.head)
+                or _is_number(triple.tail) != _is_number(fact.tail)
+                or self._agrees(triple.tail, fact.tail)
+                or self._agrees(fact.tail, triple.tail)
             ):
-                return f"{fact}: {min(same)} has one value"
+                continue
+            single = self._list_single(triple) | self._list_single(fact)
+            verdict = self._compare(triple.relation, fact.relation, fact.types)
+            same = verdict.likeness in ("equivalent", "narrower", "broader")
+            if single and same and not verdict.turned:
+                return f"{fact}: {min(single)} has one value"
         return ""
 
     def _list_single(self, triple: Triple) -> frozenset[str]:
         """The labels of the properties of one value that a triple states."""
         schema, kinds = self._snapshot.schema, self._find_classes(triple.head)
-        return frozenset(
-            schema.property_by_iri[iri].label
+        found = {
+            schema.property_by_iri[iri]
             for stated in self._properties.get(normalise_relation(triple.relation).key, ())
             for iri, swapped in schema.find_entailed(stated.iri)
             if not swapped and any(schema.max_values(kind, iri) == 1 for kind in kinds)
+        }
+        return frozenset(
+            one.label
+            for one in found
+            if (
+                parse_literal(triple.tail, one.range) is not None
+                if one.is_datatype
+                else not _is_number(triple.tail)
+            )
         )
 
     def _says(self, fact: Known, triple: Triple, *, flipped: bool) -> str:

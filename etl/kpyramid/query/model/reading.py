@@ -24,7 +24,7 @@ from kpyramid.llm.task import (
     parse_json,
     quote_text,
 )
-from kpyramid.query.analysis import link_question
+from kpyramid.query.analysis import find_types
 from kpyramid.query.model.prompting import (
     ask_model,
     flatten,
@@ -62,7 +62,7 @@ def is_checkable(answer: str, question: str) -> bool:
     words = answer.split()
     if not words or answer.strip(" .").casefold() in _VERDICTS or len(words) > LONGEST_NAME:
         return False
-    if link_question(question, {}).asks_for != "what":
+    if find_types(question):
         return True
     return any(word[:1].isupper() or word[:1].isdigit() for word in words)
 
