@@ -17,6 +17,7 @@ named entities of the graph, no name, a name that nobody has, and things the tex
 """
 
 import json
+import os
 import random
 import resource
 import statistics
@@ -38,6 +39,8 @@ WARMING = 40
 COMPARED = 200
 FRESH = 5
 NEAREST = 10
+UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
+"""Left out: an installed package has its bytecode."""
 NAMES = 250
 """Names of each type that are embedded; further ones share their vectors, but for the noise."""
 NOISE = 0.35
@@ -352,6 +355,7 @@ def _call(*arguments: str) -> tuple[float, dict[str, Any]]:
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, __file__, "--child", *arguments],
+        env={key: value for key, value in os.environ.items() if key != UNCOMPILED},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
