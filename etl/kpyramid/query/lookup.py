@@ -435,7 +435,7 @@ class _Question:
 
     def _asks_property(self, fact: NearFact) -> bool:
         """Whether the noun after "which" is what the relation is called: "which position"."""
-        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        said = list_lemmas(fact.relation) | list_lemmas(fact.standard)
         return bool(said & {*self.nouns})
 
     def _find_range(self, fact: NearFact, role: str) -> frozenset[str]:
@@ -530,7 +530,7 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
         return ()
     if len(run) == 1 or stop in AUXILIARIES | MODALS:
         return (lemmatise(run[-1]),)
-    if stop in _STOPS or not stop:
+    if stop in PREPOSITIONS or not stop:
         return tuple(lemmatise(word) for word in run[:2])
     return (lemmatise(run[-2]),)
 
