@@ -155,10 +155,7 @@ def measure(data: Path, limit: int | None, seed: int, kept: Path) -> dict[str, A
     before = open_snapshot("before", warehouse.root, scope=EVERYTHING)
     figures = measure_redundancy(before, triples, left_out, seed)
 
-    rows = [
-        {"question": first.text, "gold": list(first.values), "source": "teacher"}
-        for _, first, _ in pairs
-    ]
+    rows = [{"question": first.text, "gold": list(first.values)} for _, first, _ in pairs]
     feedback = kept / "feedback.jsonl"
     feedback.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     reader = Reader(DependencyExtractor(settings.extract.parser, settings.extract.language))

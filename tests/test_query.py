@@ -21,7 +21,7 @@ from tests.tiny_pyramid import TEXTS
     [
         ("Where was Ada Lovelace born?", "ontology", "London"),
         ("When was Ada Lovelace born?", "ontology", "1815-12-10"),
-        ("Who founded the Harlow Brewing Company?", "graph", "John Harlow"),
+        ("Who founded the Harlow Brewing Company?", "ontology", "John Harlow"),
         ("What is the elevation of Brent Tor?", "graph", "330 metres"),
     ],
 )

@@ -7,6 +7,7 @@ its rivals'. Whether a text comes to yes or no, only a model says.
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,10 @@ HOLDS = 0.5
 """Probability from which an option is chosen beside others."""
 LEAST = 0.15
 """Probability from which the best one is chosen alone; a guess among eight is right by .125."""
+_ASKS_ONE = re.compile(
+    r"\b(?:who|where|(?:what|which)(?: \w+)?) (?:is|was|has|does)\b|\b(?:when|how)\b", re.IGNORECASE
+)
+"""The verb that agrees with what is asked for says that it is one thing."""
 MARGIN = 4.0
 """Log-odds ahead of the next option beyond which one is no surer; alone counts as that."""
 WHOLE = 0.9
@@ -86,7 +91,8 @@ def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     weighed = weigh(hits, [_measure(asked, hit) for hit in hits])
     if weighed[0][0] < LEAST:
         return Reading("", (), weighed[0][0], ())
-    chosen = [one for one in weighed if one[0] >= HOLDS] or weighed[:1]
+    several = [one for one in weighed if one[0] >= HOLDS and not _ASKS_ONE.search(asked.text)]
+    chosen = several or weighed[:1]
     held = {option for _, option, _ in chosen}
     choices = tuple(text for at, text in enumerate(asked.candidates) if at in held)
     confidence = sum(chance for chance, *_ in chosen) / len(chosen)
