@@ -39,6 +39,9 @@ MARGIN = 4.0
 """Log-odds ahead of the next option beyond which one is no surer; alone counts as that."""
 WHOLE = 0.9
 """How surely a place says an option that says all of it, at most in other endings."""
+_DENYING = frozenset("not never neither nor without cannot unlike".split())
+_DENIAL_REACH = 7
+"""Words from a denial to what it denies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,7 @@ def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str],
 
 
 def find_hits(options: Sequence[Option], pieces: Sequence[Piece]) -> list[Hit]:
-    """Every place where a piece says an option."""
+    """Every place where a piece says an option and does not deny it."""
     hits = []
     for piece in pieces:
         for at, option in enumerate(options):
@@ -152,8 +155,9 @@ def find_hits(options: Sequence[Option], pieces: Sequence[Piece]) -> list[Hit]:
                     hits.append(Hit(at, piece, sure, split_words(name), side))
             if not piece.sides:
                 for place in find_name(option.name, piece.words, find_values(piece.text)):
-                    words = piece.words[place.first : place.last]
-                    hits.append(Hit(at, piece, place.strength, words))
+                    if not _is_denied(piece, place.first):
+                        words = piece.words[place.first : place.last]
+                        hits.append(Hit(at, piece, place.strength, words))
     return hits
 
 
@@ -167,6 +171,19 @@ def _match_side(option: Option, entity: str | None, name: str) -> float:
         return 0.0
     best = places[0]
     return best.strength * (0.4 + 0.6 * (best.last - best.first) / max(len(words), 1))
+
+
+def _is_denied(piece: Piece, first: int) -> bool:
+    """Whether the words before word `first` of a sentence deny what is said of it."""
+    for at in range(first - 1, max(first - 1 - _DENIAL_REACH, -1), -1):
+        word = piece.words[at]
+        after = piece.text[word.end : piece.words[at + 1].start]
+        if re.search(r"[;:.,]", after) or word.plain == "but":
+            return False
+        clitic = word.plain == "t" and at and piece.words[at - 1].plain.endswith("n")
+        if word.plain in _DENYING or clitic:
+            return piece.words[at + 1].plain != "only"
+    return False
 
 
 def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
