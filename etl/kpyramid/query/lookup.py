@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
@@ -32,7 +33,6 @@ from kpyramid.documents.words import (
     read_words,
     split_label,
 )
-from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
 from kpyramid.query.facts import (
     MOST_ENTITIES,
@@ -49,6 +49,9 @@ from kpyramid.query.facts import (
 from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
+
+if TYPE_CHECKING:
+    from kpyramid.ontology.schema import OntologyProperty
 
 MOST_STATEMENTS = 200
 """Statements of the ontology about what a question names that are weighed."""
@@ -296,10 +299,10 @@ class _Question:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     @cached_property
-    def _properties(self) -> Mapping[str, OntologyProperty]:
+    def _properties(self) -> Mapping[str, "OntologyProperty"]:
         return index_properties(self.snapshot)
 
-    def find_property(self, fact: NearFact) -> OntologyProperty | None:
+    def find_property(self, fact: NearFact) -> "OntologyProperty | None":
         """The property that states a fact, by its label or that of its standard relation."""
         known = self._properties
         found = known.get(split_label(fact.standard).casefold())
@@ -587,10 +590,10 @@ def list_relations(
     return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
 
 
-_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, OntologyProperty]] = WeakKeyDictionary()
+_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, "OntologyProperty"]] = WeakKeyDictionary()
 
 
-def index_properties(snapshot: Snapshot) -> Mapping[str, OntologyProperty]:
+def index_properties(snapshot: Snapshot) -> Mapping[str, "OntologyProperty"]:
     """The properties of the ontology by their labels in small letters, then by their IRIs."""
     if snapshot not in _PROPERTIES:
         schema = snapshot.schema
