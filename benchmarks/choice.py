@@ -4,7 +4,8 @@ Figures are PolyRAG's (section V): precision, recall and F1 of the chosen option
 questions. The facts are the data's own, not what we extracted; a pyramid is built of the corpus
 that states them, and each strategy answers from it with the same reader by rules.
 `gap_closed` = (f1 of polyrag - f1 of naive) / (1 - f1 of naive); `layers` is the share of questions
-that each layer of polyrag answered; `ablation` holds a row per combination of its layers.
+that each layer of polyrag answered; `ablation` holds a row per combination of its layers, and of
+the pyramid without completion, without condensation, and without both (Table III).
 
 Of text2kgbench_public the corpus are the sentences of an ontology, a pyramid per ontology with that
 ontology and the train sentences as examples. `--part train` asks about half of the train sentences,
@@ -31,6 +32,7 @@ from choice_pyramids import (
     read_text2kgbench,
 )
 from embedding import MemoEmbedder
+from making.ablation import take_away
 from making.facts import fold_words, holds_run
 from options import explain_faults, print_figures, read_options, refuse, report
 
@@ -82,6 +84,14 @@ def list_combinations() -> list[tuple[str, ...]]:
     return [(o,), (g,), (t,), (o, t), (g, t), (o, g), (o, g, t)]
 
 
+ABLATED = (("completion",), ("condensation",), ("completion", "condensation"))
+
+
+def name_ablated(parts: Sequence[str]) -> str:
+    """The row of the pyramid without some parts."""
+    return " and ".join(f"no {part}" for part in parts)
+
+
 def measure_corpus(
     corpus: Corpus, snapshot: Snapshot, questions: Sequence[EvalQuestion], *, ablate: bool
 ) -> dict[str, list[Asked]]:
@@ -100,6 +110,10 @@ def measure_corpus(
         found[name] = (
             found["polyrag"] if whole else ask_all(questions, snapshot, "polyrag", **switches)
         )
+    for parts in ABLATED if ablate else ():
+        with take_away(snapshot, parts) as left:
+            left.embedder = snapshot.embedder
+            found[name_ablated(parts)] = ask_all(questions, left, "polyrag")
     return found
 
 
@@ -209,8 +223,11 @@ def measure(options: Any, warehouse: Path) -> dict[str, Any]:
     figures = {"part": part, "seed": seed} | describe_arms(arms)
     if not options.quick:
         figures["ablation"] = {
-            " + ".join(layers): average(arms[" + ".join(layers)], "f1")
-            for layers in list_combinations()
+            name: average(arms[name], "f1")
+            for name in (
+                *(" + ".join(layers) for layers in list_combinations()),
+                *map(name_ablated, ABLATED),
+            )
         }
     if corpora[0].is_halved and part == "test":
         figures["halves"] = {

@@ -2,7 +2,6 @@
 
 import os
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 
 from kpyramid.storage.contracts import load_contracts
@@ -36,10 +35,3 @@ def work_at(location: str, area: str, letter: str) -> str:
     RowCache(warehouse, "extractor", KEY).store({"same": b"row" * 9999})
     store_result(warehouse, "chunk", KEY, {"rejects": load_contracts()["rejects"].build([])})
     return publish(warehouse, letter, "1")
-
-
-def publish_for_ever(location: str, area: str) -> None:
-    """What is killed in the middle of it."""
-    os.environ["XDG_CACHE_HOME"] = area
-    for number in count():
-        publish(open_warehouse(location), f"{number}", f"{number:06}")

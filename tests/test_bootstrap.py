@@ -100,7 +100,7 @@ def test_the_same_cut_gives_the_same_bytes() -> None:
 
 
 def test_inverse_links_are_tied_only_where_their_ends_swap() -> None:
-    concepts = {k: Concept(k, parents=["r"] if k != "r" else []) for k in ("r", "a", "b")}
+    concepts = {k: Concept(k, int(k != "r"), parents=["r"] if k != "r" else []) for k in "rab"}
     tied = Cut("r", concepts)
     tied.link("partOf", "a", "b", "a, b")
     tied.link("hasPart", "b", "a", "b, a")
@@ -113,16 +113,15 @@ def test_inverse_links_are_tied_only_where_their_ends_swap() -> None:
     assert properties["has part"].range == n.THING
 
 
-def test_circles_of_meanings_end_and_are_opened(tmp_path: Path) -> None:
+def test_circles_of_meanings_are_refused_and_named(tmp_path: Path) -> None:
     (tmp_path / "data.noun").write_text(
         "00000001 03 n 01 top 0 002 ~ 00000002 n 0000 @ 00000003 n 0000 | the top\n"
-        "00000002 03 n 01 mid 0 002 @ 00000001 n 0000 ~ 00000003 n 0000 | the middle\n"
+        "00000002 03 n 01 mid 0 003 @ 00000001 n 0000 @ 00000003 n 0000 ~ 00000003 n 0000 | mid\n"
         "00000003 03 n 01 low 0 002 @ 00000002 n 0000 ~ 00000001 n 0000 | the low end\n"
     )
     (tmp_path / "index.noun").write_text("top n 1 2 @ ~ 1 0 00000001\n")
-    schema = build_schema(cut("top", folder=tmp_path), title="top")
-    above = {c.label: [p.rpartition("#")[2] for p in c.parents] for c in schema.classes}
-    assert above == {"top": [], "mid": ["Top"], "low": ["Mid"]}
+    with pytest.raises(InputError, match=r"meanings (mid, low, mid|low, mid, low) lie below each"):
+        cut("top", folder=tmp_path)
 
 
 def test_an_unknown_word_is_refused_with_words_near_it() -> None:
@@ -215,8 +214,9 @@ def test_the_command_lists_the_senses_and_writes_the_chosen_one(
     command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
-    senses = done.stdout.partition("Senses:\n")[2].splitlines()
-    assert "a body of (usually fresh) water" in senses[0] and "purplish red pigment" in senses[1]
+    senses = done.stdout.splitlines()
+    assert senses[0].startswith("Sense 1 (taken): a body of (usually fresh) water")
+    assert senses[1].startswith("Sense 2 (--sense 2 takes it): a purplish red pigment")
     assert len(parse_schema(Path("lake.ttl").read_text("utf-8"), source="lake").classes) == 16
     done = CliRunner().invoke(app, [*command, "--sense", "2", "--output", "l.ttl", "--json"])
     assert json.loads(done.stdout)["classes"] == 1

@@ -42,7 +42,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.publishers import KEY, START, name_day, publish, publish_for_ever, work_at
+from tests.publishers import KEY, START, name_day, publish, work_at
 from tests.s3 import BUCKET, Faults, S3Server, serve_faults, use_server
 
 _NUMBERS = count()
@@ -344,29 +344,6 @@ def test_killed_at_any_request_of_a_publish_head_is_old_or_new_and_a_retry_commi
         if not died:
             break
     assert step > 6
-
-
-@pytest.mark.slow
-def test_a_publisher_that_is_really_killed_leaves_whole_snapshots_and_its_lease_goes(
-    place: str, tmp_path: Path
-) -> None:
-    there = open_warehouse(place)
-    for number in range(1, 4):
-        publisher = multiprocessing.get_context("spawn").Process(
-            target=publish_for_ever, args=(place, str(tmp_path / f"killed-{number}"))
-        )
-        publisher.start()
-        while len(list_entries(there, "main")) < 3 * number:
-            assert publisher.exitcode is None
-        publisher.kill()
-        publisher.join()
-        head = read_head(there, "main")
-        assert head is not None and check_refs(there) == []
-        for snapshot in date_snapshots(there):
-            check_whole(there, snapshot)
-        for blob in [*there.store.list("refs")]:  # the next one begins with these orders again
-            there.store.delete(blob.name)
-        assert list_held(there) == {} and not [*there.store.list("leases")]
 
 
 @pytest.mark.slow

@@ -398,16 +398,6 @@ def test_row_group_of_vectors_has_few_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert file.getvalue() == encode_table(table)
 
 
-def test_rows_in_order_of_their_key_are_not_sorted_again() -> None:
-    table = contract("chunks").build([make_chunk(number) for number in (3, 1, 2)])
-    finished = contract("chunks").finish(table)
-
-    addresses = [each["text"].chunk(0).buffers()[2].address for each in (table, finished)]
-    assert addresses[0] == addresses[1]
-    with pytest.raises(IntegrityError, match="stands in more than one row"):
-        contract("chunks").finish(pa.concat_tables([table, table]))
-
-
 def test_who_reads_a_row_makes_no_table_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

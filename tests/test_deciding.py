@@ -115,12 +115,11 @@ def test_an_open_inverse_is_left_out() -> None:
     assert row["inverse_of"] is None
 
 
-def test_deciding_twice_changes_nothing_and_the_other_way_turns_it() -> None:
+def test_deciding_twice_changes_nothing_and_the_other_way_is_left_to_a_person() -> None:
     text = decide_on("", make_row("is king of"))
     assert decide_on(text, make_row("is king of")) == text
-    turned = decide_on(text, make_row("is king of"), decision="reject")
-    assert parse_decisions(turned, "d").entries[0].decision == "reject"
-    assert decide_on(turned, make_row("is king of")) == text
+    with pytest.raises(InputError, match=r'entry 1 .* has decision = "accept"; write "reject"'):
+        decide_on(text, make_row("is king of"), decision="reject")
 
 
 def test_a_label_for_what_is_decided_already_is_told_where_it_stands() -> None:
@@ -147,21 +146,12 @@ def test_what_is_like_a_decided_proposal_gets_an_entry_of_its_own(
     assert [(e.label, e.decision) for e in entries] == [("reigned in", first), ("ruled in", second)]
 
 
-def test_a_proposal_that_was_accepted_under_another_label_is_turned_there() -> None:
+def test_a_proposal_that_was_accepted_under_another_label_is_known_there() -> None:
     text = decide_on("", make_row("reigned in", **REIGNED), label="governed")
-    turned = decide_on(text, make_row("reigned in", **REIGNED), decision="reject")
-    assert [(e.label, e.decision) for e in parse_decisions(turned, "d").entries] == [
-        ("governed", "reject")
-    ]
+    with pytest.raises(InputError, match=r"entry 1 \(property 'governed'\) has decision"):
+        decide_on(text, make_row("reigned in", **REIGNED), decision="reject")
     other_ends = make_row("reigned in", range=PERSON, **REIGNED)
     assert len(parse_decisions(decide_on(text, other_ends, decision="reject"), "d").entries) == 2
-
-
-def test_another_name_does_not_turn_what_is_accepted_under_the_same_label() -> None:
-    text = decide_on("", make_row("reigned in", **REIGNED))
-    row = make_row("was reigning in", state="alias", iri=GENERAL + "reigned_in", **LIKE)
-    with pytest.raises(InputError, match=r"another name for what d\.toml, entry 1 .*accepts"):
-        decide_on(text, row, decision="reject")
 
 
 def test_a_file_is_held_by_one_at_a_time(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from kpyramid.completion.decisions import (
     add_decision,
     load_decisions,
     parse_decisions,
-    turn_decision,
 )
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.fingerprints import describe_settings, fingerprint_stage
@@ -207,37 +206,9 @@ def test_the_rest_of_the_file_stays_as_it_is(end: str) -> None:
     assert end == "\n" or "\n" not in after.replace("\r\n", "")
 
 
-def test_a_decision_is_turned_in_place() -> None:
-    text = KING + BEATEN
-    known = parse_decisions(text, "d")
-    turned = turn_decision(text, known, known.entries[0])
-    assert turned == text.replace('decision = "accept"', 'decision = "reject"')
-    assert "# was open for long" in turned
-
-
-def test_what_is_not_turned_safely_is_left_to_a_person() -> None:
-    entry = f'{{decision = "reject", kind = "class", label = "village", domain = "{PLACE}"}}'
-    text = f"proposal = [{entry}]\n"
-    known = parse_decisions(text, "d.toml")
-    with pytest.raises(InputError, match=r'd\.toml, entry 1 .*write decision = "accept" there'):
-        turn_decision(text, known, known.entries[0])
-
-
-def test_what_says_too_little_is_not_turned_to_be_accepted() -> None:
-    known = parse_decisions(BEATEN, "d.toml")
-    with pytest.raises(InputError, match=r"d\.toml, entry 1 .*needs domain and range"):
-        turn_decision(BEATEN, known, known.entries[0])
-
-
-def test_a_file_with_a_byte_order_mark_is_read_turned_and_added_to() -> None:
+def test_a_file_with_a_byte_order_mark_is_read_and_added_to() -> None:
     mark = "\ufeff"
     text = mark + KING.lstrip()
-    known = parse_decisions(text, "d")
-    turned = turn_decision(text, known, known.entries[0])
-    assert turned == text.replace('decision = "accept"', 'decision = "reject"')
-    first = mark + '[[proposal]]\ndecision = "accept"\n' + VILLAGE.split("\n", 3)[3]
-    known = parse_decisions(first, "d")
-    assert turn_decision(first, known, known.entries[0]) == first.replace("accept", "reject")
     after = add_decision(text, Decision("reject", "class", "village"))
     assert after.startswith(text) and after.count(mark) == 1
     assert len(parse_decisions(after, "d").entries) == 2

@@ -2,8 +2,8 @@
 
 import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from io import StringIO
 from typing import Any
 
@@ -17,7 +17,6 @@ from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
 from kpyramid.evaluation.harness import (
     Answers,
-    Arm,
     answer_all,
     parse_arm,
 )
@@ -253,11 +252,6 @@ def test_an_arm_that_cannot_be_is_refused_before_anything_is_asked(text: str, me
         parse_arm(text)
 
 
-def test_only_what_can_be_taken_away_is() -> None:
-    with pytest.raises(InputError, match="nothing is called 'text'; there are completion"):
-        Arm("planted", without=("text",))
-
-
 def test_no_question_no_arm_and_names_that_stand_twice_are_refused() -> None:
     with pytest.raises(InputError, match="no question"):
         run("planted", questions=[])
@@ -309,9 +303,6 @@ def test_the_page_shows_every_arm_and_links_that_lead_somewhere() -> None:
 GRID: dict[frozenset[str], int] = {
     frozenset(): 9,
     frozenset({"top 5"}): 7,
-    frozenset({"no completion", "no condensation"}): 3,
-    frozenset({"no condensation"}): 4,
-    frozenset({"no completion"}): 5,
     frozenset({"no graph", "no text"}): 1,
     frozenset({"no ontology", "no text"}): 2,
     frozenset({"no ontology", "no graph"}): 0,
@@ -343,15 +334,8 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> Answer:
         layers: Mapping[str, bool] = {"ontology": ontology, "graph": graph, "text": text}
         switched = {f"no {name}" for name, on in layers.items() if not on}
-        switched |= {f"no {part}" for part in snapshot.parts}
         switched |= {f"top {triples}"} if triples != 10 else set()
         return answer_first(max(0, GRID[frozenset(switched)] - LESS[mode]), question)
-
-    @contextmanager
-    def take_away(snapshot: Any, parts: tuple[str, ...]) -> Iterator[Stub]:
-        stub = Stub()
-        stub.parts = parts
-        yield stub
 
     counts = {"direct": 0, "naive": 1, "kaping": 2}
     for name, count in counts.items():
@@ -361,7 +345,6 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda question, snapshot, backends, count=count: answer_first(count, question),
         )
     monkeypatch.setitem(STRATEGIES, "polyrag", ask_polyrag)
-    monkeypatch.setattr(harness, "take_away", take_away)
 
 
 @pytest.mark.usefixtures("_grid")
@@ -370,7 +353,7 @@ def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
     arms = plan_grid(readers)
     assert len(arms) == 3 + 3 * len(GRID)
     results = Results(answer_all(TEN, Stub(), arms), "stub")  # type: ignore[arg-type]
-    methods, growth, layers, shares = lay_out(results, readers)
+    methods, layers, shares = lay_out(results, readers)
 
     f1 = 3 + methods.columns.index("f1")
     assert methods.columns[:3] == ("precision", "recall", "f1")
@@ -382,11 +365,6 @@ def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
         ("PolyRAG", "authors"): "0.800",
         ("PolyRAG", "paper"): "0.700",
     }
-    f1 = 3 + growth.columns.index("f1")
-    assert read_column(growth, f1, "best") == ["0.100", "0.300", "0.400", "0.500", "0.900"]
-    assert read_column(growth, f1, "paper") == ["0.100", "0.100", "0.200", "0.300", "0.700"]
-    ways = ("Naive RAG", "Baseline", "+CPL", "+CND", "+CPL +CND")
-    assert tuple(dict.fromkeys(row[0] for row in growth.rows)) == ways
     whole = [f"{n / 10:.3f}" for n in (1, 2, 0, 10, 6, 4, 9)]
     assert read_column(layers, f1, "best") == whole
     at = 3 + layers.columns.index("above_text")

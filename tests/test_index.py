@@ -204,7 +204,7 @@ def test_documents_decide_which_facts_are_seen(built: Path) -> None:
     documents, facts = index.rows("documents"), index.rows("condensed")
     for allowed in range(len(documents)):
         mask = np.arange(len(documents)) == allowed
-        seen = DividedView(index, [], mask).open("condensed")
+        seen = DividedView(index, mask).mask("condensed")
         told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
         assert seen.tolist() == told
         part = index.part("condensed")
@@ -289,17 +289,6 @@ def test_a_snapshot_of_an_earlier_format_says_so(built: Path, tmp_path: Path, ve
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": version}))
     with pytest.raises(InputError, match=r"another version.*`kpyramid build CORPUS`"):
         Snapshot(tmp_path)
-
-
-def test_a_copied_folder_opens_by_its_path_wherever_it_lies(built: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "copy of the pyramid")
-    opened = [
-        open_snapshot(tmp_path / "copy of the pyramid"),
-        open_snapshot(str(tmp_path / "copy of the pyramid"), tmp_path / "no warehouse"),
-        open_snapshot(built),
-    ]
-    assert {snapshot.id for snapshot in opened} == {built.name}
-    assert opened[0].table("chunks") == opened[2].table("chunks")
 
 
 @pytest.mark.parametrize("name", ["gone", "empty"])

@@ -100,9 +100,7 @@ def test_a_list_of_thousands_is_named_and_written_without_recursion() -> None:
     turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; owl:oneOf ( " + members + " ) .\n"
     schema = parse_schema(turtle, source="t")
     assert len(schema.axioms) == 8_005
-    written = write_schema(schema)
-    assert f"( {members} )" in written
-    assert parse_schema(written, source="w") == schema
+    assert parse_schema(write_schema(schema), source="w") == schema
 
 
 def test_deep_nests_come_back_whole() -> None:

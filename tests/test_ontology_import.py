@@ -151,16 +151,15 @@ def test_datatypes_that_are_not_checked_become_the_nearest_one() -> None:
                 "[ a rdfs:Datatype ; owl:oneOf ( 1.5 2.5 ) ]",
                 "<https://example.org/elsewhere#Datatype>",
                 "xsd:gYear",
-                "xsd:integer, xsd:decimal",
             )
         )
     )  # fmt: skip
     schema, changes = take(turtle)
     names = [p.range.rpartition("#")[2] for p in schema.properties]
     assert names == [
-        "date", "nonNegativeInteger", "string", "integer", "decimal", "string", "gYear", "integer",
+        "date", "nonNegativeInteger", "string", "integer", "decimal", "string", "gYear",
     ]  # fmt: skip
-    assert list_kinds(changes)["datatype replaced"] == 7
+    assert list_kinds(changes)["datatype replaced"] == 6
 
 
 def test_older_kinds_of_classes_and_properties_are_declared_as_owl() -> None:
@@ -202,12 +201,10 @@ def test_a_missing_header_is_made_of_the_commonest_namespace() -> None:
     assert list_kinds(changes)["header added"] == 1
 
 
-def test_wrong_iris_are_mended_and_relative_ones_get_a_base() -> None:
-    schema, changes = take(
-        ONTOLOGY + "<https://example.org/o#a b|c> a owl:Class . <Local> a owl:Class .\n"
-    )
-    assert O + "a%20b%7Cc" in schema.class_by_iri
-    assert list_kinds(changes)["IRI mended"] == 1
+def test_relative_iris_get_a_base() -> None:
+    schema, changes = take(ONTOLOGY + "<#Local> a owl:Class .\n")
+    assert [c.label for c in schema.classes] == ["local"]
+    assert list_kinds(changes)["base assumed"] == 1
 
 
 def test_python_that_an_annotation_names_is_taken_out_and_named() -> None:
@@ -282,12 +279,13 @@ def test_entities_that_are_namespaces_are_expanded() -> None:
         (b"PK\x03\x04", "zip"),
         (b"\x1f\x8b\x08\x00broken", "broken gzip"),
         (HEAD + ":A a owl:Class ;\n rdfs:label 'x .\n", "line 8: not valid Turtle"),
+        (ONTOLOGY + "<https://example.org/o#a b|c> a owl:Class .", "line 8: not valid Turtle"),
         (HEAD.encode() + b"\xff", "line 7: byte"),
         (b'<?xml version="1.0"?><rdf:RDF>\xff', "not valid XML"),
         ("<?xml version='1.0'?><a><b></a>", "not valid XML: mismatched tag"),
         ("<?xml version='1.0'?><a/>", "not valid RDF/XML"),
         ("<?xml version='1.0' encoding='ebcdic'?><a/>", "encoding: ebcdic"),
-        (ONTOLOGY + ":a a :B . :b a :B .", "this is data; import the ontology"),
+        (ONTOLOGY + ":a a :B . :b a :B .", "this is data: import the ontology"),
         (ONTOLOGY + ":a rdfs:label 'x' .", "declares no class"),
         (ONTOLOGY + CLASSES + ":Place a owl:ObjectProperty .", "a class and a property"),
         (ONTOLOGY + CLASSES + "_:x :p _:y . _:y :p _:x .", "2 blank nodes refer to each other"),
@@ -310,7 +308,7 @@ def test_a_folder_and_a_missing_file_are_refused() -> None:
 @pytest.mark.parametrize(
     ("ranges", "said"),
     [
-        ("xsd:date, xsd:integer", "share no value"),
+        ("xsd:date, xsd:integer", "are several datatypes; remove all but one"),
         ("xsd:date, :Person", "a class and a datatype, which share no value"),
         (":Person, :Place", "are stated disjoint"),
     ],
@@ -399,16 +397,6 @@ def test_a_prefix_that_is_written_out_without_end_is_stopped() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_classes_wide_are_imported() -> None:
-    classes = "".join(
-        f":C{i} a owl:Class ; rdfs:subClassOf :C{i // 10} .\n" for i in range(1, 10_000)
-    )
-    schema, _ = take(ONTOLOGY + ":C0 a owl:Class .\n" + classes)
-    assert len(schema.classes) == 10_000
-    assert schema.is_subclass(O + "C9999", O + "C9")
-
-
-@pytest.mark.slow
 def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
     chain = "".join(f":C{i} a owl:Class ; rdfs:subClassOf :C{i - 1} .\n" for i in range(1, 10_000))
     Path("chain.ttl").write_text(ONTOLOGY + ":C0 a owl:Class .\n" + chain)
@@ -458,4 +446,4 @@ def test_all_ontologies_of_text2kgbench_import() -> None:
 
 def test_the_data_of_vivo_is_refused_as_data() -> None:
     content = (find_bench("vivo_sample") / "sample-data.n3").read_bytes()
-    refuse(content, "individuals of 54 classes", "this is data", name="sample-data.n3")
+    refuse(content, "it declares no class", "this is data", name="sample-data.n3")

@@ -17,7 +17,6 @@ from kpyramid.ontology.validation.reasoner import (
     NotJudgedError,
     Part,
     Reasoner,
-    find_suspects,
     shrink,
 )
 from kpyramid.ontology.validation.theory import ReasonerText, read_theory
@@ -97,13 +96,12 @@ def test_what_hermit_finds_is_told_by_the_part_it_is_in() -> None:
         pytest.param(fact("oslo", "a", "Work"), id="two of a list of disjoint classes"),
     ],
 )
-def test_a_planted_contradiction_is_found_and_its_individual_suspected(planted: str) -> None:
+def test_a_planted_contradiction_is_found(planted: str) -> None:
     """Neither gYear nor date is a datatype that HermiT knows, and no entity is said to differ."""
     theory = read_theory(SCHEMA, "".join(GOOD) + planted)
     with Reasoner(theory, seconds=60) as hermit:
         assert hermit.find_inconsistent([(theory.axioms, theory.facts)]) == 0
-    assert find_suspects(theory, theory.facts) & {E + "ada", E + "oslo"}
-    assert not find_suspects(theory, theory.facts[:-1])
+        assert hermit.find_inconsistent([(theory.axioms, theory.facts[:-1])]) is None
 
 
 def test_a_contradiction_is_explained_by_a_smallest_set_in_words() -> None:

@@ -482,27 +482,6 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
     assert second in {entry.snapshot for entry in list_entries(warehouse, "main")}
 
 
-def test_sixteen_rollbacks_at_once_undo_at_least_one_night_each_told_or_done(
-    tmp_path: Path,
-) -> None:
-    warehouse = Warehouse(tmp_path)
-    nights = publish_nights(warehouse, 9)
-
-    def attempt(_: int) -> bool:
-        try:
-            rollback(warehouse, "main", at=NOW)
-        except (ConflictError, InputError):
-            return False
-        return True
-
-    with ThreadPoolExecutor(16) as pool:
-        done = sum(pool.map(attempt, range(16)))
-
-    assert 1 <= done <= 8
-    assert resolve_ref(warehouse, "main") == nights[-1 - done]
-    assert check_refs(warehouse) == []
-
-
 def test_what_was_undone_comes_back_by_promote_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,11 +16,9 @@ from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import read_head
 from tests.corpora import (
-    find_bench,
     hash_tree,
     make_settings,
     read_snapshot,
-    require_java,
     use_quick_models,
     write_corpus,
 )
@@ -167,25 +165,6 @@ def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_p
     assert {reason for reason, _ in found.values()} == {"broken_shape"}
 
 
-@pytest.mark.slow  # it starts Java some twenty times
-def test_of_a_contradiction_that_only_the_reasoner_finds_the_weakest_statement_leaves(
-    tmp_path: Path,
-) -> None:
-    require_java()
-    statements = [
-        state("org", "Ada", None, kind="Organisation", confidence=0.6),
-        state("person", "Ada", None),
-        state("place", "Cy", None, kind="Place"),
-        state("people", "Cy", None),
-        state("bea", "Bea", None, kind="Organisation"),
-    ]
-    files = write_check(tmp_path, "# None.\nASK { kpg:a kpg:a kpg:a }")
-    found = repair(files, GENERAL.read_text("utf-8"), statements)
-    assert set(found) == {"org", "place", "people"}
-    assert {reason for reason, _ in found.values()} == {"contradiction"}
-    assert "no person is an organisation; kept: “Ada” is a person" in found["org"][1]
-
-
 # --- whole builds --------------------------------------------------------------------------
 
 TEXTS = {
@@ -254,24 +233,3 @@ def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_publishe
 def test_max_violations_is_refused_with_the_name_of_its_successor() -> None:
     with pytest.raises(SettingsError, match=r"publish\.max_violation_share"):
         check_settings({"publish": {"max_violations": 3}}, {"file": "a test"})
-
-
-@pytest.mark.slow
-def test_real_passages_with_planted_contradictions_are_published_and_the_losers_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
-    passages = json.loads((find_bench("musique100") / "musique_train_corpus.json").read_bytes())
-    names = [f"{first} Holmquist" for first in ("Ada", "Bea", "Cora", "Dora", "Edda")]
-    texts = {f"{at:04}.txt": f"{p['title']}\n\n{p['text']}" for at, p in enumerate(passages[:400])}
-    for at, name in enumerate(names):  # 50 of 4,000
-        texts[f"{80 * at:04}.txt"] += f"\n\n{name} was born in 1950. {name} died in 191{at}."
-    write_corpus(tmp_path / "corpus", texts)
-    outcome = run(tmp_path, make_settings())
-    assert outcome.marks[-1].details["committed"] == "yes"
-    report = json.loads((outcome.run.folder / "report.json").read_bytes())
-    details = [row["detail"] for row in report["withdrawn"]]
-    losers = [detail for detail in details if "Holmquist" in detail]
-    assert [detail.partition("”")[0][1:] for detail in losers] == names
-    assert all("A person died before being born" in detail for detail in losers)
-    assert verify(tmp_path, outcome.snapshot) == 0

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from making.ablation import add_index
 
 from kpyramid.documents.qualifiers import unite_qualifiers
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.snapshot.indexing import add_index
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import encode_table, load_contracts
 from kpyramid.storage.layout import open_warehouse

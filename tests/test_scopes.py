@@ -22,8 +22,7 @@ from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, 
 from kpyramid.query.analysis import link_text
 from kpyramid.settings import Settings
 from kpyramid.snapshot.individuals import find_instances, state_value
-from kpyramid.snapshot.snapshot import EntitiesByName
-from kpyramid.snapshot.view import EVERYTHING, Scope
+from kpyramid.snapshot.view import EVERYTHING, EntitiesByName, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse
@@ -177,7 +176,7 @@ def test_an_answer_says_that_not_all_documents_were_searched(
     assert not [told for told in answer(question, whole).recognised if "searched" in told]
 
 
-def test_documents_metadata_and_classes_narrow_a_question(whole: Snapshot) -> None:
+def test_documents_and_metadata_narrow_a_question(whole: Snapshot) -> None:
     def ask(question: str, **wanted: frozenset[str]) -> set[str]:
         return shorten(answer(question, whole.scoped(Scope(None, **wanted)), "naive"))
 
@@ -186,9 +185,6 @@ def test_documents_metadata_and_classes_narrow_a_question(whole: Snapshot) -> No
     assert ask(who, documents=frozenset({"closed.jsonl#file"})) == {"file"}
     year = Scope(None, metadata=frozenset({("year", "1871")}))
     assert shorten(answer(who, whole.scoped(year), "naive")) == {"mill"}
-    organisations = whole.scoped(Scope(None, classes=frozenset({"organisation"})))
-    assert "ada" not in shorten(answer("Where was Ada Lovelace born?", organisations, "kaping"))
-    assert "mill" in shorten(answer(who, organisations, "kaping"))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +195,6 @@ def test_documents_metadata_and_classes_narrow_a_question(whole: Snapshot) -> No
             r"'opn.jsonl'; did you mean 'open.jsonl'",
         ),
         (Scope(None, metadata=frozenset({("year", "2031")})), "no document has year = '2031'"),
-        (Scope(None, classes=frozenset({"organization"})), "did you mean 'organisation'"),
     ],
 )
 def test_a_scope_of_what_is_not_there_is_refused(
@@ -498,7 +493,6 @@ def run(whole: Snapshot, *arguments: str) -> Result:
         ("--document", "closed.jsonl", "clised.jsonl"),
         ("--document", "closed.jsonl#plot", "closed.jsonl#plan"),
         ("--where", "year=1643", "year=1644"),
-        ("--class", "smuggler", "smugglar"),
     ],
 )
 def test_what_is_hidden_is_refused_like_what_there_is_not(
@@ -561,7 +555,7 @@ def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:
     assert json.loads(ask(whole).stdout)["text"] == ""
     for options in (["--access", "staff", "--access", "x"], ["--everything"]):
         assert json.loads(ask(whole, *options).stdout)["text"] == "Clara Boone"
-    narrowed = ["--everything", "--document", "open.jsonl", "--class", "person"]
+    narrowed = ["--everything", "--document", "open.jsonl"]
     assert json.loads(ask(whole, *narrowed).stdout)["text"] == ""
     assert json.loads(ask(whole, "--everything", "--where", "year=1931").stdout)["text"]
 

@@ -1,8 +1,5 @@
 """Every individual leads to its sentence in plain RDF, read here with rdflib and with SPARQL."""
 
-import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -161,22 +158,3 @@ def test_no_child_process_sees_the_keys_of_the_environment(
         assert "PATH=" in environment
         assert "a secret" not in environment
         seen.unlink()
-
-
-@pytest.mark.slow
-def test_the_benchmark_compares_both_stores_and_counts_bad_values(tmp_path: Path) -> None:
-    warehouse, snapshot = copy_shared_build(tmp_path / "w")
-    script = Path(__file__).parent.parent / "benchmarks" / "ontology_store.py"
-    command = [sys.executable, str(script), "--triples", "20000", "--json", "--data"]
-    done = subprocess.run(
-        [*command, str(warehouse.snapshots / snapshot)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    figures = json.loads(done.stdout)
-    assert figures["load_over_rdflib"] > 2
-    assert figures["lookup_over_rdflib"] > 10
-    assert figures["bad_values"] == figures["bad_count"] == 0
-    assert figures["values"] > 0

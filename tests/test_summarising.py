@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from making.ablation import take_away
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.condensation.statements import (
@@ -25,7 +26,6 @@ from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import collect_pending
 from kpyramid.query import Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import Settings
-from kpyramid.snapshot.ablation import take_away
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.runs import start_run

@@ -439,9 +439,10 @@ class PublishSettings:
     `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
     `max_violation_share`: more of its individuals have a statement that contradicts others, by
-    the ontology's checks (`NAME-*-violation.rq`), its shapes or the reasoner. Of contradicting
-    statements those with the least evidence are withdrawn and become rejects.
-    `strict`: nothing is withdrawn, and any contradiction keeps it from becoming HEAD.
+    the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
+    those with the least evidence are withdrawn and become rejects.
+    `strict`: nothing is withdrawn, and any contradiction keeps it from becoming HEAD. One that only
+    the reasoner finds always does.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
     """

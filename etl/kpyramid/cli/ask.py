@@ -43,10 +43,6 @@ def ask(
     everything: bool,
     document: list[str] | None = None,
     where: list[str] | None = None,
-    class_name: Annotated[
-        list[str] | None,
-        typer.Option("--class", help="Only what is said of individuals of this class."),
-    ] = None,
     trace: Path | None = None,
     loaded: "Settings",
 ) -> "Asked":
@@ -104,7 +100,7 @@ def ask(
     asked = read_question(question)
     if empty := [c for c in choice or () if not c.strip()]:
         raise InputError(f"--choice {empty[0]!r} is empty: write the text of an option")
-    scope = read_scope(access, everything, document, where, class_name)
+    scope = read_scope(access, everything, document, where)
     answer = ask_pyramid(
         asked, warehouse, snapshot, loaded, candidates=choice or (), scope=scope, trace=trace
     )

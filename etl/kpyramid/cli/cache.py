@@ -146,16 +146,20 @@ def open_cache(
 def find_live_keys(warehouse: "Warehouse") -> set[str]:
     """The keys of all replies that results rest on which a run of the warehouse used.
 
+    What lies in the trash may come back, and its replies stay until it is deleted.
+
     Raises:
         IntegrityError: a run's mark, or what it names, cannot be read.
     """
     from kpyramid.storage.results import REQUESTS
     from kpyramid.storage.retention import read_marks
 
-    runs = {blob.name.split("/")[1] for blob in warehouse.store.list("runs")}
+    marks: set[str] = set()
+    for place in ("runs", "trash/runs"):
+        names = [blob.name.removeprefix(f"{place}/") for blob in warehouse.store.list(place)]
+        marks |= read_marks(warehouse, {name.partition("/")[0] for name in names}, place)
     live: set[str] = set()
-    for mark in read_marks(warehouse, runs):
-        name = f"cache/results/{mark}/{REQUESTS}"
+    for name in (f"{top}cache/results/{m}/{REQUESTS}" for m in marks for top in ("", "trash/")):
         try:
             live.update(json.loads(warehouse.store.read(name) or b"[]"))
         except (OSError, ValueError, TypeError) as e:

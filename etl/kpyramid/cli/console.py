@@ -1,7 +1,7 @@
 """What a person sees: progress on stderr, results as short text on stdout."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -132,18 +132,6 @@ def show_progress(*, quiet: bool) -> Iterator["Progress"]:
     """A bar for each stage of a build."""
     with open_bars(quiet=quiet) as bars:
         yield _StageBars(bars)
-
-
-@contextmanager
-def show_steps(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
-    """One bar for steps that follow each other; each call says which, and how far."""
-    with open_bars(quiet=quiet) as bars:
-        task = bars.add_task("", total=None)
-
-        def tell(what: str, done: int, total: int | None) -> None:
-            bars.update(task, description=what, completed=done, total=total)
-
-        yield tell
 
 
 def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:

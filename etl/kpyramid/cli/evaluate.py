@@ -124,7 +124,7 @@ def evaluate(
     `strategies`: all strategies side by side.
     `reader`: who decides and words answers, by default rules; again for both.
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
-    say what completion, condensation and each layer add.
+    say what each layer adds.
     `baseline`: the arm that the others are compared with; by default the first.
     `judge`: have the model of [llm] grade the answers as well.
     `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli.console import show_steps
 from kpyramid.cli.options import SNAPSHOT_HELP
 from kpyramid.cli.render import Result
 from kpyramid.snapshot import Form
@@ -40,7 +39,6 @@ def export(
     to: Form,
     warehouse: str,
     scope: "Scope",
-    quiet: bool,
 ) -> Exported:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
@@ -72,8 +70,7 @@ def export(
             opened = open_snapshot(snapshot, warehouse, scope=scope)
             if place is not None:  # one that may only be read takes no lease
                 stack.enter_context(explain_loss(place, opened.id))
-        tell = stack.enter_context(show_steps(quiet=quiet))
-        made = forms.export(opened, to, path, tell, warehouse=place)
+        made = forms.export(opened, to, path, warehouse=place)
     notes = []
     if seen := opened.describe_scope():
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
@@ -104,7 +101,7 @@ class Imported(Result):
         yield f"To serve it: kpyramid promote main {self.snapshot}"
 
 
-def import_(path: str, /, *, place: "Warehouse", quiet: bool) -> Imported:
+def import_(path: str, /, *, place: "Warehouse") -> Imported:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
 
     It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
@@ -116,6 +113,5 @@ def import_(path: str, /, *, place: "Warehouse", quiet: bool) -> Imported:
     """
     from kpyramid.storage.archive import import_snapshot
 
-    with show_steps(quiet=quiet) as tell:
-        identifier, is_new = import_snapshot(place, path, tell)
+    identifier, is_new = import_snapshot(place, path)
     return Imported(snapshot=identifier, imported=is_new)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import RenderableType
 
 from kpyramid.cli.console import shorten, show_count
 from kpyramid.cli.options import Count
-from kpyramid.cli.render import JSON_ONLY, Result, lay_out, name_first
+from kpyramid.cli.render import JSON_ONLY, Result, describe, lay_out, name_first
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.importing.conversion import Change, group_changes
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
@@ -157,6 +158,18 @@ class Cut(Result):
     properties: Sequence[str]
     instances_left: int
     deeper_left: int
+
+    def show(self) -> Iterator[RenderableType]:
+        """Which sense was taken and how another is, then the fields."""
+        for number, gloss in enumerate(self.senses, 1):
+            taken = number == self.sense
+            choice = "taken" if taken else f"--sense {number} takes it"
+            yield f"Sense {number} ({choice}): {gloss}"
+        values = self._list("words")
+        yield from describe({n: v for n, v in values.items() if n not in _SHOWN_ABOVE})
+
+
+_SHOWN_ABOVE = frozenset({"sense", "senses", "notes"})
 
 
 def bootstrap(

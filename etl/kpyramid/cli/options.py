@@ -112,7 +112,6 @@ def read_scope(
     everything: bool,
     documents: Sequence[str] | None = None,
     where: Sequence[str] | None = None,
-    classes: Sequence[str] | None = None,
 ) -> "Scope":
     """What the options of a command let be seen: the documents without labels unless they say more.
 
@@ -130,7 +129,6 @@ def read_scope(
         access=None if everything else frozenset(access or ()),
         documents=frozenset(documents or ()),
         metadata=frozenset((field, value) for field, _, value in pairs),
-        classes=frozenset(classes or ()),
     )
 
 

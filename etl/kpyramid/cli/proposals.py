@@ -208,7 +208,8 @@ def _explain(p: "Listed", snapshot: "Snapshot") -> str:
     if p.inverse_of:
         lines.append(f"    the inverse of {p.inverse_of}")
     lines.append(f"    wordings: {', '.join(p.phrases)}")
-    for evidence in snapshot.evidence(p.proposal_id)[:_SENTENCES]:
+    places = dict.fromkeys(place for key in p.facts for place in snapshot.evidence(key))
+    for evidence in [*places][:_SENTENCES]:
         lines.append(f"    {evidence.source}, characters {evidence.start}-{evidence.end}:")
         lines.append(f"      {' '.join(evidence.text.split())}")
     return "\n".join(lines)

@@ -574,7 +574,6 @@ class Compared(Result):
     b: Mapping[str, str]
     summary: str
     tables: Mapping[str, Mapping[str, int]]
-    metrics: Any
     made_with: Mapping[str, Any]
     table: str | None
     rows: Sequence[Mapping[str, Any]] | None
@@ -632,8 +631,7 @@ def diff(
     Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50;
     kpyramid diff ./last-week ./now
 
-    `table`: show the rows too, of: documents, facts, entities, ontology, instances, proposals or
-    metrics.
+    `table`: show the rows too, of: documents, facts, entities, ontology, instances or proposals.
     `limit`: most rows that are shown; 0 for all.
     """
     from kpyramid.snapshot.diff import NAMES, compare
@@ -647,7 +645,6 @@ def diff(
             b={"name": after, "snapshot": sides[1].id},
             summary=changes.summarise(),
             tables={name: asdict(changes.count(name)) for name in NAMES},
-            metrics=changes.metrics,
             made_with=changes.list_causes(),
             table=table,
             rows=None if rows is None else [asdict(row) for row in rows],

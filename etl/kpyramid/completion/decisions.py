@@ -6,11 +6,9 @@ Each `[[proposal]]` has `decision` ("accept" or "reject"), `kind` and `label`; a
 """
 
 import json
-import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
@@ -19,7 +17,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from kpyramid.documents.words import lemmatise, normalise_relation
-from kpyramid.errors import InputError, PyramidError, SettingsError
+from kpyramid.errors import InputError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
@@ -41,8 +39,6 @@ HEADER = """\
 """
 _MARK = "\ufeff"
 """Which some editors put before UTF-8; it stays in the file, and is no TOML."""
-_ENTRY = re.compile(r"^\ufeff?[ \t]*\[\[[ \t]*proposal[ \t]*\]\]", re.MULTILINE)
-_DECISION = re.compile(r"""^([ \t]*decision[ \t]*=[ \t]*)(?:"[a-z]*"|'[a-z]*')""", re.MULTILINE)
 _COLUMNS = "kind label definition domain range inverse_of splits note".split()
 """What a row of `proposals` takes from an entry as it is."""
 _SHARED = 0.5
@@ -284,33 +280,6 @@ def add_decision(text: str, entry: Decision) -> str:
             "added; write each as a [[proposal]] of its own, and run the command again"
         ) from e
     return made
-
-
-def turn_decision(text: str, decisions: Decisions, entry: Decision) -> str:
-    """The file's text with the decision of one of its entries turned to the other; else as it is.
-
-    Raises:
-        InputError: it says too little to be accepted, or is written in a way that is not changed
-            safely.
-    """
-    number = decisions.entries.index(entry)
-    turned: Literal["accept", "reject"] = "reject" if entry.decision == "accept" else "accept"
-    starts = [match.start() for match in _ENTRY.finditer(text)] + [len(text)]
-    wanted = list(decisions.entries)
-    try:
-        wanted[number] = replace(entry, decision=turned)
-    except ValidationError as e:
-        said = e.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"{decisions.name_place(entry)}: {said}; add that there") from e
-    try:
-        part = text[starts[number] : starts[number + 1]]
-        changed = _DECISION.sub(rf'\g<1>"{turned}"', part, count=1)
-        made = text[: starts[number]] + changed + text[starts[number + 1] :]
-        if parse_decisions(made, decisions.source).entries == tuple(wanted):
-            return made
-    except (IndexError, PyramidError):
-        pass
-    raise InputError(f'{decisions.name_place(entry)}: write decision = "{turned}" there by hand')
 
 
 class Index(Generic[T]):

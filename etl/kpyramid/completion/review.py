@@ -15,7 +15,6 @@ from kpyramid.completion.decisions import (
     add_decision,
     parse_decisions,
     read_text,
-    turn_decision,
 )
 from kpyramid.errors import InputError
 from kpyramid.ontology.proposals import coin_iri
@@ -109,7 +108,7 @@ class _Writer:
     ) -> None:
         entry = self.decisions.find_own(row)
         if entry is not None:
-            self._change(entry, decision, row, label)
+            self._confirm(entry, decision, row, label)
         elif decision == "accept" and row["state"] == "alias":
             self._keep(row, f"another name for <{row['iri']}>, which has its wordings already")
         elif decision == "accept":
@@ -117,22 +116,15 @@ class _Writer:
         else:
             self._add(_make_entry("reject", row, {}, note=note), row, "rejected")
 
-    def _change(self, entry: Decision, decision: str, row: Row, label: str | None) -> None:
+    def _confirm(self, entry: Decision, decision: str, row: Row, label: str | None) -> None:
         place = self.decisions.name_place(entry)
         if label is not None and label != entry.label:
             raise InputError(f"{place} decides on it already; write label = {label!r} there")
-        if entry.decision == decision:
-            self._keep(row, f"decided so already: {place}")
-            return
-        if decision == "accept":
-            self._accept_needed(row)
-        elif row["state"] == "alias":
+        if entry.decision != decision:
             raise InputError(
-                f"{row['label']} is another name for what {place} accepts, of the same label; "
-                "reject that one, or take the wordings out there"
+                f'{place} has decision = "{entry.decision}"; write "{decision}" there by hand'
             )
-        text = turn_decision(self.decided.text, self.decisions, entry)
-        self._replace(text, row, entry.iri, f"turned from {entry.decision} to {decision}")
+        self._keep(row, f"decided so already: {place}")
 
     def _accept(self, row: Row, label: str | None, note: str) -> None:
         values: dict[str, str] = {"iri": str(row["iri"])}

@@ -1,7 +1,6 @@
 """The harness: arms answer questions over one snapshot, each answer is scored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +32,6 @@ from kpyramid.query.model.reading import join_words
 from kpyramid.query.parameters import check_options, parse_options
 from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.settings import EmbedSettings
-from kpyramid.snapshot.ablation import PARTS, take_away
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.identity import identify_embedding
 
@@ -158,33 +156,27 @@ JUDGE = "judge"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to answer: a strategy, its options, who decides, what the pyramid lacks.
+    """One way to answer: a strategy, its options, and who decides.
 
-    `reader` names who takes the decisions of `backends`. `without` are parts of the pyramid that
-    are taken away: `completion`, `condensation`.
+    `reader` names who takes the decisions of `backends`.
     """
 
     strategy: str
     options: tuple[tuple[str, object], ...] = ()
     reader: str = "rules"
     backends: Backends = field(default=RULES, compare=False)
-    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise InputError(f"unknown strategy {self.strategy!r}; there are {known}")
         check_options(self.strategy, STRATEGIES[self.strategy], dict(self.options))
-        if unknown := set(self.without) - set(PARTS):
-            raise InputError(f"nothing is called {min(unknown)!r}; there are {', '.join(PARTS)}")
         object.__setattr__(self, "options", tuple(sorted(self.options)))
-        object.__setattr__(self, "without", tuple(sorted(self.without)))
 
     @property
     def name(self) -> str:
         """What it is, in one line: strategy, what was switched, who decides."""
         switched = [_say_option(name, value) for name, value in self.options]
-        switched += [f"no {part}" for part in self.without]
         said = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
         return said if self.reader == "rules" else f"{said} by {self.reader}"
 
@@ -261,20 +253,15 @@ def answer_all(
     asked, missing = resolve_documents(questions, snapshot)
     rows: list[Row] = []
     stopped: PyramidError | None = None
-    with ExitStack() as opened:
-        stripped = {
-            parts: opened.enter_context(take_away(snapshot, parts))
-            for parts in dict.fromkeys(arm.without for arm in arms)
-        }
-        try:
-            for arm in arms:
-                for question in asked:
-                    row = _ask(question, arm, stripped[arm.without], read_cost)
-                    scores = score_row(row, metrics)
-                    rows.append(replace(row, scores={**scores, **_grade(row, judge)}))
-                    advance()
-        except (BudgetError, EndpointError, IntegrityError) as e:
-            stopped = e
+    try:
+        for arm in arms:
+            for question in asked:
+                row = _ask(question, arm, snapshot, read_cost)
+                scores = score_row(row, metrics)
+                rows.append(replace(row, scores={**scores, **_grade(row, judge)}))
+                advance()
+    except (BudgetError, EndpointError, IntegrityError) as e:
+        stopped = e
     if rows and all(row.failure is not None for row in rows):
         raise InputError(
             f"not one of {len(rows)} questions could be answered; the first: {rows[0].failure}"

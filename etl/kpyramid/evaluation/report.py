@@ -43,12 +43,11 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A row of the paper's tables: its name, strategy, what is switched, what is taken away."""
+    """A row of the paper's tables: its name, strategy, and what is switched."""
 
     name: str
     strategy: str = "polyrag"
     options: Mapping[str, object] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
 
     def list_arms(self, reader: Reader) -> Mapping[str, Arm]:
         """The arms of a row: of polyrag one for each of its modes."""
@@ -60,7 +59,6 @@ class _Way:
                 (*{**self.options, **({"mode": mode} if mode else {})}.items(),),
                 reader.name,
                 reader.backends,
-                self.without,
             )
             for mode in modes
         }
@@ -76,13 +74,6 @@ _TABLES: Mapping[str, tuple[_Way, ...]] = {
         _Way("Naive RAG", "naive"),
         _Way("KAPING", "kaping"),
         _Way("PolyRAG"),
-    ),
-    "Table III, left: completion (CPL) and condensation (CND)": (
-        _Way("Naive RAG", "naive"),
-        _Way("Baseline", without=("completion", "condensation")),
-        _Way("+CPL", without=("condensation",)),
-        _Way("+CND", without=("completion",)),
-        _Way("+CPL +CND"),
     ),
     "Table III, right: layers of knowledge": (
         _switch_off("Ont.", "graph", "text"),

@@ -385,7 +385,6 @@ def describe_arm(arm: Arm) -> dict[str, Any]:
         "strategy": arm.strategy,
         "options": dict(arm.options),
         "reader": arm.reader,
-        "without": list(arm.without),
     }
 
 
@@ -404,7 +403,6 @@ _ANSWERS: Mapping[str, _Column] = {
     "strategy": (_TEXT, lambda row: row.arm.strategy),
     "options": (_TEXT, lambda row: json.dumps(dict(row.arm.options), sort_keys=True)),
     "reader": (_TEXT, lambda row: row.arm.reader),
-    "without": (_TEXTS, lambda row: row.arm.without),
     "text": (_TEXT, lambda row: row.answer.text),
     "choices": (_TEXTS, lambda row: row.answer.choices),
     "layer": (_TEXT, lambda row: name_layer(row)),

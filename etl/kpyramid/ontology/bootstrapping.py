@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -197,48 +198,48 @@ MOST_CLASSES = 5000
 _MOST_EXAMPLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(NamedTuple):
     """A kind of link as a property: its name and label, phrases that state it, a question.
 
-    In the question `<X>` stands for the domain.
+    In the question `<X>` stands for the domain. `link`: WordNet's pointer or ConceptNet's relation.
     """
 
     name: str
     label: str
     phrases: tuple[str, ...]
     question: str
-    inverse: str | None = None
+    inverse: str | None
+    links: tuple[str, ...]
 
 
 @cache
 def load_relations() -> Mapping[str, Relation]:
-    """The properties a cut may have, by name: `relations.toml`."""
+    """The properties a cut may have, by name and by each of their links: `relations.toml`."""
     rows = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
-    return {
-        name: Relation(**row | {"name": name, "phrases": tuple(row["phrases"])})
-        for name, row in rows.items()
-    }
+    relations: dict[str, Relation] = {}
+    for name, row in rows.items():
+        relation = Relation(
+            name,
+            row["label"],
+            tuple(row["phrases"]),
+            row["question"],
+            row.get("inverse"),
+            tuple(row["links"]),
+        )
+        relations |= dict.fromkeys((name, *relation.links), relation)
+    return relations
 
 
-_POINTERS = {
-    "#p": "partOf",
-    "%p": "hasPart",
-    "#m": "memberOf",
-    "%m": "hasMember",
-    "#s": "materialOf",
-    "%s": "madeOf",
-}
 # What the entity recogniser calls the instances of a field, by WordNet's lexicographer file:
 # artifact, communication, event, group, location, object, person.
-_ENTITY_TYPES: Mapping[int, tuple[str, ...]] = {
-    6: ("FAC", "PRODUCT"),
-    10: ("LAW", "WORK_OF_ART"),
-    11: ("EVENT",),
-    14: ("NORP", "ORG"),
-    15: ("GPE", "LOC"),
-    17: ("LOC",),
-    18: ("PERSON",),
+_ENTITY_TYPES = {
+    6: "FAC PRODUCT",
+    10: "LAW WORK_OF_ART",
+    11: "EVENT",
+    14: "NORP ORG",
+    15: "GPE LOC",
+    17: "LOC",
+    18: "PERSON",
 }
 # Animal, body, food, plant, state (diseases), substance: no recogniser knows their instances.
 _COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
@@ -246,9 +247,10 @@ _COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
 
 @dataclass
 class Concept:
-    """A class to be, with the keys of the concepts above it."""
+    """A class to be, with the keys of the concepts above it; `level` counts from the topmost."""
 
     label: str
+    level: int
     synonyms: tuple[str, ...] = ()
     comment: str = ""
     parents: list[str] = field(default_factory=list)
@@ -279,35 +281,43 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
     """The meanings below one, at most `depth` levels, with what WordNet links them by.
 
     Raises:
-        InputError: over `MOST_CLASSES` meanings, or WordNet's files are broken.
+        InputError: over `MOST_CLASSES` meanings, or WordNet's files are broken or lead in a circle.
     """
     levels = {top.key: 0}
     order = [top]
     cut = Cut(top.key, {}, notices=[wordnet.licence])
     for synset in order:  # grows as it goes; a meaning that is reached again is known
-        for key in synset.find("~"):
-            if key in levels:
-                continue
-            if levels[synset.key] == depth:
-                cut.deeper += 1
-                continue
-            levels[key] = levels[synset.key] + 1
-            order.append(wordnet.read(key))
+        below = [key for key in synset.find("~") if key not in levels]
+        if levels[synset.key] == depth:
+            cut.deeper += len(below)
+            continue
+        levels |= dict.fromkeys(below, levels[synset.key] + 1)
+        order += map(wordnet.read, dict.fromkeys(below))
         check_size(len(order))
     for synset in order:
         cut.concepts[synset.key] = Concept(
             label=synset.words[0],
+            level=levels[synset.key],
             synonyms=synset.words[1:],
             comment=_read_definition(synset.gloss),
             parents=[key for key in synset.find("@") if key in levels and synset != top],
-            entity_types=_ENTITY_TYPES.get(synset.field, ()) if synset == top else (),
+            entity_types=tuple(_ENTITY_TYPES.get(synset.field, "").split())
+            if synset == top
+            else (),
             common_nouns=synset.field in _COMMON_NOUNS,
         )
         cut.instances += len(synset.find("~i"))
-        for symbol, name in _POINTERS.items():
-            for key in synset.find(symbol):
-                words = f"{synset.words[0]}, {wordnet.read(key).words[0]}"
-                cut.link(name, synset.key, key if key in levels else None, words)
+        for pointer in synset.pointers:
+            relation = load_relations().get(pointer.symbol)
+            if relation and pointer.part == "n":
+                words = f"{synset.words[0]}, {wordnet.read(pointer.key).words[0]}"
+                known = pointer.key if pointer.key in levels else None
+                cut.link(relation.name, synset.key, known, words)
+    try:
+        TopologicalSorter({key: c.parents for key, c in cut.concepts.items()}).prepare()
+    except CycleError as e:
+        circle = ", ".join(cut.concepts[key].label for key in e.args[1])
+        raise InputError(f"WordNet's meanings {circle} lie below each other; fetch it again") from e
     return cut
 
 
@@ -331,8 +341,7 @@ def _read_definition(gloss: str) -> str:
 
 
 def build_schema(cut: Cut, *, title: str) -> Schema:
-    """The cut as a schema: circles of parents opened, one property for each kind of link."""
-    _open_circles(cut.concepts)
+    """The cut as a schema, with one property for each kind of link."""
     root = _name_class(cut.concepts[cut.root].label) or "Root"
     base = f"{BASE}{root}#"
     iris = _choose_iris(cut, base)
@@ -362,25 +371,6 @@ def build_schema(cut: Cut, *, title: str) -> Schema:
         for i, (p, text) in enumerate(said)
     ]
     return Schema(base, tuple(classes), tuple(properties), write_axioms(triples))
-
-
-def _open_circles(concepts: Mapping[str, Concept]) -> None:
-    """Leaves out each parent that leads back to the concept itself."""
-    done: set[str] = set()
-    for first in concepts:
-        path: dict[str, None] = {}
-        stack: list[tuple[str, bool]] = [(first, False)]
-        while stack:
-            key, leave = stack.pop()
-            if leave:
-                del path[key]
-                done.add(key)
-            elif key not in done and key not in path:
-                path[key] = None
-                concept = concepts[key]
-                concept.parents = [p for p in dict.fromkeys(concept.parents) if p not in path]
-                stack.append((key, True))
-                stack += [(parent, False) for parent in concept.parents]
 
 
 def _choose_iris(cut: Cut, base: str) -> dict[str, str]:
@@ -449,23 +439,11 @@ LICENCE = (
     "https://conceptnet.io, available under the Creative Commons Attribution-ShareAlike 4.0 "
     "licence, https://creativecommons.org/licenses/by-sa/4.0/."
 )
-_LINKS = {
-    "/r/PartOf": "partOf",
-    "/r/HasA": "hasPart",
-    "/r/MadeOf": "madeOf",
-    "/r/UsedFor": "usedFor",
-    "/r/AtLocation": "locatedAt",
-    "/r/LocatedNear": "locatedNear",
-    "/r/Causes": "causes",
-    "/r/CreatedBy": "createdBy",
-}
 _ENGLISH = "/c/en/"
 _LEAST_WEIGHT = 1.0
 _MOST_WORDS = 3
 """Words of a class's name; longer terms are half sentences that a volunteer typed."""
 _LONGEST_LINE = 1_000_000
-_MOST_PAIRS = 5_000_000
-"""Kept while streaming; the full dump has a quarter of a million English IsA assertions."""
 _WEIGHT = re.compile(r'"weight":\s*([0-9]+(?:\.[0-9]+)?)')
 _COLUMNS = 5
 
@@ -485,22 +463,19 @@ def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
         InputError: the file cannot be read as a dump, or too many classes come together.
     """
     below: defaultdict[str, set[str]] = defaultdict(set)
-    pairs = 0
     for _, child, parent in _read_assertions(path, {"/r/IsA"}, watch):
-        if child != parent and child not in below[parent]:
-            below[parent].add(child)
-            pairs += 1
-            if pairs > _MOST_PAIRS:
-                raise InputError(f"{path}: over {_MOST_PAIRS} English IsA; is this ConceptNet?")
+        below[parent].add(child)
     by_label = _index_labels(cut)
     added = _add_concepts(cut, by_label, below, depth)
-    del below
-    seen: set[Assertion] = set()
-    for relation, start, end in _read_assertions(path, set(_LINKS), watch):
-        if start in by_label and (relation, start, end) not in seen:
-            seen.add((relation, start, end))
-            cut.link(_LINKS[relation], by_label[start], by_label.get(end), f"{start}, {end}")
-    if added or seen:
+    names = {link: each.name for link, each in load_relations().items() if link[:3] == "/r/"}
+    links = dict.fromkeys(
+        (names[relation], start, end)
+        for relation, start, end in _read_assertions(path, set(names), watch)
+        if start in by_label
+    )
+    for name, start, end in links:
+        cut.link(name, by_label[start], by_label.get(end), f"{start}, {end}")
+    if added or links:
         cut.notices.append(LICENCE)
     return added
 
@@ -517,33 +492,20 @@ def _add_concepts(
     cut: Cut, by_label: dict[str, str], below: dict[str, set[str]], depth: int
 ) -> int:
     """The terms below those of the cut, level by level."""
-    levels = {label: _find_level(cut, key) for label, key in by_label.items()}
-    queue = sorted(levels, key=lambda label: (levels[label], label))
-    added = 0
+    queue = sorted(by_label, key=lambda label: (cut.concepts[by_label[label]].level, label))
+    before = len(cut.concepts)
     for term in queue:  # grows as it goes
+        level = cut.concepts[by_label[term]].level + 1
         for child in sorted(below.get(term, ())):
-            if child in by_label or levels[term] >= depth or len(child.split()) > _MOST_WORDS:
+            if child in by_label or level > depth or len(child.split()) > _MOST_WORDS:
                 continue
             key = f"conceptnet {child}"
             comment = f"ConceptNet: {child} is a {term}."
-            cut.concepts[key] = Concept(child, comment=comment, parents=[by_label[term]])
+            cut.concepts[key] = Concept(child, level, comment=comment, parents=[by_label[term]])
             by_label[child] = key
-            levels[child] = levels[term] + 1
             queue.append(child)
-            added += 1
             check_size(len(cut.concepts))
-    return added
-
-
-def _find_level(cut: Cut, key: str) -> int:
-    level, seen = 0, {key}
-    while key != cut.root and cut.concepts[key].parents:
-        key = cut.concepts[key].parents[0]
-        if key in seen:
-            break
-        seen.add(key)
-        level += 1
-    return level
+    return len(cut.concepts) - before
 
 
 def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[Assertion]:

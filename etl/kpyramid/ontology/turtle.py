@@ -1,13 +1,13 @@
 """Turtle in, looked up by subject; statements out as Turtle that is the same every time."""
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE, XSD
+from kpyramid.ontology.names import RDF_FIRST, RDF_REST, RDF_TYPE
 
 Node = ox.NamedNode | ox.BlankNode
 Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -15,14 +15,6 @@ Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 # Only the Turtle parser ever sees the text, so an entity bomb is a mere syntax error;
 # these signs are looked for to say so in words.
 XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
-
-
-_NIL = ox.NamedNode(RDF_NIL)
-_STRING = ox.NamedNode(XSD + "string")
-# A subset of what Turtle allows after a prefix, so that nothing needs an escape.
-_LOCAL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_MOST_NESTED = 8
-"""Levels written in place; what lies deeper is named, which no one needs to read twice."""
 
 
 def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
@@ -162,96 +154,22 @@ def make_iri(text: str) -> ox.NamedNode:
 
 
 def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> str:
-    """The statements as Turtle, for people: by subject, in the order in which subjects come.
+    """The statements as Turtle, by subject, in the order in which subjects come.
 
-    Blank nodes that one statement refers to are written in place, lists in brackets. The bytes
-    follow from the statements' order and the blank nodes' names alone.
+    The bytes follow from the statements' order and the blank nodes' names alone.
     """
-    return _Writer(list(triples), prefixes).write()
-
-
-class _Writer:
-    def __init__(self, triples: Sequence[ox.Triple], prefixes: Mapping[str, str]) -> None:
-        self._prefixes = prefixes
-        self._said: dict[object, list[ox.Triple]] = {}
-        self._users: Counter[object] = Counter()
-        for triple in dict.fromkeys(triples):
-            self._said.setdefault(triple.subject, []).append(triple)
-            if isinstance(triple.object, ox.BlankNode):
-                self._users[triple.object] += 1
-        self._written: set[object] = set()
-        self._pending: list[object] = []
-
-    def write(self) -> str:
-        blocks = [f"@prefix {name}: <{iri}> .\n" for name, iri in sorted(self._prefixes.items())]
-        # First what nothing refers to from within; what is named there follows; circles are last.
-        self._pending = [node for node in self._said if not self._stands_in_place(node)]
-        for subject in self._pending:  # grows as it goes
-            blocks.append(self._write_subject(subject))
-        blocks += [self._write_subject(node) for node in self._said]
-        return "".join(blocks)
-
-    def _write_subject(self, subject: object) -> str:
-        if subject in self._written or subject not in self._said:
-            return ""
-        name = "[]" if self._is_root(subject) else self._name(subject)
-        return f"\n{name} {self._list_values(subject, 1)} .\n"
-
-    def _stands_in_place(self, node: object) -> bool:
-        return isinstance(node, ox.BlankNode) and self._users[node] == 1
-
-    def _is_root(self, node: object) -> bool:
-        return isinstance(node, ox.BlankNode) and not self._users[node]
-
-    def _list_values(self, subject: object, depth: int) -> str:
-        self._written.add(subject)
-        indent = "\n" + "    " * depth
-        values: dict[ox.NamedNode, list[str]] = {}
-        for triple in self._said[subject]:
-            shown = self._show_object(triple.object, depth + 1)
-            values.setdefault(triple.predicate, []).append(shown)
-        parts = (
-            f"{'a' if p.value == RDF_TYPE else self._name(p)} {', '.join(objects)}"
-            for p, objects in values.items()
-        )
-        return f" ;{indent}".join(parts)
-
-    def _show_object(self, term: Object, depth: int) -> str:
-        if not self._stands_in_place(term) or term in self._written:
-            return self._name(term)
-        if depth > _MOST_NESTED:
-            self._pending.append(term)
-            return self._name(term)
-        if term not in self._said:
-            return "[]"
-        if (members := self._read_list(term)) is not None:
-            shown = " ".join(self._show_object(member, depth + 1) for member in members)
-            return f"( {shown} )"
-        indent = "\n" + "    " * depth
-        return f"[{indent}{self._list_values(term, depth)} ]"
-
-    def _read_list(self, head: Object) -> list[Object] | None:
-        """The members if the node begins a proper list that nothing else refers into."""
-        members: list[Object] = []
-        seen: set[Object] = set()
-        while head != _NIL:
-            said = {t.predicate.value: t.object for t in self._said.get(head, ())}
-            if set(said) != {RDF_FIRST, RDF_REST} or len(self._said[head]) > 2:
-                return None
-            if not self._stands_in_place(head) or head in self._written or head in seen:
-                return None
-            seen.add(head)
-            members.append(said[RDF_FIRST])
-            head = said[RDF_REST]
-        self._written |= seen
-        return members
-
-    def _name(self, term: object) -> str:
-        if isinstance(term, ox.NamedNode):
-            for name, iri in self._prefixes.items():
-                if term.value.startswith(iri) and _LOCAL_NAME.fullmatch(term.value, len(iri)):
-                    return f"{name}:{term.value[len(iri) :]}"
-        if isinstance(term, ox.Literal) and not term.language and term.datatype != _STRING:
-            bare = str(ox.Literal(term.value))
-            return f"{bare}^^{self._name(term.datatype)}"
-        return str(term)
+    by_subject: dict[object, dict[ox.Triple, None]] = {}
+    for triple in triples:
+        by_subject.setdefault(triple.subject, {})[triple] = None
+    # The library lists prefixes in any order, and shortens by any of two that fit.
+    names = {iri: name for name, iri in sorted(prefixes.items())}
+    apart = {
+        name: iri
+        for iri, name in names.items()
+        if not any(iri != other and iri.startswith(other) for other in names)
+    }
+    ordered = chain.from_iterable(by_subject.values())
+    written = ox.serialize(ordered, format=ox.RdfFormat.TURTLE, prefixes=apart) or b""
+    lines = written.decode().split("\n")
+    head, body = sorted(lines[: len(apart)]), "\n".join(lines[len(apart) :])
+    return "\n".join([*head, "", body.strip("\n").replace(" .\n", " .\n\n"), ""])

@@ -29,7 +29,7 @@ from kpyramid.ontology.validation.checks import (
     run_questions,
     trace_violations,
 )
-from kpyramid.ontology.validation.consistency import judge_consistency, repair_contradictions
+from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
@@ -282,7 +282,7 @@ def repair_ontology(
     *,
     seconds: float,
 ) -> list[Withdrawal]:
-    """The statements that have to leave for what failed in a judgement, by key of their row.
+    """The statements that have to leave for failed checks and shapes, by key of their row.
 
     Of the statements that contradict each other those with the most evidence stay. Empty where no
     statement is at fault, or where it was not found in `seconds`.
@@ -298,8 +298,6 @@ def repair_ontology(
     if "shapes" in failed:
         faults += trace_broken(judged.broken, instances_nt)
     repair.settle(faults)
-    if "consistent" in failed and not repair.withdrawn:  # the others may have cured it
-        repair_contradictions(schema_turtle, instances_nt, repair, seconds=seconds)
     return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
 
 

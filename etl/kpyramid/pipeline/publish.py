@@ -53,7 +53,7 @@ from kpyramid.storage.results import TableFile, find_result, read_result, store_
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
 from kpyramid.storage.snapshots import FORMAT
 
-_WITHDRAWING = 1
+_WITHDRAWING = 2
 """Raised when other statements are withdrawn from the same tables."""
 _MOST_ROUNDS = 5
 """Judgements after which contradictions that are left fail their gates: withdrawing a statement

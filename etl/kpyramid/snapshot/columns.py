@@ -192,6 +192,7 @@ def _mark(count: int, links: Links, values: pa.ChunkedArray) -> pa.Array:
 # Entities as rows of the index: what they are called, and which facts are about them.
 
 _STATED = ("head", "relation", "tail")
+_ROWS = pa.list_(pa.int32())
 
 
 def _list_about(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
@@ -271,11 +272,10 @@ def _list_names(names: list[list[str]]) -> dict[str, Any]:
         for name in own:
             found[name].append(row)
     hashed = sorted((hash_name(name), name) for name in found)
-    rows = [found[name] for _, name in hashed]
     return {
         "hash": pa.array([number for number, _ in hashed], pa.uint64()),
         "name": pa.array([name for _, name in hashed], pa.string()),
-        "entities": _list_rows(rows),
+        "entities": pa.array([found[name] for _, name in hashed], _ROWS),
     }
 
 
@@ -289,11 +289,7 @@ def _list_name_words(names: list[list[str]]) -> dict[str, Any]:
     words = sorted(found, key=lambda word: word.encode("utf-8", "surrogatepass"))
     return {
         "word": pa.array(words, pa.string()),
-        "entities": _list_rows([found[w] if len(found[w]) <= MOST_SHARED else [] for w in words]),
+        "entities": pa.array(
+            [found[w] if len(found[w]) <= MOST_SHARED else [] for w in words], _ROWS
+        ),
     }
-
-
-def _list_rows(rows: list[list[int]]) -> pa.Array:
-    flat = np.fromiter((row for own in rows for row in own), np.int64)
-    sizes = np.fromiter((len(own) for own in rows), np.int64, len(rows))
-    return list_numbers(flat, sizes, pa.int32())

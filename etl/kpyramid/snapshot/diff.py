@@ -1,21 +1,18 @@
 """What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
-from kpyramid.numerics.arrays import Integers, Mask
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import Scope
@@ -23,8 +20,8 @@ from kpyramid.storage.contracts import combine_column, find_rows, load_contracts
 from kpyramid.storage.snapshots import MANIFEST, list_table
 
 Change = Literal["added", "removed", "changed"]
-_Told = tuple[str, Mapping[str, Any]]
-"""A row in words, and its values that are compared, by name."""
+_Told = tuple[str, tuple[tuple[str, Any], ...]]
+"""A row in words, and its values that are compared, each with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,10 @@ PARTS: Mapping[str, _Part] = {
         "proposals", "proposal_id", (("label",), ("kind",), ("state",)), "{} ({}, {})"
     ),
 }
-NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals", "metrics")
+NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
 """What is compared, in the order of a report."""
+_MADE_WITH = ("settings", "stages", "resources", "model")
 _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
-_Changes = Mapping[Change, Sequence[str]]
-_COUNTED = ("documents", "chunks", "triples", "condensed", "entities", "relations", "instances")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +93,6 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
 
     A document that the scopes hide by its labels in the later snapshot, or in that which was made
     last, is hidden in both, by its source and by its text.
-
-    Columns are read where they lie, one at a time. Where a scope hides documents, its view of the
-    tables is held in memory.
 
     Raises:
         IntegrityError: a table cannot be read.
@@ -148,7 +141,7 @@ class Diff:
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self._sides = (before, after)
-        self._changes: dict[str, _Changes] = {}
+        self._rows: dict[str, list[Row]] = {}
 
     def count(self, name: str) -> Counts:
         """How many rows of a part differ.
@@ -156,77 +149,41 @@ class Diff:
         Raises:
             InputError: there is no such part.
         """
-        if name == "ontology":
-            changes = [row.change for row in self._terms]
-            return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
-        if name == "metrics":
-            return Counts(changed=len(self.metrics))
-        found = self._compare(self._find(name))
-        return Counts(*(len(found[change]) for change in ("added", "removed", "changed")))
+        changes = [row.change for row in self._compare(name)]
+        return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
 
     def read(self, name: str, limit: int | None) -> list[Row]:
         """The first rows of a part that differ: removed, changed, added, each by key."""
-        if name == "ontology":
-            return self._terms[:limit]
-        if name == "metrics":
-            return [Row("changed", n, n, {"value": values}) for n, values in self.metrics.items()][
-                :limit
-            ]
-        part = self._find(name)
-        found = self._compare(part)
-        keys = [key for change in _ORDER for key in found[change]][:limit]
-        before, after = (self._tell(part, side, keys) for side in self._sides)
-        return [_pair(key, before.get(key), after.get(key)) for key in keys]
-
-    @cached_property
-    def metrics(self) -> dict[str, tuple[float | None, float | None]]:
-        """Numbers of the earlier and the later snapshot, by name; those that are the same are not.
-
-        Rows per table, the mean confidence of facts, and, for who sees all documents, rejects.
-        """
-        before, after = map(_measure, self._sides)
-        pairs = {name: (before.get(name), after.get(name)) for name in sorted({*before, *after})}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        rows = self._compare(name)[:limit]
+        if name not in PARTS:
+            return rows
+        words: dict[str, str] = {}
+        for side in self._sides:  # in the words of the later one that has it
+            words |= _word_rows(side, PARTS[name], [row.key for row in rows])
+        return [replace(row, words=words[row.key]) for row in rows]
 
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
         """What the two were made with that differs: settings, stages, models, by dotted name."""
-        made = [
-            dict(
-                _flatten(
-                    {
-                        n: snapshot.manifest.get(n)
-                        for n in ("settings", "stages", "resources", "model")
-                    }
-                )
-            )
-            for snapshot in self._sides
-        ]
+        was, now = (
+            {key: v for n in _MADE_WITH for key, v in _flatten(side.manifest.get(n), n)}
+            for side in self._sides
+        )
         return {
-            name: (made[0].get(name), made[1].get(name))
-            for name in sorted({*made[0], *made[1]})
-            if made[0].get(name) != made[1].get(name) and not name.endswith(".fingerprint")
+            name: (was.get(name), now.get(name))
+            for name in sorted({*was, *now})
+            if was.get(name) != now.get(name) and not name.endswith(".fingerprint")
         }
 
     def summarise(self) -> str:
         """One line: "1 document edited, 1 gone; 9 facts more, 38 fewer; ontology unchanged"."""
-        words = {
-            "documents": ("document", "new", "gone", "edited"),
-            "facts": ("fact", "more", "fewer", "changed"),
-            "instances": ("instance", "more", "fewer", "changed"),
-        }
-        said = {name: _say(self.count(name), *words[name]) for name in words}
-        terms = _say(self.count("ontology"), "ontology term", "more", "fewer", "changed")
-        told = [
-            said["documents"] or "documents unchanged",
-            said["facts"] or "facts unchanged",
-            terms or "ontology unchanged",
+        parts = [
+            _say(self.count("documents"), "document", "new", "gone", "edited")
+            or "documents unchanged",
+            _say(self.count("facts"), "fact") or "facts unchanged",
+            _say(self.count("ontology"), "ontology term") or "ontology unchanged",
+            _say(self.count("instances"), "instance"),
         ]
-        return "; ".join([*told, said["instances"]] if said["instances"] else told)
-
-    def _find(self, name: str) -> _Part:
-        if name not in PARTS:
-            raise InputError(f"--table {name!r}: it is one of {', '.join(NAMES)}")
-        return PARTS[name]
+        return "; ".join(filter(None, parts))
 
     def _is_same(self, table: str) -> bool:
         """Whether both have the same bytes of a table, and all of it is seen."""
@@ -238,54 +195,33 @@ class Diff:
             hashes.append(files[file]["sha256"] if is_whole else None)
         return hashes[0] is not None and hashes[0] == hashes[1]
 
-    def _compare(self, part: _Part) -> _Changes:
-        """The keys of a part's rows that differ, sorted."""
-        if self._is_same(part.table):
-            return {change: [] for change in _ORDER}
-        if part.table not in self._changes:
-            first, second = (_read_column(side, part.table, part.key) for side in self._sides)
-            places = find_rows(second, first)
-            both = np.flatnonzero(places >= 0)
-            differs = np.zeros(len(both), np.bool_)
-            for name in part.compared.values():
-                was, now = (_read_column(side, part.table, name) for side in self._sides)
-                differs |= _differ(was.take(places[both]), now.take(both))
-            lost = find_rows(first, second) < 0
-            keys: dict[Change, pa.Array] = {
-                "removed": first.filter(lost),
-                "changed": second.take(both[differs]),
-                "added": second.filter(places < 0),
-            }
-            self._changes[part.table] = {n: sorted(k.to_pylist()) for n, k in keys.items()}
-        return self._changes[part.table]
+    def _compare(self, name: str) -> list[Row]:
+        """The rows of a part that differ: of tables not in words yet."""
+        if name not in NAMES:
+            raise InputError(f"--table {name!r}: it is one of {', '.join(NAMES)}")
+        if name not in self._rows:
+            part = PARTS.get(name)
+            if part and self._is_same(part.table):
+                return []
+            before, after = (
+                _read_rows(side, part) if part else _list_terms(side.schema) for side in self._sides
+            )
+            keys = (k for k in {*before, *after} if before.get(k) != after.get(k))
+            rows = [_pair(key, before.get(key), after.get(key)) for key in keys]
+            self._rows[name] = sorted(rows, key=lambda row: (_ORDER.index(row.change), row.key))
+        return self._rows[name]
 
-    def _tell(self, part: _Part, side: Snapshot, keys: Sequence[str]) -> dict[str, _Told]:
-        """Those of some rows that one side has: words, and the values that are compared."""
-        wanted = find_rows(pa.array(keys, pa.string()), _read_column(side, part.table, part.key))
-        rows = wanted[wanted >= 0]
-        shown = [_word(side, part.table, names, rows) for names in part.words]
-        said = [part.form.format(*row) for row in zip(*shown, strict=True)]
-        values = [
-            map(_plain, _read_column(side, part.table, name).take(rows).to_pylist())
-            for name in part.compared.values()
-        ]
-        held = zip(*values, strict=True) if values else ([] for _ in rows)
-        there = (key for key, row in zip(keys, wanted, strict=True) if row >= 0)
-        return {
-            key: (words, dict(zip(part.compared, row, strict=True)))
-            for key, words, row in zip(there, said, held, strict=True)
-        }
 
-    @cached_property
-    def _terms(self) -> list[Row]:
-        """The classes, properties and axioms of the schemas that differ."""
-        before, after = (_list_terms(snapshot.schema) for snapshot in self._sides)
-        rows = [
-            _pair(key, before.get(key), after.get(key))
-            for key in sorted({*before, *after})
-            if before.get(key) != after.get(key)
-        ]
-        return sorted(rows, key=lambda row: _ORDER.index(row.change))
+def _read_rows(side: Snapshot, part: _Part) -> dict[str, _Told]:
+    """The values of the rows of a table that are compared, by key."""
+    names = part.compared
+    keys, *columns = (
+        _read_column(side, part.table, name).to_pylist() for name in (part.key, *names.values())
+    )
+    rows = zip(*columns, strict=True) if columns else [()] * len(keys)
+    return {
+        key: ("", tuple(zip(names, row, strict=True))) for key, row in zip(keys, rows, strict=True)
+    }
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
@@ -296,23 +232,16 @@ def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
     return combine_column(held[name])
 
 
-def _differ(was: pa.Array, now: pa.Array) -> Mask:
-    """For each row whether the values of two columns differ; of lists and maps any of them."""
-    kind = was.type
-    if pa.types.is_map(kind) or pa.types.is_list(kind):
-        sizes = [np.diff(np.asarray(column.offsets)) for column in (was, now)]
-        differs = np.asarray(sizes[0] != sizes[1])
-        alike = np.flatnonzero(~differs)
-        was, now = was.take(alike), now.take(alike)
-        owners = np.repeat(alike, sizes[0][alike])
-        parts = [(was.values, now.values)]
-        if pa.types.is_map(kind):
-            parts = [(was.keys, now.keys), (was.items, now.items)]
-        for first, second in parts:
-            differs[owners[_differ(first, second)]] = True
-        return differs
-    same = pc.or_(pc.equal(was, now).fill_null(False), pc.and_(pc.is_null(was), pc.is_null(now)))
-    return np.asarray(pc.invert(same).to_numpy(zero_copy_only=False), np.bool_)
+def _word_rows(side: Snapshot, part: _Part, keys: Sequence[str]) -> dict[str, str]:
+    """Those of some rows that one side has, in words."""
+    known = _read_column(side, part.table, part.key)
+    rows = find_rows(pa.array(keys, pa.string()), known)
+    rows = rows[rows >= 0]
+    shown = [_word(side, part.table, names, rows) for names in part.words]
+    return {
+        key: part.form.format(*words)
+        for key, *words in zip(known.take(rows).to_pylist(), *shown, strict=True)
+    }
 
 
 def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> list[str]:
@@ -338,53 +267,41 @@ def _plain(value: Any) -> Any:
     return dict(value) if pairs else value
 
 
-def _measure(side: Snapshot) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for table in _COUNTED:
-        key = load_contracts()[table].key[0]
-        found[f"rows of {table}"] = len(_read_column(side, table, key))
-    mean = pc.mean(_read_column(side, "triples", "confidence")).as_py()
-    if mean is not None:
-        found["mean confidence of triples"] = round(mean, 4)
-    if not side.describe_scope():
-        stages, reasons = (
-            _read_column(side, "rejects", name).to_pylist() for name in ("stage", "reason")
-        )
-        counted = Counter(zip(stages, reasons, strict=True))
-        found |= {f"rejects of {stage}, {reason}": n for (stage, reason), n in counted.items()}
-    return found
-
-
 def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
     """The difference between what two sides say under a key."""
-    words, now = after or before or ("", {})
+    words, now = after or before or ("", ())
     if before is None or after is None:
         return Row("added" if before is None else "removed", key, words, {})
-    was = before[1]
-    fields = {name: (was[name], now[name]) for name in now if was[name] != now[name]}
+    was = dict(before[1])
+    fields = {n: (_plain(was[n]), _plain(value)) for n, value in now if was[n] != value}
     return Row("changed", key, words, fields)
 
 
 def _list_terms(schema: Schema) -> dict[str, _Told]:
     """Every term by its IRI, and every axiom: words, fields."""
-    found: dict[str, _Told] = {c.iri: (f"{c.label} (class)", asdict(c)) for c in schema.classes}
-    found |= {p.iri: (f"{p.label} (property)", asdict(p)) for p in schema.properties}
-    return found | {line: (line, {}) for line in schema.axioms}
+    found: dict[str, _Told] = {
+        term.iri: (f"{term.label} ({kind})", (*asdict(term).items(),))
+        for kind, terms in (("class", schema.classes), ("property", schema.properties))
+        for term in terms
+    }
+    return found | {line: (line, ()) for line in schema.axioms}
 
 
-def _flatten(value: JsonValue, name: str = "") -> Iterator[tuple[str, JsonValue]]:
+def _flatten(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:
     if isinstance(value, dict):
         for key in sorted(value):
-            yield from _flatten(value[key], f"{name}.{key}" if name else key)
+            yield from _flatten(value[key], f"{name}.{key}")
     else:
         yield name, value
 
 
-def _say(counts: Counts, noun: str, added: str, removed: str, changed: str) -> str:
+def _say(
+    counts: Counts, noun: str, added: str = "more", removed: str = "fewer", changed: str = "changed"
+) -> str:
     """Such as "1 document edited, 1 gone"; empty where nothing differs."""
     pairs = ((counts.added, added), (counts.changed, changed), (counts.removed, removed))
-    told = [f"{number:,} {word}" for number, word in pairs if number]
-    if told:
-        number, _, word = told[0].partition(" ")
-        told[0] = f"{number} {noun}{'' if number == '1' else 's'} {word}"
-    return ", ".join(told)
+    first, *others = [pair for pair in pairs if pair[0]] or [(0, "")]
+    if not first[0]:
+        return ""
+    things = f"{first[0]:,} {noun}{'' if first[0] == 1 else 's'} {first[1]}"
+    return ", ".join([things, *(f"{number:,} {word}" for number, word in others)])

@@ -1,26 +1,44 @@
 """A snapshot of which scopes hide documents: what is seen of its rows, names, tables and schema."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
-from kpyramid.numerics.arrays import Mask
-from kpyramid.ontology.schema import Schema
-from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
-from kpyramid.snapshot.mapped import MappedRows
-from kpyramid.snapshot.narrowed import INDEXED, NarrowedView, look_up, to_mask
+from kpyramid.errors import InputError
+from kpyramid.numerics.arrays import Integers, Mask
+from kpyramid.ontology.schema import (
+    OntologyClass,
+    OntologyProperty,
+    Schema,
+    parse_schema,
+    write_schema,
+)
+from kpyramid.ontology.store import state_row, write_instances
+from kpyramid.snapshot.links import Links
+from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
-from kpyramid.snapshot.store import Store
-from kpyramid.snapshot.terms import SeenTerms
-from kpyramid.snapshot.view import View
-from kpyramid.storage.contracts import NO, Column, Contract, load_contracts, map_column
+from kpyramid.snapshot.store import SEED, Store
+from kpyramid.snapshot.view import EntityTexts, Scope, View
+from kpyramid.storage.contracts import (
+    NO,
+    Column,
+    Contract,
+    combine_column,
+    load_contracts,
+    map_column,
+)
 
 Row = dict[str, Any]
+_INDEXED = frozenset({"documents", "chunks", "condensed", "entities", "relations", "instances"})
+"""Tables whose rows the index has too, in their order."""
 
 
 class _Forms:
@@ -47,7 +65,7 @@ class _Forms:
         )
 
 
-class DividedView(NarrowedView):
+class DividedView(View):
     """What is seen of a store some of whose documents are hidden.
 
     The contracts say which rows that leaves: a row is seen when a document that states as much is,
@@ -57,14 +75,15 @@ class DividedView(NarrowedView):
     whole corpus, such as confidence and the rarity of words, stay as they are.
     """
 
-    def __init__(self, store: Store, classes: Sequence[frozenset[str]], documents: Mask) -> None:
-        super().__init__(store, classes)
-        self._open: dict[str, Mask] = {"documents": documents}
+    def __init__(self, store: Store, documents: Mask) -> None:
+        super().__init__(store)
+        self._masks: dict[str, Mask] = {"documents": documents}
         self._documents = documents
         self._whole = View(store)
-        self._terms = SeenTerms(store, self)
+        self._terms = _SeenTerms(store, self)
         self._keys: dict[str, frozenset[str]] = {}
-        self._said: dict[str, Mapping[str, list[tuple[str, str]]]] = {}
+        self._pairs: dict[str, Mapping[str, list[tuple[str, str]]]] = {}
+        self._tables: dict[str, pa.Table] = {}
 
     # -- which rows are seen ------------------------------------------------------------------
 
@@ -72,27 +91,47 @@ class DividedView(NarrowedView):
         """See `View`."""
         return f"{int(self._documents.sum()):,} of {len(self._documents):,} documents"
 
-    def open(self, table: str) -> Mask:
-        """See `NarrowedView`."""
-        if table not in self._open:
+    def mask(self, table: str) -> Mask:
+        """See `View`; of any table that can be divided by documents."""
+        if table not in self._masks:
             contract = load_contracts()[table]
-            seen = self._find_stated(table)
-            for name in contract.needs:
+            seen = self._mark_stated(table)
+            for name in contract.needs if table != "statements" else ():
                 seen = seen & self._meets(table, contract.column(name))
-            self._open[table] = seen
-        return self._open[table]
+            self._masks[table] = seen
+        return self._masks[table]
 
-    def _find_stated(self, table: str) -> Mask:
+    def _mark_stated(self, table: str) -> Mask:
         """What `visible_by` says: from the index where that has the documents of each row."""
         if table == "proposals":
             return self._terms.mark_named()
+        if table == "statements":
+            shown = map(self.shows_statement, range(len(self.rows(table))))
+            return np.fromiter(shown, np.bool_, len(self.rows(table)))
         if table == "chunks":
             return np.asarray(self._documents[self.rows(table).numbers("document")], np.bool_)
         if table in _NAMED:
             return self._forms[table].owners
-        if table in INDEXED:
+        if table in _INDEXED:
             return self._rest_on_seen(table)
-        return self.find_supported(table, self.open)
+        seen = np.zeros(len(self._list_keys(table)), np.bool_)
+        for name in load_contracts()[table].visible_by:
+            links, target = self._link(table, name)
+            seen[links.owners[self.mask(target)[links.targets]]] = True
+        return seen
+
+    def _link(self, table: str, name: str) -> tuple[Links, str]:
+        """From the rows of a table to those that a column refers to, and the table of these."""
+        column = load_contracts()[table].column(name)
+        target = str(column.target)
+        return Links.from_column(self._store.table(table)[name], self._list_keys(target)), target
+
+    def _list_keys(self, table: str) -> pa.Array:
+        """The keys of all rows of a table."""
+        key = load_contracts()[table].key[0]
+        if table in _INDEXED:
+            return self.rows(table).column(key)
+        return combine_column(self._store.table(table)[key])
 
     def _rest_on_seen(self, name: str) -> Mask:
         """The rows of a file of the index that rest on a document that is seen."""
@@ -103,18 +142,22 @@ class DividedView(NarrowedView):
     def _meets(self, table: str, column: Column) -> Mask:
         """The rows that refer to what is seen, or to nothing, by a column that they need."""
         if column.term:
-            hidden = pa.array(sorted(self._terms.hidden), pa.string())
-            values = self._store.table(table)[column.name]
-            if table in INDEXED:
+            if table in _INDEXED:
                 values = self.rows(table).column(column.name)
+            else:
+                values = combine_column(self._store.table(table)[column.name])
+            hidden = pa.array(sorted(self._terms.hidden), pa.string())
             return ~to_mask(pc.is_in(values, value_set=hidden))
-        if column.type == "list<string>":
-            return self._are_all_open(table, column.name)
         if table == "instances":
-            places = self.locate_entities(self.rows(table).column(column.name))
+            places = self._locate_entities(self.rows(table).column(column.name))
         else:
             places = self.rows(table).numbers(column.name.removesuffix("_id"))
-        return (places < 0) | look_up(self.open(str(column.target)), places)
+        return (places < 0) | _look_up(self.mask(str(column.target)), places)
+
+    def _locate_entities(self, keys: pa.Array) -> Integers:
+        """The row of the entity of each key; -1 for null."""
+        rows = pc.index_in(keys, value_set=self.rows("entities").column("entity_id"))
+        return np.asarray(pc.fill_null(rows, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def searched(self, table: str) -> Mask:
         """See `View`: an entity that only hidden texts call by its name is found by no vector."""
@@ -133,23 +176,18 @@ class DividedView(NarrowedView):
     @cached_property
     def whole_triples(self) -> frozenset[str]:
         """The triples of which all statements are seen."""
-        return self._list_keys("triples", self._are_all_open("triples", "raw_triple_ids"))
+        links, target = self._link("triples", "raw_triple_ids")
+        keys = self._list_keys("triples")
+        hidden = np.zeros(len(keys), np.bool_)
+        hidden[links.owners[~self.mask(target)[links.targets]]] = True
+        return frozenset(keys.filter(pa.array(~hidden)).to_pylist())
 
-    def _are_all_open(self, table: str, name: str) -> Mask:
-        """The rows of which all is seen that a column of lists refers to."""
-        links, count = self.link(table, name), self.count_rows(table)
-        target = self.open(str(load_contracts()[table].column(name).target))
-        seen = np.bincount(links.owners, target[links.targets], minlength=count)
-        return np.asarray(seen == links.count(count))
-
-    def list_open(self, table: str) -> frozenset[str]:
+    def list_seen(self, table: str) -> frozenset[str]:
         """The keys of the rows that are seen."""
         if table not in self._keys:
-            self._keys[table] = self._list_keys(table, self.open(table))
+            seen = self._list_keys(table).filter(pa.array(self.mask(table)))
+            self._keys[table] = frozenset(seen.to_pylist())
         return self._keys[table]
-
-    def _list_keys(self, table: str, mask: Mask) -> frozenset[str]:
-        return frozenset(self.keys_of(table).filter(pa.array(mask)).to_pylist())
 
     # -- rows in words ------------------------------------------------------------------------
 
@@ -197,13 +235,15 @@ class DividedView(NarrowedView):
 
     def shows_statement(self, row: int) -> bool:
         """See `View`: when all facts that it cites are seen, in the words that it was made of."""
-        if not super().shows_statement(row):
+        if row < 0:
             return False
         rows = self.rows("statements")
-        hidden = rows.value("anchor", row) in self._terms.hidden
-        return not hidden and all(map(self._tells_whole, rows.list_of("facts", row).tolist()))
+        cited = rows.list_of("facts", row).tolist()
+        is_open = self.mask("condensed")[cited].all()
+        is_named = rows.value("anchor", row) not in self._terms.hidden
+        return bool(is_open) and is_named and all(map(self._words_whole, cited))
 
-    def _tells_whole(self, fact: int) -> bool:
+    def _words_whole(self, fact: int) -> bool:
         """Whether a fact that is seen has the words that it has for who sees everything."""
         same = self.state_fact(fact) == self._whole.state_fact(fact)
         return same and self.qualify_fact(fact) == self._whole.qualify_fact(fact)
@@ -211,7 +251,7 @@ class DividedView(NarrowedView):
     def find_detailed(self, row: int) -> str:
         """See `View`; where both are seen in all their words."""
         detailed = int(self.rows("condensed").numbers("detailed")[row])
-        whole = detailed >= 0 and self._tells_whole(row) and self._tells_whole(detailed)
+        whole = detailed >= 0 and self._words_whole(row) and self._words_whole(detailed)
         return super().find_detailed(row) if whole else ""
 
     def name_standard(self, row: int) -> str:
@@ -229,7 +269,7 @@ class DividedView(NarrowedView):
     def _standards(self) -> frozenset[str]:
         """The standard relations that may be seen: properties, and wordings of texts."""
         wordings = map(
-            self.wording_of, self.select("relations", range(self.count_rows("relations")))
+            self.wording_of, self.select("relations", range(len(self.rows("relations"))))
         )
         return frozenset(p.label for p in self.schema.properties) | {*wordings}
 
@@ -251,27 +291,43 @@ class DividedView(NarrowedView):
         values = super().read_instance(row)
         return self._cut_row(load_contracts()["instances"], row, values)
 
-    def evidence(self, key: str) -> list[Evidence]:
-        """See `View`; only places in documents that are seen."""
-        table = name_table(key)
-        if table in ("condensed", "instances"):
-            row = self.rows(table).find(key)
-            if row is None or not self.open(table)[row]:
-                return []
-        return find_evidence(self._store, self.table, key, self._documents)
+    # -- tables and the ontology --------------------------------------------------------------
 
-    # -- tables -------------------------------------------------------------------------------
+    def table(self, name: str) -> pa.Table:
+        """One table, read whole: the rows that are seen, with what is seen of each.
 
-    def cut_table(self, name: str, whole: pa.Table) -> pa.Table:
-        """The rows of a table that are seen, with what is seen of each."""
-        mask, contract = self.mask(name), load_contracts()[name]
+        Raises:
+            InputError: there is no table of that name, the snapshot is gone, or the table cannot
+                be divided by documents.
+            IntegrityError: the file is damaged.
+        """
+        whole, contract = super().table(name), load_contracts()[name]
+        if not contract.visible_by:
+            raise InputError(
+                f"table {name!r} cannot be divided by documents: it is read by whoever sees all "
+                "of them only, with scope = EVERYTHING"
+            )
+        if name not in self._tables:
+            self._tables[name] = self._cut_table(contract, whole)
+        return self._tables[name]
+
+    def _cut_table(self, contract: Contract, whole: pa.Table) -> pa.Table:
+        name, mask = contract.table, self.mask(contract.table)
         rows = whole.filter(pa.array(mask))
         if not any(map(_refers_beside(contract), contract.columns)) and name not in _CUTS:
-            return rows
-        cut = map(
-            self._cut_row, [contract] * len(rows), np.flatnonzero(mask).tolist(), rows.to_pylist()
+            return contract.finish(rows)
+        numbers = np.flatnonzero(mask).tolist()
+        return contract.build(
+            self._cut_row(contract, number, row)
+            for number, row in zip(numbers, rows.to_pylist(), strict=True)
         )
-        return contract.build(cut)
+
+    def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
+        """See `View`; never with where statements are said."""
+        rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
+        seen = self.select("instances", range(len(rows)))
+        statements = (state_row(rows.read(row), names) for row in seen)
+        return write_schema(self.schema), write_instances(statements)
 
     def _cut_row(self, contract: Contract, number: int, row: Row) -> Row:
         """A row without what it says of hidden ones; `number` is where it stands in its table."""
@@ -284,13 +340,13 @@ class DividedView(NarrowedView):
     def _cut_value(self, contract: Contract, column: Column, row: Row) -> Any:
         value = row[column.name]
         if column.along:
-            seen = self.list_open(str(contract.column(column.along).target))
+            seen = self.list_seen(str(contract.column(column.along).target))
             return [v for key, v in zip(row[column.along], value, strict=True) if key in seen]
         if column.united_from:
             return self._unite(contract, column, row)
         if column.term:
             return None if value in self._terms.hidden else value
-        seen = self.list_open(str(column.target))
+        seen = self.list_seen(str(column.target))
         if column.type == "list<place>":
             return [place for place in value if place["chunk_id"] in seen]
         if column.type == "list<string>":
@@ -301,21 +357,21 @@ class DividedView(NarrowedView):
         """The pairs of the seen rows that a row rests on, but for weaker ones."""
         source = str(column.united_from)
         target = str(contract.column(source).target)
-        said, keys = self._pairs(target, column.name), row[source]
+        pairs, keys = self._list_pairs(target, column.name), row[source]
         for marks in (c for c in contract.columns if c.along == source and c.weaker):
             both = zip(keys, row[marks.name], strict=True)
             keys = [key for key, mark in both if mark != marks.weaker]
         # What a title adds is said of triples first, and of no raw triple.
         whole = row[column.name] if target == "raw_triples" else ()
-        return unite_qualifiers((pair for key in keys for pair in said.get(key, ())), whole)
+        return unite_qualifiers((pair for key in keys for pair in pairs.get(key, ())), whole)
 
-    def _pairs(self, table: str, column: str) -> Mapping[str, list[tuple[str, str]]]:
+    def _list_pairs(self, table: str, column: str) -> Mapping[str, list[tuple[str, str]]]:
         """What a column of a table says, by key, of the rows that are seen."""
-        if table not in self._said:
-            self._said[table] = map_column(
+        if table not in self._pairs:
+            self._pairs[table] = map_column(
                 self.table(table), load_contracts()[table].key[0], column
             )
-        return self._said[table]
+        return self._pairs[table]
 
     def _cut_entity(self, number: int, row: Row, cut: Row) -> Row:
         return cut | {"name": self.name_of(number), "surface_forms": self.forms_of(number)}
@@ -383,3 +439,216 @@ def _refers_beside(contract: Contract) -> Callable[[Column], bool]:
         return bool(column.along or column.united_from or (free and (column.target or column.term)))
 
     return check
+
+
+def _look_up(mask: Mask, rows: npt.NDArray[Any]) -> Mask:
+    """For each row whether it is in a mask; a negative one is in none."""
+    return (rows >= 0) & mask[rows] if len(mask) else np.zeros(len(rows), dtype=np.bool_)
+
+
+# The schema as it is seen.
+
+_TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
+_ADDED = ("accepted", "alias")
+"""States of proposals whose words are in the schema."""
+
+
+class _SeenTerms:
+    """Which terms of the ontology a view lets be seen, in which words.
+
+    None of them says anything of a seed ontology: that is written by people for all to read. A
+    term that completion added is there when a wording that is seen names it, with its alternative
+    labels of that kind; with its definition when all that supports it is seen.
+    """
+
+    def __init__(self, store: Store, view: DividedView) -> None:
+        self._store = store
+        self._view = view
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The ontology's schema, as far as it is seen."""
+        whole, seed, hidden = self._whole, self._seed, self.hidden
+        classes = [
+            self._cut(c, seed.class_by_iri.get(c.iri)) for c in whole.classes if c.iri not in hidden
+        ]
+        properties = [
+            replace(
+                self._cut(p, seed.property_by_iri.get(p.iri)),
+                inverse_of=None if p.inverse_of in hidden else p.inverse_of,
+            )
+            for p in whole.properties
+            if p.iri not in hidden
+        ]
+        named = [f"<{iri}>" for iri in hidden]
+        axioms = (line for line in whole.axioms if not any(name in line for name in named))
+        return Schema(whole.base, tuple(classes), tuple(properties), tuple(axioms))
+
+    def _cut(self, term: _TermT, seed: _TermT | None) -> _TermT:
+        """A term with what is seen of its words: all that the seed ontology says of it."""
+        rows = [row for row in self._proposals if row["iri"] == term.iri]
+        words = set(seed.alt_labels) if seed else set()
+        for row in rows:
+            words |= self.words[row["proposal_id"]] if row["state"] in _ADDED else set()
+        defined = seed is not None or any(map(self._is_whole, rows))
+        return replace(
+            term,
+            alt_labels=tuple(word for word in term.alt_labels if word in words),
+            comment=term.comment if defined else "",
+        )
+
+    @cached_property
+    def hidden(self) -> frozenset[str]:
+        """IRIs of classes and properties that were added or proposed, and are not seen."""
+        whole, seed = self._whole, self._seed
+        terms: dict[str, tuple[str | None, ...]] = {
+            **{c.iri: c.parents for c in whole.classes if c.iri not in seed.class_by_iri},
+            **{
+                p.iri: (p.domain, p.range)
+                for p in whole.properties
+                if p.iri not in seed.property_by_iri
+            },
+        }
+        rows = [row for row in self._proposals if row["state"] != "alias"]
+        terms |= {row["iri"]: (row["domain"], row["range"]) for row in rows}
+        seen = {row["iri"] for row in rows if row["label"] in self.words[row["proposal_id"]]}
+        hidden = terms.keys() - seen
+        while more := {iri for iri in terms.keys() - hidden if hidden & {*terms[iri]}}:
+            hidden |= more
+        return frozenset(hidden)
+
+    def mark_named(self) -> Mask:
+        """The rows of the proposals whose label is seen."""
+        named = (row["label"] in self.words[row["proposal_id"]] for row in self._proposals)
+        return np.fromiter(named, np.bool_, len(self._proposals))
+
+    @cached_property
+    def words(self) -> dict[str, frozenset[str]]:
+        """By proposal those of its wordings, its label among them, that are seen.
+
+        A label that is none of the wordings was chosen by who saw all facts, so it is seen where
+        all of them are.
+        """
+        ids = {key for row in self._proposals for key in row["triple_ids"]}
+        facts = self._store.table("triples")
+        near = pc.is_in(facts["triple_id"], value_set=pa.array(sorted(ids), pa.string()))
+        triples = {row["triple_id"]: row for row in facts.filter(near).to_pylist()}
+        return {
+            row["proposal_id"]: self._list_words(row, [triples[key] for key in row["triple_ids"]])
+            for row in self._proposals
+        }
+
+    def _list_words(self, row: Row, triples: Iterable[Row]) -> frozenset[str]:
+        words = {row["label"], *row["phrases"]}
+        if self._is_whole(row):
+            return frozenset(words)
+        seen = [t for t in triples if t["triple_id"] in self._view.list_seen("triples")]
+        if row["kind"] == "property":
+            stated = {form for triple in seen for form in self._list_wordings(triple)}
+            return frozenset(words & stated)
+        ends = {end.casefold() for triple in seen for end in self._list_tails(triple)}
+        return frozenset(w for w in words if any(w.casefold() in end for end in ends))
+
+    def _list_wordings(self, triple: Row) -> tuple[str, ...]:
+        row = self._view.rows("relations").find(triple["relation_id"])
+        return () if row is None else self._view.wordings_of(row)
+
+    def _list_tails(self, triple: Row) -> tuple[str, ...]:
+        if triple["tail_id"] is None:
+            return (triple["literal"],)
+        row = self._view.rows("entities").find(triple["tail_id"])
+        return () if row is None else self._view.forms_of(row)
+
+    def _is_whole(self, row: Row) -> bool:
+        """Whether all that supports a proposal is seen."""
+        return self._view.whole_triples.issuperset(row["triple_ids"])
+
+    @cached_property
+    def _whole(self) -> Schema:
+        return View(self._store).schema
+
+    @cached_property
+    def _seed(self) -> Schema:
+        return parse_schema(self._store.read_text(SEED), source=f"seed of {self._store.id}")
+
+    @cached_property
+    def _proposals(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._store.table("proposals").to_pylist()
+        return rows
+
+
+# What scopes hide.
+
+
+def open_view(store: Store, scopes: Sequence[Scope]) -> View:
+    """What all of some scopes let be seen of a store.
+
+    Raises:
+        InputError: a scope names what is not there, or what others hide.
+    """
+    documents = find_documents(store, scopes)
+    return View(store) if documents.all() else DividedView(store, documents)
+
+
+# Documents: by labels, by their ids or sources, by their metadata.
+
+
+def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
+    """The documents that all scopes let be seen.
+
+    Raises:
+        InputError: none of those that the labels let be seen has an id, source or metadata
+            that a scope names; the message is the same where a hidden one has.
+    """
+    documents = store.rows("documents")
+    reach = np.ones(len(documents), dtype=np.bool_)
+    for scope in scopes:
+        if scope.access is not None:
+            reach &= _open_by_label(documents.column("access"), scope.access)
+        if scope.hidden:
+            wanted = pa.array(sorted(scope.hidden), pa.string())
+            reach &= ~to_mask(pc.is_in(documents.column("document_id"), wanted))
+    seen = reach.copy()
+    for scope in scopes:
+        if scope.documents:
+            seen &= _find_named(documents, scope.documents, reach)
+        seen &= _find_described(documents, scope.metadata, reach)
+    return seen
+
+
+def _open_by_label(labels: pa.Array, access: frozenset[str]) -> Mask:
+    """The documents whose labels let them be seen."""
+    seen = pc.list_value_length(labels).to_numpy(zero_copy_only=False) == 0
+    owners = pc.list_parent_indices(labels).to_numpy(zero_copy_only=False)
+    mine = pc.is_in(pc.list_flatten(labels), pa.array(sorted(access), pa.string()))
+    seen[owners[to_mask(mine)]] = True
+    return np.asarray(seen, dtype=np.bool_)
+
+
+def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> Mask:
+    sources = documents.column("source")
+    files = pc.list_element(pc.split_pattern(sources, "#", max_splits=1), 0)
+    seen = np.zeros(len(documents), dtype=np.bool_)
+    for wanted in sorted(names):
+        columns = (documents.column("document_id"), sources, files)
+        found = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
+        if not found.any():
+            known = files.filter(pa.array(reach)).unique().to_pylist()
+            near = get_close_matches(wanted, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"no document has the id or source {wanted!r}{hint}")
+        seen |= found
+    return seen
+
+
+def _find_described(documents: MappedRows, pairs: Collection[tuple[str, str]], reach: Mask) -> Mask:
+    described = documents.column("metadata")
+    owners = pc.list_parent_indices(described).to_numpy(zero_copy_only=False)
+    seen = np.ones(len(documents), dtype=np.bool_)
+    for field, value in sorted(pairs):
+        having = np.zeros(len(documents), dtype=np.bool_)
+        having[owners[to_mask(pc.equal(pc.list_flatten(described), f"{field}={value}"))]] = True
+        if not (having & reach).any():
+            raise InputError(f"no document has {field} = {value!r} in its metadata")
+        seen &= having
+    return seen

@@ -1,5 +1,6 @@
 """What a snapshot says, or is, in the forms of other programs; each appears whole or not at all."""
 
+import logging
 import re
 import shutil
 from collections import Counter
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, StrictUndefined
 
 from kpyramid.errors import InputError
+from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.store import write_ontology
 from kpyramid.snapshot.graph import (
     ATTRIBUTION,
@@ -30,15 +32,17 @@ from kpyramid.snapshot.graph import (
 )
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import GRAPH, SEARCHED, VECTORS
-from kpyramid.storage.archive import Exported, Tell, copy_folder, hush, note_export, write_tarball
+from kpyramid.storage.archive import Exported, copy_folder, note_export, write_tarball
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import discard, is_there, write_at
 from kpyramid.storage.declarations import locate_declarations
-from kpyramid.storage.layout import Warehouse, is_address, name_place
+from kpyramid.storage.layout import Warehouse, name_place
 from kpyramid.storage.writing import sync_folder, sync_tree
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
+
+log = logging.getLogger(__name__)
 
 _KEYS = {"chunks": "chunk_id", "condensed": "condensed_id", "entities": "entity_id"}
 _BATCH = 8_192
@@ -60,7 +64,6 @@ def export(
     snapshot: Snapshot,
     form: str,
     place: str | Path,
-    tell: Tell = hush,
     warehouse: Warehouse | None = None,
     corpus: str = "",
     ref: str = "",
@@ -68,8 +71,8 @@ def export(
     """Writes a snapshot, as far as its scope lets it be seen, in one of `FORMS`.
 
     Each document's source, title, licence, attribution and access labels go along. For an address
-    it is written here, then sent. `tell` hears what is under way. `warehouse` is where the export
-    is noted, with `corpus` and `ref` if it is a declared one: see `Exported`.
+    it is written here, then sent. `warehouse` is where the export is noted, with `corpus` and `ref`
+    if it is a declared one: see `Exported`.
 
     Raises:
         EndpointError: it cannot be sent.
@@ -81,21 +84,19 @@ def export(
         raise InputError(f"--to {form!r}: it is one of {', '.join(FORMS)}")
     if is_there(place):
         raise InputError(f"{place} is there already; nothing was written. Name another place")
+    log.info("exporting snapshot %s as %s to %s", snapshot.id, form, place)
     noted = Exported(snapshot.id, form, name_place(place), corpus, ref)
     with note_export(warehouse, noted) if warehouse else nullcontext(), write_at(place) as path:
-        made = _write(snapshot, form, path, tell)
-        if is_address(place):
-            tell(f"sending it to {place}", 0, None)
+        made = _write(snapshot, form, path)
     return made
 
 
-def _write(snapshot: Snapshot, form: str, path: Path, tell: Tell) -> Export:
+def _write(snapshot: Snapshot, form: str, path: Path) -> Export:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     discard(part)
     try:
-        left_out = FORMS[form](snapshot, part, tell)
-        tell("waiting for the disk", 0, None)
+        left_out = FORMS[form](snapshot, part)
         sync_tree(part)
         part.rename(path)
     finally:
@@ -106,10 +107,7 @@ def _write(snapshot: Snapshot, form: str, path: Path, tell: Tell) -> Export:
     return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
 
 
-def _open(
-    snapshot: Snapshot, facts: Sequence[str], tell: Tell
-) -> "AbstractContextManager[Database]":
-    tell("joining facts and places" if facts else "reading documents", 0, None)
+def _open(snapshot: Snapshot, facts: Sequence[str]) -> "AbstractContextManager[Database]":
     names = READS if facts else ("documents",)
     return open_graph({name: snapshot.locate_table(name) for name in names}, facts)
 
@@ -118,25 +116,24 @@ def _open(
 
 
 def _write_whole(
-    write: Callable[[Path, Path, Tell], None], snapshot: Snapshot, path: Path, tell: Tell
+    write: Callable[[Path, Path], None], snapshot: Snapshot, path: Path
 ) -> tuple[str, ...]:
     if seen := snapshot.describe_scope():
         raise InputError(
             f"this form is a copy of the whole snapshot, and {seen} may be seen: give "
             "--everything, or choose a form that leaves the others out, such as duckdb or nquads"
         )
-    write(snapshot.folder, path, tell)
+    write(snapshot.folder, path)
     return ()
 
 
 # RDF: the ontology, its individuals and where they are said, then the graph.
 
 
-def _write_turtle(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+def _write_turtle(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     files: Any = snapshot.manifest["files"]
     if snapshot.describe_scope() or GRAPH not in files:  # it is of all documents
-        return _write_rdf(write_turtle, snapshot, path, tell)
-    tell(f"copying {GRAPH}", 0, None)
+        return _write_rdf(write_turtle, snapshot, path)
     made = snapshot._store.locate(GRAPH, most_hashed=None)
     with path.open("wb") as sink, made.open("rb") as graph:
         sink.write(_state_ontology(snapshot))
@@ -145,10 +142,9 @@ def _write_turtle(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]
 
 
 def _write_rdf(
-    write: "Callable[[Database, BinaryIO], None]", snapshot: Snapshot, path: Path, tell: Tell
+    write: "Callable[[Database, BinaryIO], None]", snapshot: Snapshot, path: Path
 ) -> tuple[str, ...]:
-    with _open(snapshot, RDF_FACTS, tell) as database, path.open("wb") as sink:
-        tell("writing statements", 0, None)
+    with _open(snapshot, RDF_FACTS) as database, path.open("wb") as sink:
         sink.write(_state_ontology(snapshot))
         write(database, sink)
     return ()
@@ -175,7 +171,7 @@ _LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attribu
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
 
 
-def _write_graphml(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     fields = {"node": ("label", "type", "forms", "classes"), "edge": (*_PLAIN, *_LISTS)}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
@@ -187,8 +183,7 @@ def _write_graphml(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...
     about += "".join(f" || data('{name}', {_join(name, '; ')})" for name in _LISTS)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     facts = (*_ENDS, *_PLAIN, *_LISTS)
-    with _open(snapshot, facts, tell) as database, path.open("wb") as sink:
-        tell("writing nodes and edges", 0, None)
+    with _open(snapshot, facts) as database, path.open("wb") as sink:
         database.execute(_XML)
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
         for query in (
@@ -270,23 +265,37 @@ neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter
 """
 
 
-def _write_neo4j(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    path.mkdir()
+def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    queries = {}
+    for name, (source, columns) in _NEO4J.items():
+        cells = []
+        for head, value in columns.items():
+            text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
+            quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
+            plain = head.endswith((":double", ":long"))
+            cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
+        line = " || ',' || ".join(cells)
+        queries[f"{name}.csv"] = f"SELECT {line} || chr(10) FROM {source}"
+    heads = {f"{name}.csv": f"{','.join(columns)}\n" for name, (_, columns) in _NEO4J.items()}
+    _write_files(snapshot, path, (*_ENDS, *_PLAIN, "chunks", *_LISTS), queries, heads)
     (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
-    with _open(snapshot, (*_ENDS, *_PLAIN, "chunks", *_LISTS), tell) as database:
-        for name, (source, columns) in _NEO4J.items():
-            tell(f"writing {name}.csv", 0, None)
-            cells = []
-            for head, value in columns.items():
-                text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
-                quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
-                plain = head.endswith((":double", ":long"))
-                cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
-            with (path / f"{name}.csv").open("wb") as sink:
-                sink.write(",".join(columns).encode() + b"\n")
-                line = " || ',' || ".join(cells)
-                write_lines(database, f"SELECT {line} || chr(10) FROM {source}", sink)
     return ()
+
+
+def _write_files(
+    snapshot: Snapshot,
+    path: Path,
+    facts: Sequence[str],
+    queries: Mapping[str, str],
+    heads: Mapping[str, str],
+) -> None:
+    """Writes a folder of files, each of the lines of a query; `heads`: what stands before them."""
+    path.mkdir()
+    with _open(snapshot, facts) as database:
+        for name, query in queries.items():
+            with (path / name).open("wb") as sink:
+                sink.write(heads.get(name, "").encode())
+                write_lines(database, query, sink)
 
 
 # JSON lines, and one DuckDB file.
@@ -316,22 +325,19 @@ _JSON_FACTS = (
 )
 
 
-def _write_jsonl(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
-    path.mkdir()
-    with _open(snapshot, _JSON_FACTS, tell) as database:
-        for name, query in _JSON.items():
-            tell(f"writing {name}.jsonl", 0, None)
-            with (path / f"{name}.jsonl").open("wb") as sink:
-                lines = f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({query}) AS row_of"
-                write_lines(database, lines, sink)
+def _write_jsonl(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    queries = {
+        f"{name}.jsonl": f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({query}) AS row_of"
+        for name, query in _JSON.items()
+    }
+    _write_files(snapshot, path, _JSON_FACTS, queries, {})
     return ()
 
 
-def _write_duckdb(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     left_out = []
     with open_database(path) as database:
         for name in load_contracts():
-            tell(f"writing table {name}", 0, None)
             try:
                 source = name_source(database, name, snapshot.locate_table(name))
             except InputError:  # it cannot be divided by documents
@@ -348,15 +354,14 @@ def _write_duckdb(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]
 # Vectors.
 
 
-def _write_lance(snapshot: Snapshot, path: Path, tell: Tell) -> tuple[str, ...]:
+def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     import lancedb  # in an extra of its own
 
     held = lancedb.connect(path)
     for name in SEARCHED:
         if snapshot._view.part(name).rows:
-            tell(f"writing vectors of {name}", 0, None)
             held.create_table(name, data=_read_vectors(snapshot, name))
-    with _open(snapshot, (), tell) as database:
+    with _open(snapshot, ()) as database:
         held.create_table("documents", data=database.sql("FROM document").to_arrow_table())
     return ()
 
@@ -369,40 +374,30 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
-    width = part.matrix.shape[1]
-    fields = [("id", pa.string()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), width))]
-    if name == "chunks":
-        fields.append(("document_id", pa.string()))
-    elif name == "condensed":
-        fields += [("relation", pa.string()), ("more_detailed_id", pa.string())]
-    schema = pa.schema(fields)
-    keys = view.rows("documents").column("document_id")
+    width, keys = part.matrix.shape[1], view.rows("documents").column("document_id")
 
-    def read() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(rows), _BATCH):
-            some = rows[start : start + _BATCH]
-            at = pa.array(some)
-            texts = part.rows.column("text").take(at)
-            if mask is not None:
-                texts = pa.array([view.text_of(name, int(row)) for row in some], pa.string())
-            flat = pa.array(part.matrix[some].reshape(-1))
-            held = [
-                part.rows.column(_KEYS[name]).take(at),
-                texts.cast(pa.string()),
-                pa.FixedSizeListArray.from_arrays(flat, width),
-            ]
-            if name == "chunks":
-                held.append(keys.take(pa.array(part.rows.numbers("document")[some])))
-            elif name == "condensed":
-                held.append(pa.array([view.state_standard(row)[2] for row in some.tolist()]))
-                more = [view.find_detailed(row) or None for row in some.tolist()]
-                held.append(pa.array(more, pa.string()))
-            yield pa.record_batch(held, schema=schema)
+    def read(some: Integers) -> pa.RecordBatch:
+        at, numbers = pa.array(some), some.tolist()
+        columns = {
+            "id": part.rows.column(_KEYS[name]).take(at),
+            "text": pa.array([view.text_of(name, row) for row in numbers], pa.string()),
+            "vector": pa.FixedSizeListArray.from_arrays(part.matrix[some].reshape(-1), width),
+        }
+        if name == "chunks":
+            owners = part.rows.numbers("document")[some]
+            columns["document_id"] = keys.take(pa.array(owners))
+        elif name == "condensed":
+            relations = [view.state_standard(row)[2] for row in numbers]
+            more = [view.find_detailed(row) or None for row in numbers]
+            columns["relation"] = pa.array(relations, pa.string())
+            columns["more_detailed_id"] = pa.array(more, pa.string())
+        return pa.record_batch(columns)
 
-    return pa.RecordBatchReader.from_batches(schema, read())
+    blocks = (read(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
+    return pa.RecordBatchReader.from_batches(read(rows[:0]).schema, blocks)
 
 
-FORMS: Mapping[str, Callable[[Snapshot, Path, Tell], tuple[str, ...]]] = {
+FORMS: Mapping[str, Callable[[Snapshot, Path], tuple[str, ...]]] = {
     "folder": partial(_write_whole, copy_folder),
     "tar": partial(_write_whole, write_tarball),
     "turtle": _write_turtle,

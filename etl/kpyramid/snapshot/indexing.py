@@ -1,9 +1,7 @@
 """Building the index of a snapshot from its tables and its ontology."""
 
-import json
 import logging
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -31,15 +29,12 @@ from kpyramid.snapshot.parts import (
 )
 from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, STATEMENTS, VECTORS
-from kpyramid.storage.contracts import (
-    load_contracts,
-    read_table,
-)
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
 from kpyramid.storage.results import TableFile, read_result
-from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_folders, read_manifest
+from kpyramid.storage.snapshots import list_folders, read_manifest
 
 log = logging.getLogger(__name__)
 
@@ -142,37 +137,6 @@ def _write_part(
     )
     log.info("index of %s: %s", table, plan)
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
-
-
-def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
-    """Gives a folder with tables and a manifest of a snapshot the index of its tables.
-
-    For copies that are measured and not published: the manifest is written anew.
-
-    Raises:
-        InputError: the folder has no manifest.
-        IntegrityError: a table is damaged.
-    """
-    manifest = read_manifest(folder)
-    contracts = load_contracts()
-    tables = {n: read_table(folder / f"tables/{n}.parquet", contracts[n]) for n in READS}
-    shutil.rmtree(folder / "index", ignore_errors=True)
-    made = build_index(
-        folder,
-        tables,
-        folder / "tables" / "vectors.parquet",
-        (folder / "ontology" / "instances.nt").read_text("utf-8"),
-        settings or IndexSettings(),
-    )
-    files = manifest.get("files")
-    listed: dict[str, JsonValue] = {**files} if isinstance(files, dict) else {}
-    for name, path in made.items():
-        data = path.read_bytes()
-        listed[name] = {"sha256": hash_bytes(data), "bytes": len(data)}
-    changed = {**manifest, "format": FORMAT, "files": listed}
-    path = folder / MANIFEST
-    path.unlink()  # it may be a link to another snapshot's
-    path.write_bytes(json.dumps(changed, sort_keys=True).encode())
 
 
 # The index of a run's tables: a published snapshot's, when it is of the same, else made anew.

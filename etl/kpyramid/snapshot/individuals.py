@@ -1,14 +1,18 @@
 """An individual with all that the ontology says of it, and the sentences that say so."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import ENTITY
+from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
@@ -73,12 +77,7 @@ class Individuals:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._rows: list[dict[str, Any]] = snapshot.table("instances").to_pylist()
-        self._entities = {r["entity_id"]: r for r in snapshot.table("entities").to_pylist()}
-        self._about: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for row in self._rows:
-            for entity in {row["subject_id"], row["object_id"]} - {None}:
-                self._about[entity].append(row)
+        self._view = snapshot._view
 
     def find(self, name: str) -> list[str]:
         """The ids of the individuals that a name, id or IRI means.
@@ -86,114 +85,100 @@ class Individuals:
         Raises:
             InputError: there is none, or the scope hides all of it; gives the nearest names.
         """
-        key = name.removeprefix(ENTITY)
-        if key in self._about:
-            return [key]
-        wanted = join_words(name)
-        by_name: dict[str, set[str]] = defaultdict(set)
-        for entity in self._about:
-            for form in (self._entities[entity]["name"], *self._entities[entity]["surface_forms"]):
-                by_name[join_words(form)].add(entity)
-        if seen := by_name.pop(wanted, None):
-            return sorted(seen, key=lambda i: (-len(self._about[i]), i))
-        near = get_close_matches(wanted, [n for n in by_name if n], n=_NEAR, cutoff=0.5)
-        names = [self._entities[min(by_name[form])]["name"] for form in near]
-        advice = f"; near: {', '.join(dict.fromkeys(names))}" if names else ""
+        names, wanted = self._snapshot.entities_by_name(), join_words(name)
+        keys = {name.removeprefix(ENTITY), *names.get(wanted, ())}
+        counts = {key: len(self._list_rows(key)) for key in keys}
+        if any(counts.values()):
+            return sorted((key for key in keys if counts[key]), key=lambda i: (-counts[i], i))
+        near = get_close_matches(wanted, names, n=_NEAR, cutoff=0.5)
+        stated = (self._snapshot.names[names[form][0]] for form in near)
+        advice = f"; near: {', '.join(dict.fromkeys(stated))}" if near else ""
         raise InputError(
             f"snapshot {self._snapshot.id} has no individual, class or property {name!r}{advice}"
         )
 
     def describe(self, entity_id: str) -> Individual:
         """What the ontology says of an individual in sentences that the scope shows."""
-        rows = sorted(self._about[entity_id], key=lambda r: (-r["confidence"], r["instance_id"]))
-        own = [row for row in rows if row["subject_id"] == entity_id]
-        entity = self._entities[entity_id]
+        rows = map(self._view.read_instance, self._list_rows(entity_id))
+        stated = [(row, self._state(row, entity_id)) for row in _sort(rows)]
+        own = [pair for pair in stated if pair[1].of is None]
+        entity = self._view.locate("entities", entity_id)
         return Individual(
             entity_id=entity_id,
             iri=ENTITY + entity_id,
-            name=entity["name"],
-            surface_forms=tuple(entity["surface_forms"]),
-            classes=tuple(self._state(r, None) for r in own if r["property_iri"] is None),
-            values=tuple(self._state(r, None) for r in own if r["property_iri"]),
-            value_of=tuple(
-                self._state(r, self._snapshot.names[r["subject_id"]])
-                for r in rows
-                if r["subject_id"] != entity_id
-            ),
+            name=self._view.name_of(entity),
+            surface_forms=self._view.forms_of(entity),
+            classes=tuple(s for row, s in own if row["property_iri"] is None),
+            values=tuple(s for row, s in own if row["property_iri"]),
+            value_of=tuple(s for _, s in stated if s.of is not None),
         )
 
     def list_members(self, name: str, most: int) -> Members | None:
         """The first individuals of a class, or values of a property, of that label or IRI."""
-        schema = self._snapshot.schema
-        labels = {
-            **{p.iri: p.label for p in schema.properties},
-            **{c.iri: c.label for c in schema.classes},
-        }
-        found = [iri for iri, label in labels.items() if name == iri or _same(name, label)]
+        schema, wanted = self._snapshot.schema, join_words(name)
+        labels = {p.iri: p.label for p in schema.properties}
+        labels |= {c.iri: c.label for c in schema.classes}
+        found = [i for i, label in labels.items() if name == i or wanted == join_words(label)]
         if not found:
             return None
         iri = min(found)
         if iri in schema.class_by_iri:
-            own = [
-                r
-                for r in self._rows
-                if not r["property_iri"] and schema.is_subclass(r["class_iri"], iri)
-            ]
-            names = Counter(self._snapshot.names[r["subject_id"]] for r in own)
-            first = tuple(sorted(names)[:most])
-            return Members(iri, labels[iri], "class", len(names), first)
-        rows = [r for r in self._rows if r["property_iri"] == iri]
-        rows.sort(key=lambda r: (-r["confidence"], r["instance_id"]))
-        first = tuple(
-            f"{self._snapshot.names[r['subject_id']]} | {self._value(r)}" for r in rows[:most]
-        )
+            below = [c.iri for c in schema.classes if schema.is_subclass(c.iri, iri)]
+            rows = self._read_rows("class_iri", below)
+            names = sorted({self._snapshot.names[row["subject_id"]] for row in rows})
+            return Members(iri, labels[iri], "class", len(names), tuple(names[:most]))
+        rows = _sort(self._read_rows("property_iri", [iri]))
+        stated = (state_value(row["instance_id"], self._snapshot) for row in rows[:most])
+        first = tuple(f"{subject} | {value}" for _, subject, _, _, _, value, _ in stated)
         return Members(iri, labels[iri], "property", len(rows), first)
 
-    def _state(self, row: Mapping[str, Any], of: str | None) -> Statement:
-        schema = self._snapshot.schema
-        iri = row["property_iri"]
-        label = (
-            schema.property_by_iri[iri].label
-            if iri
-            else schema.class_by_iri[row["class_iri"]].label
-        )
+    def _list_rows(self, entity_id: str) -> list[int]:
+        """The rows of the statements that have an individual as an end."""
+        return self._select(("subject_id", "object_id"), [entity_id])
+
+    def _read_rows(self, column: str, iris: Sequence[str]) -> list[dict[str, Any]]:
+        return [*map(self._view.read_instance, self._select((column,), iris))]
+
+    def _select(self, columns: Sequence[str], values: Sequence[str]) -> list[int]:
+        rows, wanted = self._view.rows("instances"), pa.array(values, pa.string())
+        masks = [to_mask(pc.is_in(rows.column(name), wanted)) for name in columns]
+        return self._view.select("instances", np.flatnonzero(np.any(masks, axis=0)))
+
+    def _state(self, row: Mapping[str, Any], entity_id: str) -> Statement:
+        _, subject, _, label, _, value, _ = state_value(row["instance_id"], self._snapshot)
+        is_class = row["property_iri"] is None
         return Statement(
             instance_id=row["instance_id"],
-            label=label,
-            value=self._value(row) if iri else None,
-            of=of,
+            label=value if is_class else label,
+            value=None if is_class else value,
+            of=None if row["subject_id"] == entity_id else subject,
             confidence=row["confidence"],
             producer=row["producer"],
             sentences=tuple(self._quote(row)),
         )
 
-    def _value(self, row: Mapping[str, Any]) -> str:
-        return self._snapshot.names[row["object_id"]] if row["object_id"] else row["literal"]
-
-    def _quote(self, row: Mapping[str, Any]) -> list[Sentence]:
+    def _quote(self, row: Mapping[str, Any]) -> Iterator[Sentence]:
         """The sentences that the scope shows, the strongest first; only its words are marked."""
-        order = [(p["chunk_id"], p["start"], p["end"]) for p in row["places"]]
-        strongest = row["chunk_id"], row["start"], row["end"]
-        found = {
-            (e.chunk_id, e.start, e.end): e for e in self._snapshot.evidence(row["instance_id"])
-        }
-        quoted = []
-        for place in order:
-            if place not in found:
+        stated = self._view.evidence(row["instance_id"])
+        shown = {(e.chunk_id, e.start, e.end): e for e in stated}
+        for place in ((p["chunk_id"], p["start"], p["end"]) for p in row["places"]):
+            if (evidence := shown.get(place)) is None:
                 continue
-            evidence = found[place]
-            spans = [row["subject_span"], row["object_span"]] if place == strongest else []
+            is_strongest = place == (row["chunk_id"], row["start"], row["end"])
+            spans = (row["subject_span"], row["object_span"]) if is_strongest else ()
             marked = sorted(
                 (span["start"] - evidence.start, span["end"] - evidence.start)
                 for span in spans
                 if span
             )
-            quoted.append(
-                Sentence(
-                    evidence.source, evidence.start, evidence.end, evidence.text, tuple(marked)
-                )
+            yield Sentence(
+                evidence.source, evidence.start, evidence.end, evidence.text, tuple(marked)
             )
-        return quoted
+
+
+def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The surest first."""
+    return sorted(rows, key=lambda row: (-row["confidence"], row["instance_id"]))
 
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
@@ -267,7 +252,3 @@ def state_value(instance_id: str, snapshot: Snapshot) -> Said:
     if row["object_id"] is None:
         return *subject, label, None, row["literal"], LITERAL
     return *subject, label, *state_entity(row["object_id"])
-
-
-def _same(name: str, label: str) -> bool:
-    return join_words(name) == join_words(label)

@@ -27,13 +27,8 @@ class Links:
         flat, owners = unfold(values)
         if pa.types.is_struct(flat.type):
             flat = pc.struct_field(flat, "chunk_id")
-        held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
-        places = pc.index_in(flat, value_set=held)
-        known = pc.is_valid(flat).to_numpy(zero_copy_only=False)
-        if pc.any(pc.and_(pc.is_valid(flat), pc.is_null(places)), min_count=0).as_py():
-            raise IntegrityError("a row of the index refers to a row that does not exist")
-        targets = pc.fill_null(places, 0).to_numpy(zero_copy_only=False)
-        return cls(owners[known], targets[known].astype(np.int64))
+        places = find_places(flat, keys)
+        return cls(owners[places >= 0], places[places >= 0])
 
     def follow(self, others: "Links", rows: int) -> "Links":
         """From these owners to the targets of their targets; `rows` is how many there are."""
@@ -91,7 +86,7 @@ def unfold(values: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
     return pc.list_flatten(column), owners.astype(np.int64)
 
 
-def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Integers:
+def find_places(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Integers:
     """For each value the row that has it as its key; -1 for null.
 
     Raises:
@@ -100,5 +95,5 @@ def find_places(values: pa.ChunkedArray, keys: pa.ChunkedArray) -> Integers:
     places = find_rows(values, keys)
     lost = values.filter(pa.array(places < 0)).drop_null()
     if len(lost):
-        raise IntegrityError(f"the index cannot be made: {lost[0].as_py()!r} is no key")
+        raise IntegrityError(f"a row refers to {lost[0].as_py()!r}, which does not exist")
     return places

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kpyramid.errors import IntegrityError
 from kpyramid.numerics.arrays import Mask
@@ -148,6 +149,11 @@ class MappedRows:
 def _view_numbers(values: pa.Array) -> npt.NDArray[Any]:
     """Numbers in place; `to_numpy` does the same and loads pandas where it is installed: .2 s."""
     return np.from_dlpack(values)
+
+
+def to_mask(values: pa.Array) -> Mask:
+    """Truth values, null is false."""
+    return _view_numbers(pc.fill_null(values, False).cast(pa.uint8())).astype(np.bool_)
 
 
 _MOST_KEPT = 10_000

@@ -1,6 +1,6 @@
 """What completion proposed in a snapshot, in words for a person who decides."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,15 +14,16 @@ from kpyramid.storage.contracts import map_column
 _EXAMPLES = 3
 _ORDER = ("open", "accepted", "alias", "rejected")
 _SHORT = 8
-"""Digits of an id that are shown, more where two proposals begin alike."""
+"""Digits of an id that are shown; where two proposals begin alike, it takes more of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A row of `proposals` for a person.
 
-    `short`: the beginning of its id that no other has. `ends`: labels of domain and range.
-    `examples`: some of its facts, `head | relation | tail`.
+    `short`: the beginning of its id. `ends`: labels of domain and range.
+    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed ones that stand
+    for these.
     """
 
     proposal_id: str
@@ -45,22 +46,27 @@ class Listed:
     decided_by: str
     note: str
     examples: tuple[str, ...]
+    facts: tuple[str, ...]
 
 
 def list_proposals(snapshot: Snapshot) -> list[Listed]:
     """All proposals of a snapshot, the undecided ones first, then the best first."""
     rows = snapshot.table("proposals").to_pylist()
-    ids = [row["proposal_id"] for row in rows]
     labels = {entry.iri: entry.label for entry in snapshot.schema.classes}
     labels |= {row["iri"]: row["label"] for row in rows if row["state"] != "alias"}
-    said = _word_facts(snapshot, {key for row in rows for key in row["triple_ids"][:_EXAMPLES]})
+    keys = {key for row in rows for key in row["triple_ids"][:_EXAMPLES]}
+    said, facts = _word_facts(snapshot, keys), _find_condensed(snapshot, keys)
     listed = []
     for row in rows:
-        examples = tuple(said[key] for key in row.pop("triple_ids")[:_EXAMPLES])
+        some = row.pop("triple_ids")[:_EXAMPLES]
+        examples = tuple(said[key] for key in some)
+        shown = tuple(dict.fromkeys(facts[key] for key in some if key in facts))
         ends = tuple(_name(iri, labels) for iri in (row["domain"], row["range"]) if iri)
-        phrases = tuple(row.pop("phrases"))
-        short = _shorten(row["proposal_id"], ids)
-        listed.append(Listed(**row, short=short, ends=ends, phrases=phrases, examples=examples))
+        phrases, short = tuple(row.pop("phrases")), _digits(row["proposal_id"])[:_SHORT]
+        made = Listed(
+            **row, short=short, ends=ends, phrases=phrases, examples=examples, facts=shown
+        )
+        listed.append(made)
     return sorted(listed, key=lambda p: (_ORDER.index(p.state), -p.score, p.label, p.proposal_id))
 
 
@@ -88,31 +94,24 @@ def _digits(proposal_id: str) -> str:
     return proposal_id.removeprefix("proposal-")
 
 
-def _shorten(proposal_id: str, ids: Iterable[str]) -> str:
-    own = _digits(proposal_id)
-    others = [_digits(key) for key in ids if key != proposal_id]
-    size = _SHORT
-    while size < len(own) and any(other.startswith(own[:size]) for other in others):
-        size += 1
-    return own[:size]
-
-
 def _name(iri: str, labels: Mapping[str, str]) -> str:
     if iri == THING:
         return "anything"
     return labels.get(iri, iri.removeprefix(XSD))
 
 
+def _find_condensed(snapshot: Snapshot, keys: Collection[str]) -> dict[str, str]:
+    """The condensed facts that stand for some triples, by the triple."""
+    rows = snapshot.table("condensed").select(["condensed_id", "derived_from"]).to_pylist()
+    return {key: row["condensed_id"] for row in rows for key in row["derived_from"] if key in keys}
+
+
 def _word_facts(snapshot: Snapshot, keys: Iterable[str]) -> dict[str, str]:
     """Triples in words, by id."""
-    triples = snapshot.table("triples")
+    triples, name = snapshot.table("triples"), snapshot.names
     wanted = pa.array(sorted(set(keys)), pa.string())
     relation = map_column(snapshot.table("relations"), "relation_id", "name")
     rows = triples.filter(pc.is_in(triples["triple_id"], value_set=wanted)).to_pylist()
-    ends = {row[end] for row in rows for end in ("head_id", "tail_id") if row[end]}
-    entities = snapshot.table("entities").select(["entity_id", "name"])
-    near = pc.is_in(entities["entity_id"], value_set=pa.array(sorted(ends), pa.string()))
-    name = map_column(entities.filter(near), "entity_id", "name")
     return {
         row["triple_id"]: f"{name[row['head_id']]} | {relation[row['relation_id']]} | "
         f"{name[row['tail_id']] if row['tail_id'] else row['literal']}"

@@ -20,9 +20,8 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.search import hash_name
 from kpyramid.snapshot.store import VECTORS, Rows, Store
-from kpyramid.snapshot.view import PUBLIC, EntityTexts, Scope, Statement, View
+from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
@@ -248,7 +247,7 @@ class Snapshot:
             if not len(labelled) or all(s.access is None for s in self.scopes):
                 return View(self._store)
         # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
-        from kpyramid.snapshot.scopes import open_view
+        from kpyramid.snapshot.divided import open_view
 
         return open_view(self._store, self.scopes)
 
@@ -417,7 +416,7 @@ class Snapshot:
         found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
         return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
 
-    def entities_by_name(self) -> "EntitiesByName":
+    def entities_by_name(self) -> EntitiesByName:
         """The ids of entities by their names in the form of `join_words`."""
         self._store.require_whole()
         return EntitiesByName(self._view)
@@ -558,57 +557,6 @@ class Snapshot:
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.
 
-        `fact_id` is the key of a condensed triple, triple, raw triple, instance, proposal,
-        claim, mention or chunk.
+        `fact_id` is the key of a condensed fact, an instance or a chunk.
         """
         return self._view.evidence(fact_id)
-
-
-class EntitiesByName(Mapping[str, tuple[str, ...]]):
-    """The ids of the entities that have a name, in their order.
-
-    Names are in the form of `join_words`. A name that no text uses which is seen is none.
-    """
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def __getitem__(self, name: str) -> tuple[str, ...]:
-        rows, hashes = self._view.rows("names"), self._view.rows("names").numbers("hash")
-        wanted = np.uint64(hash_name(name))
-        at = int(hashes.searchsorted(wanted))
-        while at < len(hashes) and hashes[at] == wanted:
-            if rows.value("name", at) == name and (found := self._list_called(name, at)):
-                return self._name_rows(found)
-            at += 1
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        rows = self._view.rows("names")
-        for at in range(len(rows)):
-            name = rows.value("name", at)
-            if self._list_called(name, at):
-                yield name
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def with_word(self, word: str) -> tuple[str, ...]:
-        """The entities with a word in one of their names; none for one that too many share."""
-        row = self._view.rows("name_words").find(word)
-        if row is None:
-            return ()
-        listed = self._view.rows("name_words").list_of("entities", row).tolist()
-
-        def has(names: tuple[str, ...]) -> bool:
-            return any(word in name.split() for name in names)
-
-        return self._name_rows(self._view.select_called(listed, has))
-
-    def _list_called(self, name: str, at: int) -> list[int]:
-        rows = self._view.rows("names").list_of("entities", at).tolist()
-        return self._view.select_called(rows, lambda names: name in names)
-
-    def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
-        keys = self._view.rows("entities").keys
-        return tuple(keys[row] for row in rows)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +25,10 @@ from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.mapped import MappedRows
+from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
 from kpyramid.snapshot.search import join_words
-from kpyramid.snapshot.view import View
+from kpyramid.snapshot.view import EntitiesByName, View
 
 if TYPE_CHECKING:
     from kpyramid.ontology.schema import OntologyClass, OntologyProperty
@@ -82,7 +82,14 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Plain:
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Plain):
     """Two things by one property: how the first stands to the second.
 
     `order`: `less` (earlier, fewer), `greater`, `equal`, or `different` for values without an
@@ -93,10 +100,6 @@ class Comparison:
     second: Member
     property: str
     order: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,10 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(_Plain):
     """The shortest paths between two things, each as its facts."""
 
     paths: tuple[tuple[Hop, ...], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The paths as plain values."""
-        return asdict(self)
 
 
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
@@ -130,18 +129,10 @@ _Rank = tuple[tuple[str, float, str], Measure | None]
 """What a thing is sorted by, and the number or date that it is."""
 
 
-class Names(Protocol):
-    """The ids of things by their names in the form of `join_words`, and by a word of them."""
-
-    def get(self, name: str, default: tuple[str, ...], /) -> tuple[str, ...]: ...
-
-    def with_word(self, word: str) -> tuple[str, ...]: ...
-
-
 class Finder:
     """Answers typed questions from one view; what a property or class has is kept."""
 
-    def __init__(self, view: View, names: Names) -> None:
+    def __init__(self, view: View, names: EntitiesByName) -> None:
         self._view = view
         self._names = names
         self._stated: dict[str, Statements] = {}
@@ -220,7 +211,7 @@ class Finder:
         stated = self._read_instances("class_iri", [c.iri for c in below])
         # The surest membership says so, else the surest value of a property.
         rows, at = self._view.rows("instances"), stated["row"]
-        valued = _to_mask(rows.column("property_iri").take(pa.array(at)).is_valid())
+        valued = to_mask(rows.column("property_iri").take(pa.array(at)).is_valid())
         stated = stated[np.lexsort((-rows.numbers("confidence")[at], valued))[::-1]]
         members |= zip(stated["subject"].tolist(), self._list_keys(stated), strict=True)
         if not named and not members:
@@ -291,9 +282,7 @@ class Finder:
         forms = [wording, *(f"{be} {wording}" for be in ("is", "was", "are", "were"))]
         relations = self._view.rows("relations").column("name")
         held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
-        worded = {
-            row: self._view.wording_of(row) for row in np.flatnonzero(_to_mask(held)).tolist()
-        }
+        worded = {row: self._view.wording_of(row) for row in np.flatnonzero(to_mask(held)).tolist()}
         worded = {row: said for row, said in worded.items() if said.casefold() in forms}
         parts = [self._read_facts([*worded.values()], [*worded])]
         for p in schema.properties if named else ():
@@ -313,7 +302,7 @@ class Finder:
     def _read_instances(self, column: str, iris: Sequence[str]) -> Statements:
         rows = self._view.rows("instances")
         held = pc.is_in(rows.column(column), value_set=pa.array(iris, pa.string()))
-        seen = self._view.select("instances", np.flatnonzero(_to_mask(held)))
+        seen = self._view.select("instances", np.flatnonzero(to_mask(held)))
         stated = np.zeros(len(seen), _FIELDS)
         stated["in_ontology"], stated["row"] = True, seen
         for end in ("subject", "object"):
@@ -326,7 +315,7 @@ class Finder:
         """Facts with one of these standard relations, by its ends; else those of these wordings."""
         facts = self._view.rows("condensed")
         held = pc.is_in(facts.column("standard"), value_set=pa.array(standards, pa.string()))
-        is_standard = _to_mask(held)
+        is_standard = to_mask(held)
         rows = np.flatnonzero(is_standard | np.isin(facts.numbers("relation"), worded))
         rows = self._select_asserted(rows)
         if self._view.describe():  # some standard relations may not be seen
@@ -343,7 +332,7 @@ class Finder:
         """Those of some facts that are seen and that the text neither hedges nor denies."""
         seen = np.array(self._view.select("condensed", rows), np.int64)
         for name in ("hedged", "negated"):
-            seen = seen[~_to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))]
+            seen = seen[~to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))]
         return seen
 
     # -- things -------------------------------------------------------------------------------
@@ -660,8 +649,3 @@ def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
     near = heapq.nsmallest(_SHORTLIST, {*known} - {""}, key=rank)
     near = get_close_matches(name, near, n=_NEAREST, cutoff=0.0)
     raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}")
-
-
-def _to_mask(values: pa.Array) -> Mask:
-    """Truth values, null is false; `to_numpy` would load pandas where it is installed."""
-    return np.from_dlpack(pc.fill_null(values, False).cast(pa.uint8())).astype(np.bool_)

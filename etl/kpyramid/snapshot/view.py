@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label
 from kpyramid.numerics.arrays import Mask
-from kpyramid.snapshot.evidence import Evidence, find_evidence
+from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
+from kpyramid.snapshot.search import hash_name
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.
@@ -29,21 +31,19 @@ class Scope:
     `access`: the labels that the reader has. Documents without labels are everybody's, of those
     with labels one that the reader has is enough; None stands for whoever may see everything.
     `documents`: ids or sources; a source stands for all records of its file. `metadata`: pairs of
-    field and value, all of which a document must have. `classes`: IRIs or labels; facts are then
-    those about an individual of one of them, passages those that state such a fact. Empty: all.
-    `hidden`: ids of documents that are not seen whatever their labels.
+    field and value, all of which a document must have. Empty: all. `hidden`: ids of documents that
+    are not seen whatever their labels.
     """
 
     access: frozenset[str] | None = frozenset()
     documents: frozenset[str] = frozenset()
     metadata: frozenset[tuple[str, str]] = frozenset()
-    classes: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
 
     @property
     def narrows(self) -> bool:
         """Whether it asks for less than its labels let be seen."""
-        return bool(self.documents or self.metadata or self.classes or self.hidden)
+        return bool(self.documents or self.metadata or self.hidden)
 
 
 PUBLIC = Scope()
@@ -52,7 +52,7 @@ EVERYTHING = Scope(access=None)
 
 
 class View:
-    """A store of which everything is seen; `NarrowedView` and `DividedView` hide rows of it.
+    """A store of which everything is seen; `DividedView` hides rows of it.
 
     The only reader of the store. A row's number comes from `find`, `locate`, `select` or `mask`,
     which know what is hidden, and its words from the methods below.
@@ -221,7 +221,11 @@ class View:
 
     def evidence(self, key: str) -> list[Evidence]:
         """The places that support the row of a key, in their order; none for an unknown key."""
-        return find_evidence(self._store, self.table, key)
+        table = name_table(key)
+        row = self.find(table, key) if table else None
+        if table is None or row is None:
+            return []
+        return find_evidence(self.rows, table, row, self.mask("documents"))
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -262,3 +266,53 @@ class EntityTexts(Mapping[str, str]):
 
     def __len__(self) -> int:
         return self._view.count("entities")
+
+
+class EntitiesByName(Mapping[str, tuple[str, ...]]):
+    """The ids of the entities that have a name, in their order.
+
+    Names are in the form of `join_words`. A name that no text uses which is seen is none.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        rows, hashes = self._view.rows("names"), self._view.rows("names").numbers("hash")
+        wanted = np.uint64(hash_name(name))
+        at = int(hashes.searchsorted(wanted))
+        while at < len(hashes) and hashes[at] == wanted:
+            if rows.value("name", at) == name and (found := self._list_called(name, at)):
+                return self._name_rows(found)
+            at += 1
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        rows = self._view.rows("names")
+        for at in range(len(rows)):
+            name = rows.value("name", at)
+            if self._list_called(name, at):
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def with_word(self, word: str) -> tuple[str, ...]:
+        """The entities with a word in one of their names; none for one that too many share."""
+        row = self._view.rows("name_words").find(word)
+        if row is None:
+            return ()
+        listed = self._view.rows("name_words").list_of("entities", row).tolist()
+
+        def has(names: tuple[str, ...]) -> bool:
+            return any(word in name.split() for name in names)
+
+        return self._name_rows(self._view.select_called(listed, has))
+
+    def _list_called(self, name: str, at: int) -> list[int]:
+        rows = self._view.rows("names").list_of("entities", at).tolist()
+        return self._view.select_called(rows, lambda names: name in names)
+
+    def _name_rows(self, rows: list[int]) -> tuple[str, ...]:
+        keys = self._view.rows("entities").keys
+        return tuple(keys[row] for row in rows)

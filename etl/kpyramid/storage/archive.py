@@ -5,7 +5,7 @@ import logging
 import re
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -41,14 +41,6 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 log = logging.getLogger(__name__)
 
 
-Tell = Callable[[str, int, int | None], object]
-"""Hears what is under way, how many bytes of it are done, and of how many."""
-
-
-def hush(what: str, done: int, total: int | None) -> None:
-    """A `Tell` that does nothing."""
-
-
 def _list_members(folder: Path) -> dict[str, int]:
     """The files of a snapshot, as its manifest names them, and their bytes; the manifest is first.
 
@@ -73,32 +65,22 @@ def _list_members(folder: Path) -> dict[str, int]:
     return {MANIFEST: _MOST_LISTED, SUMS: _MOST_LISTED, **sizes}
 
 
-def copy_folder(folder: Path, target: Path, tell: Tell = hush) -> None:
+def copy_folder(folder: Path, target: Path) -> None:
     """Copies a snapshot's files, and checks every byte of the copy; the caller syncs it.
 
     Raises:
         IntegrityError: the snapshot is damaged.
     """
-    for name in _follow(_list_members(folder), "copying", tell):
+    for name in _list_members(folder):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         try:
             shutil.copyfile(folder / name, target / name)
         except FileNotFoundError as e:
             raise IntegrityError(f"{name} is missing") from e
-    tell("checking the copy", 0, None)
     require_whole(target, "", folder)
 
 
-def _follow(members: Mapping[str, int], what: str, tell: Tell) -> Iterator[str]:
-    """The members' names, each when what comes before it is done."""
-    total, done = sum(members.values()) - 2 * _MOST_LISTED, 0
-    for name, size in members.items():
-        tell(what, done, total)
-        yield name
-        done += size if name not in (MANIFEST, SUMS) else 0
-
-
-def write_tarball(folder: Path, target: Path, tell: Tell = hush) -> None:
+def write_tarball(folder: Path, target: Path) -> None:
     """Writes a snapshot as `.tar.zst`, the same bytes each time: no times, no owners, sorted.
 
     Its manifest comes first: whoever unpacks it knows then which files follow, and their sizes.
@@ -106,21 +88,20 @@ def write_tarball(folder: Path, target: Path, tell: Tell = hush) -> None:
     Raises:
         IntegrityError: the snapshot is damaged.
     """
-    tell("checking the snapshot", 0, None)
     require_whole(folder, "")
     top = identify_folder(folder)
     with (
         pa.CompressedOutputStream(str(target), "zstd") as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT) as tar,
     ):
-        for name in _follow(_list_members(folder), "packing", tell):
+        for name in _list_members(folder):
             member = tarfile.TarInfo(f"{top}/{name}")
             member.size = (folder / name).stat().st_size
             with (folder / name).open("rb") as file:
                 tar.addfile(member, file)
 
 
-def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) -> tuple[str, bool]:
+def import_snapshot(warehouse: Warehouse, place: str | Path) -> tuple[str, bool]:
     """Takes a folder or tarball that was exported into a warehouse; its id, and whether it is new.
 
     It lies here, or at an address, from which it is copied first. All of it is checked: names,
@@ -135,7 +116,6 @@ def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) 
     """
     with ExitStack() as stack:
         if is_address(place):
-            tell(f"copying {place}", 0, None)
             _, blobs = find_corpus(str(place), what="snapshot")
             if not {MANIFEST, PurePosixPath(str(place)).name} & {blob.name for blob in blobs}:
                 raise InputError(
@@ -146,21 +126,18 @@ def import_snapshot(warehouse: Warehouse, place: str | Path, tell: Tell = hush) 
             path = Path(place)
         folder = stack.enter_context(stage_folder(warehouse))
         try:
-            named = (_copy if path.is_dir() else _unpack)(path, folder, tell)
+            named = (_copy if path.is_dir() else _unpack)(path, folder)
             if is_address(place) and path.is_dir():
                 named = PurePosixPath(str(place)).name
-            tell("checking bytes", 0, None)
             require_format(read_manifest(folder), PurePosixPath(str(place)).name)
             identifier, problems = identify_folder(folder), check_bytes(folder)
             if SNAPSHOT_ID.fullmatch(named) and named != identifier:
                 problems = [f"its name is {named}, and its id {identifier}", *problems]
-            tell("checking tables", 0, None)
             if problems := problems or check_tables(folder):
                 raise IntegrityError(f"altered or damaged: {'; '.join(problems[:5])}")
         except IntegrityError as e:
             raise IntegrityError(f"{place}: {e}. Nothing was imported") from e
         _refuse_erased(warehouse, folder, str(place))
-        tell(f"moving it to {warehouse.locate('snapshots')}", 0, None)
         return identifier, settle(warehouse, folder, identifier)
 
 
@@ -175,7 +152,7 @@ def _refuse_erased(warehouse: Warehouse, folder: Path, place: str) -> None:
             )
 
 
-def _copy(source: Path, folder: Path, tell: Tell) -> str:
+def _copy(source: Path, folder: Path) -> str:
     """Copies what a folder's manifest names, unless there is more in it; the folder's name."""
     for number, path in enumerate(source.rglob("*")):
         if number >= _MOST_MEMBERS:
@@ -186,7 +163,7 @@ def _copy(source: Path, folder: Path, tell: Tell) -> str:
     _require_room(folder, members)
     if more := [p for p in source.rglob("*") if p.is_file() and _name(p, source) not in members]:
         raise IntegrityError(f"{_name(more[0], source)} is not listed in {MANIFEST}")
-    copy_folder(source, folder, tell)
+    copy_folder(source, folder)
     return source.resolve().name
 
 
@@ -233,11 +210,10 @@ def _open_stream(path: Path) -> Iterator[Any]:
             yield _Bounded(file)
 
 
-def _unpack(path: Path, folder: Path, tell: Tell) -> str:
+def _unpack(path: Path, folder: Path) -> str:
     """Writes a tarball's files as they come, if the manifest names them; the folder's name."""
     members: dict[str, int] = {}
     top: str | None = None
-    done, total = 0, None
     try:
         with _open_stream(path) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             for number, member in enumerate(tar):
@@ -255,8 +231,6 @@ def _unpack(path: Path, folder: Path, tell: Tell) -> str:
                         f"{member.name!r} is not in its manifest, comes twice, or is too long"
                     )
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                tell("unpacking", done, total)
-                done += member.size
                 held = tar.extractfile(member)
                 assert held is not None, "it is a regular file"
                 with (folder / name).open("xb") as file:
@@ -265,8 +239,7 @@ def _unpack(path: Path, folder: Path, tell: Tell) -> str:
                     members = _list_members(folder)
                     _require_room(folder, members)
                     del members[MANIFEST]
-                    total = sum(members.values())
-                    stream.left += total
+                    stream.left += sum(members.values())
     except (tarfile.TarError, ValueError, OverflowError) as e:
         raise IntegrityError(f"is no tarball of a snapshot: {e}") from e
     return PurePosixPath(top or "").name

@@ -5,7 +5,6 @@ Credentials, region and endpoint come from the usual variables of each service (
 """
 
 import contextlib
-import importlib
 import os
 import re
 import socket
@@ -323,11 +322,10 @@ def _summarise(text: str) -> str:
 
 def _import_obstore() -> ModuleType:
     try:
-        module = importlib.import_module("obstore")
-        importlib.import_module("obstore.store")
-        importlib.import_module("obstore.exceptions")
+        import obstore.exceptions
+        import obstore.store
     except ImportError as e:
         raise SettingsError(
             "a store in a bucket needs the extra s3: pip install 'kpyramid[s3]', or give a folder"
         ) from e
-    return module
+    return obstore

@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kpyramid.errors import IntegrityError, OvertakenError
+from kpyramid.errors import OvertakenError
 from kpyramid.keys import JsonValue, content_id
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, explain_damage
 
 TOMBSTONES = "erased"
 
@@ -58,14 +58,13 @@ def load_erased(warehouse: Warehouse) -> Erased:
     """
     rows = []
     for name in [blob.name for blob in warehouse.store.list(TOMBSTONES)]:
-        try:
+        with explain_damage(
+            f"tombstone {warehouse.locate(name)}",
+            ", so what was erased could come back and nothing was built; restore it, or erase the "
+            "document again",
+        ):
             row = json.loads(warehouse.store.read(name) or b"")
             rows.append((str(row["source"]), str(row["text"])))
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            raise IntegrityError(
-                f"tombstone {warehouse.locate(name)} cannot be read ({e!r}), so what was erased "
-                "could come back and nothing was built; restore it, or erase the document again"
-            ) from e
     return Erased(frozenset(row[0] for row in rows), frozenset(row[1] for row in rows))
 
 

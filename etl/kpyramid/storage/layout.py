@@ -10,11 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, IntegrityError
 
 if TYPE_CHECKING:  # a reader of a folder does not load what talks to buckets
     from kpyramid.storage.bucket import BucketStore
     from kpyramid.storage.store import BlobStore
+
+
+class _Folder:
+    """A folder of a warehouse that is named as the attribute."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, warehouse: "Warehouse", owner: type) -> Path:
+        return warehouse.root / self._name
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +38,13 @@ class Warehouse:
     root: Path
     bucket: "BucketStore | None" = field(default=None, compare=False)
 
-    @property
-    def cache(self) -> Path:
-        return self.root / "cache"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.root / "snapshots"
-
-    @property
-    def refs(self) -> Path:
-        return self.root / "refs"
-
-    @property
-    def runs(self) -> Path:
-        return self.root / "runs"
-
-    @property
-    def staging(self) -> Path:
-        return self.root / "staging"
-
-    @property
-    def leases(self) -> Path:
-        return self.root / "leases"
-
-    @property
-    def trash(self) -> Path:
-        return self.root / "trash"
+    cache = _Folder()
+    snapshots = _Folder()
+    refs = _Folder()
+    runs = _Folder()
+    staging = _Folder()
+    leases = _Folder()
+    trash = _Folder()
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -81,6 +71,19 @@ class Warehouse:
         """Where something lies that has a name in the store, for messages."""
         place = self.bucket.place if self.bucket else str(self.root)
         return f"{place}/{name}" if name else place
+
+
+@contextlib.contextmanager
+def explain_damage(what: str, advice: str) -> Iterator[None]:
+    """Has whatever is no JSON of the form that the block reads say what it is and what to do.
+
+    Raises:
+        IntegrityError: the block met such a thing.
+    """
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
+        raise IntegrityError(f"{what} cannot be read ({e!r}){advice}") from e
 
 
 def is_address(location: str | Path) -> bool:

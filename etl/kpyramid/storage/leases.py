@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kpyramid.errors import ConflictError, IntegrityError
-from kpyramid.storage.layout import Warehouse, is_dead, name_process
+from kpyramid.errors import ConflictError
+from kpyramid.storage.layout import Warehouse, explain_damage, is_dead, name_process
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot, read_manifest
 
 _LEASES = "leases"
@@ -78,15 +78,12 @@ def list_held(warehouse: Warehouse) -> dict[str, str]:
         if is_dead(name):
             store.delete(blob.name)
             continue
-        try:
+        with explain_damage(
+            f"lease {warehouse.locate(blob.name)}", ". Remove it if nobody reads any more"
+        ):
             data = store.read(blob.name)
             if data is not None:  # else it ended since it was listed
                 held[name] = str(json.loads(data)["snapshot"])
-        except (OSError, ValueError, KeyError, TypeError) as e:
-            place = warehouse.locate(blob.name)
-            raise IntegrityError(
-                f"lease {place} cannot be read: {e!r}. Remove it if nobody reads any more"
-            ) from e
     return held
 
 

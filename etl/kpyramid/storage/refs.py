@@ -10,7 +10,7 @@ from typing import Literal
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import hash_value
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.layout import Warehouse, explain_damage
 from kpyramid.storage.snapshots import SNAPSHOT_ID, has_snapshot
 
 # Refs: append-only logs of numbered entries; the highest number is HEAD.
@@ -240,15 +240,13 @@ def read_entry(warehouse: Warehouse, ref: str, number: int) -> RefEntry:
         "Put it back from a copy, or move it and those after it away: the ref is then at the "
         "entry before it"
     )
-    try:
+    with explain_damage(f"ref entry {path}", f". {advice}"):
         data = warehouse.store.read(name_entry(ref, number))
         if data is None:
             raise ValueError("it is gone")
         fields = json.loads(data)
         checksum = fields.pop("sha256", None)
         entry = RefEntry(**fields)
-    except (OSError, ValueError, TypeError, AttributeError) as e:
-        raise IntegrityError(f"ref entry {path} cannot be read: {e}. {advice}") from e
     if checksum is not None and data != encode_entry(entry):
         raise IntegrityError(f"ref entry {path} is damaged: its checksum differs. {advice}")
     return entry

@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 
 from filelock import FileLock, Timeout
 
-from kpyramid.errors import ConflictError, IntegrityError
+from kpyramid.errors import ConflictError
 from kpyramid.keys import ID_DIGITS
 from kpyramid.storage.bucket import BucketStore, do_at_once
-from kpyramid.storage.layout import Warehouse, clean_staging
+from kpyramid.storage.layout import Warehouse, clean_staging, explain_damage
 from kpyramid.storage.leases import list_held, lock_bucket
 from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing
 from kpyramid.storage.results import MARKER
@@ -435,24 +435,23 @@ def _keep_runs(
     return kept
 
 
-def read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
-    """The stored results that some runs name, as STAGE/KEY.
+def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
+    """The stored results that some runs name, as STAGE/KEY; `place`: where the runs lie.
 
     Raises:
         IntegrityError: a mark cannot be read.
     """
     found = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
-        names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]
+        names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
-            try:
+            with explain_damage(
+                f"mark {warehouse.locate(name)}",
+                ", so what it rests on is unknown and nothing was removed; restore it, or remove "
+                "the run's folder",
+            ):
                 if data is not None:  # else a build that goes on forgot it
                     found.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
-            except (OSError, ValueError, KeyError, TypeError) as e:
-                raise IntegrityError(
-                    f"mark {warehouse.locate(name)} cannot be read ({e!r}), so what it rests on is "
-                    "unknown and nothing was removed; restore it, or remove the run's folder"
-                ) from e
     return found
 
 

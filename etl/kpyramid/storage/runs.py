@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, check_settings
-from kpyramid.storage.layout import Warehouse, name_place
+from kpyramid.storage.layout import Warehouse, explain_damage, name_place
 from kpyramid.storage.refs import check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
@@ -130,14 +130,12 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
             "stage ingest --run NAME --corpus FOLDER`. If another machine did, give this one the "
             "same warehouse and the same endpoint"
         )
-    try:
+    with explain_damage(f"run record {path}", ""):
         record = json.loads(data)
         settings = check_settings(record["settings"], {"file": path})
         corpus = str(record["corpus"])
         order, shrink = record["order"], record["allow_shrink"]
         return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        raise IntegrityError(f"run record {path} cannot be read: {e!r}") from e
 
 
 def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
@@ -194,12 +192,10 @@ def write_mark(run: Run, mark: StageMark) -> None:
 
 def read_mark(run: Run, stage: str) -> StageMark | None:
     """What a stage of this run made, or None while it is not done."""
-    try:
-        data = run.warehouse.store.read(_name_mark(run, stage))
+    name = _name_mark(run, stage)
+    with explain_damage(f"mark {run.warehouse.locate(name)}", "; remove it to run again"):
+        data = run.warehouse.store.read(name)
         return None if data is None else StageMark(**json.loads(data))
-    except (OSError, ValueError, TypeError) as e:
-        path = run.warehouse.locate(_name_mark(run, stage))
-        raise IntegrityError(f"mark {path} cannot be read: {e}; remove it to run again") from e
 
 
 def drop_marks(run: Run, stages: Sequence[str]) -> None:

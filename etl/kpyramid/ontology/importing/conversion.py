@@ -83,13 +83,6 @@ _NEAREST = {
     "rational": "decimal",
 }
 """The datatype whose values can be checked and come nearest; any other is taken as a string."""
-_WIDER = {
-    "positiveInteger": "nonNegativeInteger",
-    "nonNegativeInteger": "integer",
-    "int": "long",
-    "long": "integer",
-    "integer": "decimal",
-}
 
 
 def _settle_kinds(graph: Graph, changes: Changes) -> None:
@@ -256,18 +249,14 @@ class _Ends:
 
     def _choose_datatype(self, iri: str, stated: Sequence[Object]) -> str:
         chosen = sorted({self._check_datatype(value) for value in stated})
-        narrowest = [
-            c for c in chosen if all(o in (c, *_list_wider(c), n.RDFS + "Literal") for o in chosen)
-        ]
-        if not narrowest:
+        if len(chosen) > 1:
             self._changes.problems.append(
-                f"<{iri}>: its ranges {', '.join(chosen)} share no value; remove all but one"
+                f"<{iri}>: its ranges {', '.join(chosen)} are several datatypes; remove all but one"
             )
-        end = narrowest[0] if narrowest else chosen[0]
-        if stated != [ox.NamedNode(end)]:
-            detail = f"<{end}> for {', '.join(sorted(self._show(v) for v in stated))}"
+        if stated != [ox.NamedNode(chosen[0])]:
+            detail = f"<{chosen[0]}> for {', '.join(sorted(self._show(v) for v in stated))}"
             self._changes.add("datatype replaced", f"<{iri}>", detail)
-        return end
+        return chosen[0]
 
     def _check_datatype(self, value: Object) -> str:
         """The datatype itself if its values can be checked, else what it is made of, or nearest."""
@@ -370,15 +359,6 @@ class _Ends:
         return "an unnamed class"
 
 
-def _list_wider(datatype: str) -> list[str]:
-    wider: list[str] = []
-    local = datatype.rpartition("#")[2]
-    while local in _WIDER:
-        local = _WIDER[local]
-        wider.append(n.XSD + local)
-    return wider
-
-
 # The import.
 
 _COMMENTS = (
@@ -413,8 +393,6 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
         InputError: it declares no class, or contradicts itself; every problem is named.
     """
     graph, changes = Graph(read.triples), Changes()
-    for old, new in sorted(read.mended.items()):
-        changes.add("IRI mended", f"<{new}>", f"it was <{old}>")
     if any(f"<{BASE_FILES}{quote(name, safe='')}" in str(t.subject) for t in read.triples):
         changes.add(
             "base assumed", f"<{BASE_FILES}{quote(name, safe='')}>", "the file has relative IRIs"
@@ -429,7 +407,10 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     for iri in sorted({*classes} & {*properties}):
         changes.problems.append(f"<{iri}>: a class and a property; give one of them another IRI")
     if not classes:
-        changes.problems.append(_explain_no_class(graph))
+        changes.problems.append(
+            "it declares no class: state at least one owl:Class; where it has individuals only, "
+            "this is data: import the ontology that declares their classes"
+        )
     _mend_header(graph, changes, [*classes, *properties], name)
     for iri in [*classes, *properties]:
         _mend_words(graph, changes, iri)
@@ -437,7 +418,8 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
         listed = "".join(f"\n  {problem}" for problem in changes.problems)
         raise InputError(f"{source}: {len(changes.problems)} to correct by hand:{listed}")
     schema = read_schema(graph, source=source)
-    return Imported(schema, read.form, tuple(changes.made), _count_individuals(graph, classes))
+    individuals = len(graph.find_typed(n.NAMED_INDIVIDUAL, *classes))
+    return Imported(schema, read.form, tuple(changes.made), individuals)
 
 
 def _remove_code(graph: Graph, changes: Changes) -> None:
@@ -490,37 +472,30 @@ def _declare_stub(graph: Graph, changes: Changes, iri: str, use: str) -> None:
 
 
 def _mend_header(graph: Graph, changes: Changes, iris: Iterable[str], name: str) -> None:
+    kind = ox.NamedNode(n.ONTOLOGY)
     for subject in graph.list_subjects():
-        if isinstance(subject, ox.BlankNode) and ox.NamedNode(n.ONTOLOGY) in graph.find(
-            subject, n.RDF_TYPE
-        ):
-            graph.remove(subject, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
+        if isinstance(subject, ox.BlankNode) and kind in graph.find(subject, n.RDF_TYPE):
+            graph.remove(subject, n.RDF_TYPE, kind)
             changes.add("header dropped", subject, "it has no IRI")
-    spaces = Counter(_find_namespace(iri) for iri in iris)
+    spaces = Counter(re.sub(r"[^#/]*$", "", iri) for iri in iris)
     commonest = max(sorted(spaces), key=lambda space: spaces[space], default="")
     headers = graph.find_typed(n.ONTOLOGY)
     if not headers:
         header = commonest.removesuffix("#") or f"{BASE_FILES}{quote(name, safe='')}"
-        graph.add(header, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
+        graph.add(header, n.RDF_TYPE, kind)
         changes.add("header added", f"<{header}>", "no owl:Ontology was stated")
         headers = [header]
-    by_size = {h: len(graph.list_predicates(h)) for h in headers}
     own = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
-    kept = own[0] if own else max(sorted(by_size), key=lambda h: by_size[h])
+    kept = (own or headers)[0]
     for header in headers:
         if header != kept:
-            graph.remove(header, n.RDF_TYPE, ox.NamedNode(n.ONTOLOGY))
+            graph.remove(header, n.RDF_TYPE, kind)
             changes.add("header dropped", f"<{header}>", f"<{kept}> is the ontology's own")
         for imported in graph.find(header, n.IMPORTS):
             graph.remove(header, n.IMPORTS, imported)
             graph.add(header, n.RDFS + "seeAlso", imported)
             detail = "nothing is fetched; it is kept as rdfs:seeAlso"
             changes.add("import not followed", imported, detail)
-
-
-def _find_namespace(iri: str) -> str:
-    at = max(iri.rfind("#"), iri.rfind("/"))
-    return iri[: at + 1]
 
 
 def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
@@ -543,24 +518,6 @@ def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
                 graph.add(iri, n.COMMENT, ox.Literal(stated[0], language="en"))
                 changes.add("comment added", f"<{iri}>", f"from <{predicate}>")
                 break
-
-
-def _count_individuals(graph: Graph, classes: Iterable[str]) -> int:
-    return len(graph.find_typed(n.NAMED_INDIVIDUAL, *classes))
-
-
-def _explain_no_class(graph: Graph) -> str:
-    types: Counter[str] = Counter()
-    for subject in graph.list_subjects():
-        types.update(iri for iri in graph.find_iris(subject, n.RDF_TYPE))
-    used = {iri: count for iri, count in types.items() if not iri.startswith(n.BUILT_IN)}
-    if not used:
-        return "it declares no class: state at least one owl:Class"
-    most = ", ".join(f"<{iri}>" for iri in sorted(used, key=lambda i: (-used[i], i))[:3])
-    return (
-        f"it declares no class, but has {sum(used.values())} individuals of {len(used)} classes "
-        f"({most} …): this is data; import the ontology that declares these classes"
-    )
 
 
 def group_changes(changes: Iterable[Change]) -> Mapping[str, list[Change]]:

@@ -11,7 +11,6 @@ import resource
 import signal
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology.sandbox import list_python, name_end, run_limited
 from kpyramid.ontology.sparql import shut_doors
-from kpyramid.ontology.turtle import XML_SIGNS, Object
+from kpyramid.ontology.turtle import XML_SIGNS
 
 _MOST_BYTES = 64 * 2**20
 """Of a file unpacked; the largest FIBO module has 1 MB."""
@@ -51,11 +50,10 @@ _FOREIGN = {
 
 @dataclass(frozen=True, slots=True)
 class OutsideText:
-    """The statements of a file, its form, and IRIs that were mended, by what they were."""
+    """The statements of a file, and its form."""
 
     triples: list[ox.Triple]
     form: str
-    mended: Mapping[str, str]
 
 
 def read_outside(path: Path) -> OutsideText:
@@ -87,7 +85,7 @@ def read_outside(path: Path) -> OutsideText:
     if "error" in report:
         raise InputError(f"{path}{report['error']}")
     triples = [quad.triple for quad in ox.parse(written, format=ox.RdfFormat.N_TRIPLES)]
-    return OutsideText(triples, form, report["mended"])
+    return OutsideText(triples, form)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -128,12 +126,10 @@ def _find_form(data: bytes, path: Path) -> str:
 # The child process.
 
 _FORMATS = {"Turtle": ox.RdfFormat.TURTLE, "RDF/XML": ox.RdfFormat.RDF_XML}
-_IRI_SIGNS = ("IRI", "host", "Invalid character")
-_NOT_IN_AN_IRI = re.compile(r"[\x00-\x20<>\"{}|\\^`]|%(?![0-9A-Fa-f]{2})")
 
 
 def serve(form: str, base: str, source: str, memory_bytes: int) -> None:
-    """Writes the statements of stdin as N-Triples; the last line has the mended IRIs or an error.
+    """Writes the statements of stdin as N-Triples; the last line is `{}` or has an error.
 
     The error follows on the file's name.
     """
@@ -143,10 +139,9 @@ def serve(form: str, base: str, source: str, memory_bytes: int) -> None:
     shut_doors(memory_bytes)
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS + 1))
     signal.setitimer(signal.ITIMER_REAL, _SECONDS + 1)  # ends it even when the parent is gone
-    report: dict[str, object]
+    report = {}
     try:
-        data = _decode(data, form)
-        report = {"mended": _write_statements(data, form, base)}
+        _write_statements(_decode(data, form), form, base)
     except InputError as e:
         report = {"error": str(e)}
     except MemoryError:
@@ -174,52 +169,21 @@ def _decode(data: bytes, form: str) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _write_statements(data: bytes, form: str, base: str) -> dict[str, str]:
-    """Writes to stdout; the IRIs that had to be mended, by what they were."""
-    mended: dict[str, str] | None = None
-    try:
-        # Once before anything is written: wrong IRIs need the lenient reading instead.
-        for _ in _list_lines(data, form, base, None):
-            pass
-    except SyntaxError as e:
-        try:
-            if any(sign in str(e) for sign in _IRI_SIGNS):
-                mended = {}
-                for _ in _list_lines(data, form, base, mended):
-                    pass
-        except (SyntaxError, ValueError):
-            mended = None
-        if mended is None:
-            where = f", line {e.lineno}" if e.lineno else ""
-            raise InputError(f"{where}: not valid {form}: {e.msg}; correct it there") from e
+def _write_statements(data: bytes, form: str, base: str) -> None:
+    """Writes to stdout as N-Triples, within limits."""
     size = 0
-    for number, line in enumerate(_list_lines(data, form, base, mended), 1):
-        size += len(line)
-        if number > _MOST_STATEMENTS:
-            raise InputError(f": more than {_MOST_STATEMENTS} statements; import a part of it")
-        if size > _MOST_OUTPUT:
-            raise InputError(
-                f": more than {_MOST_OUTPUT >> 20} MiB when its prefixes are written out; import "
-                "a part of it"
-            )
-        sys.stdout.buffer.write(line)
-    return mended or {}
-
-
-def _list_lines(
-    data: bytes, form: str, base: str, mended: dict[str, str] | None
-) -> Iterator[bytes]:
-    """The statements as N-Triples; wrong IRIs are noted in `mended`, or an error without it."""
-
-    def mend(term: Object) -> Object:
-        if mended is None or not isinstance(term, ox.NamedNode):
-            return term
-        iri = _NOT_IN_AN_IRI.sub(lambda match: quote(match[0], safe=""), term.value)
-        if iri != term.value:
-            mended[term.value] = iri
-        return ox.NamedNode(iri)
-
-    lenient = mended is not None
-    for quad in ox.parse(data, format=_FORMATS[form], base_iri=base, lenient=lenient):
-        subject, predicate, value = quad.triple
-        yield f"{mend(subject)} {mend(predicate)} {mend(value)} .\n".encode()
+    try:
+        for number, quad in enumerate(ox.parse(data, format=_FORMATS[form], base_iri=base), 1):
+            line = f"{quad.triple} .\n".encode()
+            size += len(line)
+            if number > _MOST_STATEMENTS:
+                raise InputError(f": more than {_MOST_STATEMENTS} statements; import a part of it")
+            if size > _MOST_OUTPUT:
+                raise InputError(
+                    f": more than {_MOST_OUTPUT >> 20} MiB when its prefixes are written out; "
+                    "import a part of it"
+                )
+            sys.stdout.buffer.write(line)
+    except SyntaxError as e:
+        where = f", line {e.lineno}" if e.lineno else ""
+        raise InputError(f"{where}: not valid {form}: {e.msg}; correct it there") from e

@@ -14,12 +14,9 @@ from kpyramid.ontology.validation.reasoner import (
     explain_contradiction,
     state_item,
 )
-from kpyramid.ontology.validation.repair import Fault, Repair
 from kpyramid.ontology.validation.theory import Theory, read_theory
 
 _MOST_NAMED = 5
-_MOST_CONTRADICTIONS = 50
-"""Contradictions explained one after another; each takes several calls of HermiT."""
 
 
 def judge_consistency(
@@ -65,39 +62,6 @@ def _ask(theory: Theory, reasoner: Reasoner, state: Callable[[Sequence[Item]], s
             lambda: explain_class(theory, first, reasoner), state
         )
     return "pass"
-
-
-def repair_contradictions(
-    schema_turtle: str, instances_nt: str, repair: Repair, *, seconds: float
-) -> None:
-    """Withdraws the weakest statements of each smallest contradiction that HermiT finds.
-
-    The instances must contradict the schema. Nothing is withdrawn where the axioms alone are at
-    fault, or where `seconds` or the number of contradictions do not suffice: what is left must
-    not depend on the speed of a machine.
-    """
-    theory = read_theory(schema_turtle, instances_nt)
-    if theory.unknown:
-        return
-    before = dict(repair.withdrawn)
-    try:
-        with Reasoner(theory, seconds=seconds) as reasoner:
-            for _ in range(_MOST_CONTRADICTIONS):
-                items = explain_contradiction(theory, reasoner)
-                facts = tuple(item for item in items if isinstance(item, ox.Triple))
-                axioms = [item for item in items if not isinstance(item, ox.Triple)]
-                rule = "; ".join(
-                    state_item(axiom, theory.labels, lambda _: None) for axiom in axioms
-                )
-                gone = repair.take(Fault("contradiction", rule, facts, len(facts) - 1))
-                if not gone:
-                    break
-                theory.facts = [fact for fact in theory.facts if fact not in gone]
-                if reasoner.find_inconsistent([(theory.axioms, theory.facts)]) is None:
-                    return
-    except NotJudgedError:
-        pass
-    repair.withdrawn = before
 
 
 def _explain(find: Callable[[], list[Item]], state: Callable[[Sequence[Item]], str]) -> str:

@@ -20,7 +20,6 @@ import pyoxigraph as ox
 from kpyramid.errors import PyramidError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
-from kpyramid.ontology.schema import measure_ancestors
 from kpyramid.ontology.validation.theory import Axiom, Node, ReasonerText, Theory
 
 # HermiT in a Java process.
@@ -159,6 +158,7 @@ _MOST_PARTS = 24
 """Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
 _MOST_STATEMENTS = 200_000
 """Statements written for one call."""
+
 _EQUALS = {n.EQUIVALENT_CLASS, n.OWL + "equivalentProperty", n.OWL + "sameAs"}
 _MUTUAL = _EQUALS | {n.DISJOINT_WITH, n.OWL + "propertyDisjointWith", n.INVERSE_OF}
 
@@ -168,23 +168,10 @@ Item = Axiom | ox.Triple
 def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
     """A set of axioms and facts that contradict each other, none of which can be left out.
 
-    First the axioms are tried alone, then the individuals at which a plain clash shows (disjoint
-    classes, a second value, a value outside the range), each with the axioms about it; if none of
-    them is it, everything.
-
     Raises:
         NotJudgedError: the reasoner's time is over.
     """
-    parts: list[Part] = [(theory.axioms, ())]
-    suspects = sorted(find_suspects(theory, theory.facts))[:_MOST_PARTS]
-    about: dict[str, list[ox.Triple]] = {suspect: [] for suspect in suspects}
-    for t in theory.facts:
-        for end in {_name(t.subject), _name(t.object)} & about.keys():
-            about[end].append(t)
-    parts += [(_select_axioms(theory, own), own) for own in about.values()]
-    found = reasoner.find_inconsistent(parts)
-    axioms, near = parts[found] if found is not None else (theory.axioms, theory.facts)
-    return shrink([*axioms, *near], reasoner.find_inconsistent)
+    return shrink([*theory.axioms, *theory.facts], reasoner.find_inconsistent)
 
 
 def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
@@ -264,55 +251,6 @@ def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
                     chosen.add(index)
                     queue += theory.axioms[index].list_iris()
     return [theory.axioms[index] for index in sorted(chosen)]
-
-
-def find_suspects(theory: Theory, facts: Iterable[ox.Triple]) -> set[str]:
-    """Individuals at which named classes, domains, ranges and counts already clash.
-
-    What restrictions and chains entail is left to HermiT.
-    """
-    limits = theory.limits
-    ends: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    parents: defaultdict[str, set[str]] = defaultdict(set)
-    for axiom in theory.axioms:
-        head = axiom.head
-        subject, predicate, named = _name(head.subject), head.predicate.value, _name(head.object)
-        if named and predicate in (n.DOMAIN, n.RANGE):
-            ends[subject, predicate].add(named)
-        elif named and predicate in (n.SUBCLASS, n.EQUIVALENT_CLASS):
-            parents[subject].add(named)
-            if predicate == n.EQUIVALENT_CLASS:
-                parents[named].add(subject)
-    classes: defaultdict[str, set[str]] = defaultdict(set)
-    values: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    found: set[str] = set()
-    for t in facts:
-        subject, predicate, value = _name(t.subject), t.predicate.value, t.object
-        if predicate == n.RDF_TYPE:
-            classes[subject].add(_name(value))
-            continue
-        kinds = limits.characteristics.get(predicate, frozenset())
-        classes[subject] |= ends[predicate, n.DOMAIN]
-        ranges = ends[predicate, n.RANGE]
-        if isinstance(value, ox.Literal):
-            if ranges - {value.datatype.value, n.RDFS + "Literal"}:
-                found.add(subject)
-        else:
-            classes[_name(value)] |= ranges
-            if n.INVERSE_FUNCTIONAL_PROPERTY in kinds:
-                values[_name(value), "^" + predicate].add(subject)
-        if n.FUNCTIONAL_PROPERTY in kinds:
-            values[subject, predicate].add(str(value))
-    found |= {individual for (individual, _), several in values.items() if len(several) > 1}
-    clashing: dict[frozenset[str], bool] = {}
-    for individual, own in classes.items():
-        key = frozenset(own)
-        if key not in clashing:
-            above = {a for iri in key for a in measure_ancestors(iri, parents.__getitem__)}
-            clashing[key] = limits.are_disjoint(above, above)
-        if clashing[key]:
-            found.add(individual)
-    return found
 
 
 # Axioms and facts in words.

@@ -1,4 +1,4 @@
-"""Repair: which statements leave an ontology when a check, a shape or the reasoner faults them."""
+"""Repair: which statements leave an ontology when a check or a shape faults them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

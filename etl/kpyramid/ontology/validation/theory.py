@@ -8,7 +8,6 @@ import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.axioms import Limits, find_limits
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
@@ -84,7 +83,6 @@ class Theory:
     facts: list[ox.Triple] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
-    limits: Limits = field(default_factory=lambda: find_limits(()))
 
 
 def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
@@ -95,7 +93,7 @@ def read_theory(schema_turtle: str, instances_nt: str = "") -> Theory:
         SyntaxError: one of the texts is no Turtle or no N-Triples.
     """
     stated = [quad.triple for quad in ox.parse(schema_turtle, format=ox.RdfFormat.TURTLE)]
-    theory = Theory(limits=find_limits(stated))
+    theory = Theory()
     _declare(stated, theory)
     _group([t for t in stated if _is_logical(t, theory)], theory)
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):

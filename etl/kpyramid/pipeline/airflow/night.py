@@ -42,7 +42,7 @@ from kpyramid.settings import load_settings
 from kpyramid.snapshot import export as exporting
 from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
-from kpyramid.storage.archive import Exported, hush, keep_note, list_exports, remove_export
+from kpyramid.storage.archive import Exported, keep_note, list_exports, remove_export
 from kpyramid.storage.copies import is_there, remove, write_at
 from kpyramid.storage.layout import Warehouse, is_address, name_place, open_warehouse
 from kpyramid.storage.leases import hold
@@ -338,7 +338,7 @@ def export(
             scope = EVERYTHING if wanted.everything else PUBLIC
             with hold_snapshot(entry.snapshot, warehouse, scope=scope) as snapshot:
                 whose = home, corpus.name, corpus.ref
-                exporting.export(snapshot, wanted.form, target, hush, *whose)
+                exporting.export(snapshot, wanted.form, target, *whose)
         newest = json.dumps({"ref": corpus.ref, "path": name, **asdict(entry)}, indent=1).encode()
         named = open_warehouse(to).store.read(NEWEST) != newest
         if named:

@@ -1,5 +1,7 @@
 """A pyramid without completion or without condensation, for comparisons (PolyRAG Table III)."""
 
+import json
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -11,22 +13,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
-from kpyramid.keys import JsonValue, content_id
+from kpyramid.keys import JsonValue, content_id, hash_bytes
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
-from kpyramid.snapshot.indexing import add_index
+from kpyramid.snapshot.indexing import READS, build_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import SEED, Store
-from kpyramid.storage.contracts import NO, encode_table, load_contracts, map_column
-from kpyramid.storage.snapshots import MANIFEST
-
-PARTS = ("completion", "condensation")
+from kpyramid.storage.contracts import NO, encode_table, load_contracts, map_column, read_table
+from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
 
 
 @contextmanager
 def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
-    """The snapshot without some of `PARTS`; itself when nothing is taken away.
+    """The snapshot without `completion`, `condensation`, or both.
 
     Without completion its ontology is the seed's, with the instances that induction found, and no
     fact of the condensed graph has an anchor or a standard relation that completion added. Without
@@ -34,9 +34,6 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
     folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
     removed at the end. It is made of all documents, and opened with the snapshot's scopes.
     """
-    if not parts:
-        yield snapshot
-        return
     name = "-".join([snapshot.id, "without", *sorted(parts)])
     with TemporaryDirectory(prefix="kpyramid-ablation-") as place:
         folder = Path(place) / name
@@ -54,6 +51,37 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
         for scope in others:
             opened = opened.scoped(scope)
         yield opened
+
+
+def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
+    """Gives a folder with tables and a manifest of a snapshot the index of its tables.
+
+    For copies that are measured and not published: the manifest is written anew.
+
+    Raises:
+        InputError: the folder has no manifest.
+        IntegrityError: a table is damaged.
+    """
+    manifest = read_manifest(folder)
+    contracts = load_contracts()
+    tables = {n: read_table(folder / f"tables/{n}.parquet", contracts[n]) for n in READS}
+    shutil.rmtree(folder / "index", ignore_errors=True)
+    made = build_index(
+        folder,
+        tables,
+        folder / "tables" / "vectors.parquet",
+        (folder / "ontology" / "instances.nt").read_text("utf-8"),
+        settings or IndexSettings(),
+    )
+    files = manifest.get("files")
+    listed: dict[str, JsonValue] = {**files} if isinstance(files, dict) else {}
+    for name, path in made.items():
+        data = path.read_bytes()
+        listed[name] = {"sha256": hash_bytes(data), "bytes": len(data)}
+    changed = {**manifest, "format": FORMAT, "files": listed}
+    path = folder / MANIFEST
+    path.unlink()  # it may be a link to another snapshot's
+    path.write_bytes(json.dumps(changed, sort_keys=True).encode())
 
 
 def _link_files(store: Store, folder: Path) -> None:
