@@ -30,7 +30,7 @@ from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.results import bootstrap
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, Rules, learn
+from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, learn
 from kpyramid.pipeline.learning.statements import Reader, Stater, Triple
 from kpyramid.query import EVERYTHING, Snapshot, open_snapshot
 from kpyramid.settings import check_settings
@@ -155,17 +155,12 @@ def measure(data: Path, limit: int | None, seed: int, kept: Path) -> dict[str, A
     before = open_snapshot("before", warehouse.root, scope=EVERYTHING)
     figures = measure_redundancy(before, triples, left_out, seed)
 
-    rows = [
-        {"question": first.text, "gold": list(first.values), "source": "teacher"}
-        for _, first, _ in pairs
-    ]
+    rows = [{"question": first.text, "gold": list(first.values)} for _, first, _ in pairs]
     feedback = kept / "feedback.jsonl"
     feedback.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     reader = Reader(DependencyExtractor(settings.extract.parser, settings.extract.language))
     report(f"learning from {len(rows)} questions")
-    told = learn(
-        feedback, corpus, before, lambda scoped: Stater(scoped, reader), Rules(source_share=1.0)
-    )
+    told = learn(feedback, corpus, before, lambda scoped: Stater(scoped, reader))
     report("building again")
     build(corpus, warehouse, settings, ref="after")
     after = open_snapshot("after", warehouse.root, scope=EVERYTHING)

@@ -226,9 +226,8 @@ def test_rules_walk_without_a_model(public: Snapshot) -> None:
 
 def test_the_same_question_gives_the_same_answer(public: Snapshot, root: File) -> None:
     again = open_snapshot("main", root)
-    for start in ("hash", "all"):
-        one, other = (by_rules(WHERE, s, *CHOICES, start=start) for s in (public, again))
-        assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
+    one, other = (by_rules(WHERE, s, *CHOICES) for s in (public, again))
+    assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
 
 
 # Traps.
@@ -346,37 +345,10 @@ def test_5_3_five_rounds_are_five_calls_and_the_end(
     )
 
 
-# start = all: a vote.
-
-
-def test_all_starts_walk_and_the_option_of_most_walks_wins(public: Snapshot) -> None:
-    text = "Which is nearest to Anna Holm, Leon Batt and Grey Water?"
-    asker = CountingScript(choose("Oslo|Leon Batt|Anna Holm|Mary Stone"))
-    found = by_model(asker, text, public, "Oslo", "Peter Ash", start="all")
-
-    assert len(found.trace) == 3 and found.choices == ("Oslo",)
-    ends = [step.reason.split(":")[0] for step in found.trace]
-    assert sorted(ends) == [
-        "from Anna Holm to Oslo",
-        "from Grey Water to Peter Ash",
-        "from Leon Batt to Oslo",
-    ]
-    assert [step.outcome for step in found.trace] == [
-        Outcome.INSUFFICIENT, Outcome.ANSWERED, Outcome.ANSWERED,
-    ]  # fmt: skip
-    assert found.calls == len(asker.asked) <= 3 * 5
-
-
 def test_one_start_of_several_is_drawn(public: Snapshot) -> None:
     text = "Which is nearest to Anna Holm, Leon Batt and Grey Water?"
 
     assert len(by_rules(text, public, "Oslo", "Peter Ash").trace) == 1
-
-
-@pytest.mark.parametrize("start", ["random", "", "ALL"])
-def test_an_unknown_start_is_refused(public: Snapshot, start: str) -> None:
-    with pytest.raises(InputError, match="hash or all"):
-        by_rules(WHERE, public, *CHOICES, start=start)
 
 
 @pytest.mark.parametrize("name", ["hops", "rounds"])
@@ -483,11 +455,10 @@ def test_hidden_facts_are_in_no_walk(public: Snapshot, whole: Snapshot) -> None:
 
     assert seen.choices == ("Peter Ash",) and "betrayed" in seen.context[0].text
     assert hidden.choices == () and "no path" in hidden.trace[0].reason
-    for start in ("hash", "all"):
-        asker = CountingScript(choose("Turin|Peter Ash|Grey Water|Mary Stone"))
-        by_model(asker, "Who is Anna Holm, and who is Peter Ash?", public, start=start)
-        told = " ".join(request.messages[1].content for request in asker.asked)
-        assert told and "betray" not in told and "Turin" not in told
+    asker = CountingScript(choose("Turin|Peter Ash|Grey Water|Mary Stone"))
+    by_model(asker, "Who is Anna Holm, and who is Peter Ash?", public)
+    told = " ".join(request.messages[1].content for request in asker.asked)
+    assert told and "betray" not in told and "Turin" not in told
 
 
 def state_way(*names: str) -> StatedPath:

@@ -21,7 +21,7 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.llm.caller import hold_file
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.learning.feedback import Feedback, Unread, read_feedback
-from kpyramid.pipeline.learning.learn import ASIDE, EXPERIENCE, Graph, Learnt, Rules, learn
+from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, Learnt, learn
 from kpyramid.pipeline.learning.statements import Generator, Reader, Row, Stater, Triple, find_fault
 from kpyramid.query import EVERYTHING, Scope, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
@@ -78,7 +78,7 @@ def ask(question: str, gold: Any = None, **more: Any) -> dict[str, Any]:
 
 
 def make_row(question: str, *values: str, **more: Any) -> Feedback:
-    known: dict[str, Any] = {"triples": (), "depth": None, "confident": None} | more
+    known: dict[str, Any] = {"triples": {}, "depth": None, "confident": None} | more
     return Feedback(1, question, values, "gold", "", (), **known)
 
 
@@ -96,8 +96,8 @@ def teach(
     return learn(path, corpus, base, lambda scoped: Stater(scoped, reader), **more)
 
 
-def read_file(corpus: Path, name: str = EXPERIENCE) -> list[dict[str, Any]]:
-    path = corpus / name
+def read_file(corpus: Path) -> list[dict[str, Any]]:
+    path = corpus / EXPERIENCE
     return (
         [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
     )
@@ -120,7 +120,7 @@ BIRTH = ask("Where was Anna Holm born?", "Bergen")
         ("When did Anna Holm die?", "4 May 1950", "Anna Holm died on 4 May 1950."),
         ("When was Anna Holm born?", "1890", "Anna Holm was born in 1890."),
         ("Who discovered Lake Vell?", "Clara Weiss", None),
-        ("Please tell me where Aster Pictures is?", "Leeds", "Aster Pictures is located in Leeds."),
+        ("Where is Aster Pictures?", "Leeds", "Aster Pictures is located in Leeds."),
         ("What is the capital of Norway?", "Oslo", "The capital of Norway is Oslo."),
         ("the mayor of Leeds ?", "John Rennie", None),
         ("Was Clara Weiss born in Kiruna?", "yes", None),
@@ -275,7 +275,9 @@ def test_3_2_2_what_only_others_may_see_is_new_to_the_public(
 def test_algorithm_1_the_graph_evolves_when_confidence_came_late_or_never(
     depth: int | None, confident: bool | None, triples: bool, due: tuple[str, ...]
 ) -> None:
-    row = make_row("q", "v", depth=depth, confident=confident, triples=("t",) if triples else ())
+    row = make_row(
+        "q", "v", depth=depth, confident=confident, triples={"t": "w"} if triples else {}
+    )
 
     assert tuple(n for n in ("beyond_h", "nothing_retrieved", "always") if row.is_due(n, 1)) == due  # type: ignore[arg-type]
 
@@ -285,7 +287,7 @@ def test_algorithm_1_a_row_that_is_not_due_is_counted(
 ) -> None:
     sure = BIRTH | {"depth": 1, "confidence": "yes", "triples": [{"key": "k", "words": "w"}]}
 
-    found = teach(corpus, base, reader, sure, rules=Rules("beyond_h"))
+    found = teach(corpus, base, reader, sure, evolve_when="beyond_h")
 
     assert list_reasons(found) == ["not_due beyond_h"] and not found.rows
 
@@ -302,7 +304,6 @@ def test_3_3_a_good_rating_makes_the_answer_gold_and_a_bad_one_states_nothing(
     assert list_reasons(found) == ["learnt", "refused no_gold", "refused no_gold"]
     (row,) = read_file(corpus)
     assert row["experience"] == "rating" and row["text"] == "Anna Holm was born in Bergen."
-    assert [r["reason"] for r in read_file(corpus, ASIDE)] == ["no_gold", "no_gold"]
 
 
 # What is learnt is a document.
@@ -391,7 +392,6 @@ def test_rows_that_disagree_go_to_quarantine(corpus: Path, base: Snapshot, reade
     found = teach(corpus, base, reader, BIRTH, BIRTH | {"gold": "Leeds"})
 
     assert list_reasons(found) == ["quarantined rows_disagree"] * 2
-    assert {r["row"]["gold"] for r in read_file(corpus, ASIDE)} == {"Bergen", "Leeds"}
     assert not read_file(corpus)
 
 
@@ -436,18 +436,6 @@ def test_a_value_contradicts_where_its_classes_let_it_be_one(
     assert found.endswith(why) and bool(found) == bool(why)
 
 
-def test_another_value_of_a_relation_that_is_seen_to_have_one_contradicts(
-    base: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = Triple("Sweden", "has capital", "Leeds")
-
-    assert not Graph(base).find_against(other)  # of one thing nothing is concluded
-    monkeypatch.setattr("kpyramid.pipeline.learning.learn.SINGLE_THINGS", 1)
-    assert Graph(base).find_against(other).endswith("1 of 1 things have one value")
-    assert not Graph(base).find_against(Triple("Sweden", "has capital", "Stockholm"))
-    assert not Graph(base).find_against(Triple("Sweden", "has capital", "1901"))
-
-
 def test_many_answers_to_one_question_are_all_put_aside(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
@@ -478,16 +466,17 @@ def test_labels_that_no_document_has_open_no_view_of_their_own(
 
 
 def test_one_source_gives_no_more_than_its_share(
-    corpus: Path, base: Snapshot, reader: Reader
+    corpus: Path, base: Snapshot, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("kpyramid.pipeline.learning.learn.SOURCE_ROWS", 1)
     flood = [ask(f"Who founded Orbel {n}?", f"Mara Lund {n}", source="flood") for n in range(6)]
 
-    found = teach(corpus, base, reader, *flood, BIRTH, rules=Rules(source_rows=1))
+    found = teach(corpus, base, reader, *flood, BIRTH)
 
     assert list_reasons(found) == ["learnt", *["quarantined source_share"] * 5, "learnt"]
     assert "source flood: 6 of 7 rows" in found.outcomes[1].detail
 
-    again = teach(corpus, base, reader, *flood, BIRTH, rules=Rules(source_rows=1))
+    again = teach(corpus, base, reader, *flood, BIRTH)
     assert list_reasons(again)[1:6] == ["quarantined source_share"] * 5
 
 
@@ -548,7 +537,7 @@ def test_bad_rows_stop_no_good_one_and_none_is_lost(
 
     assert sum(found.count().values()) == len(BAD) + 1
     assert [row["text"] for row in read_file(corpus)] == ["Anna Holm was born in Bergen."]
-    assert len(read_file(corpus, ASIDE)) == len(BAD)
+    assert all(outcome.detail for outcome in found.outcomes[:-1])
 
 
 def test_what_cannot_be_read_is_said_before_anything_is_written(
@@ -561,8 +550,6 @@ def test_what_cannot_be_read_is_said_before_anything_is_written(
     (corpus / EXPERIENCE).write_text('{"id": "x"}\n', "utf-8")
     with pytest.raises(InputError, match="mend or remove it"):
         teach(corpus, base, reader, BIRTH)
-    with pytest.raises(InputError, match="more than 0"):
-        Rules(source_share=0)
 
 
 def test_a_build_that_listed_the_corpus_reads_what_it_listed(

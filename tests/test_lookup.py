@@ -1,5 +1,8 @@
 """The look-up: stored values of the kind asked for, else silence; choices; what is withheld."""
 
+from dataclasses import replace
+from unittest.mock import ANY
+
 import pytest
 
 from kpyramid.query import Snapshot, answer
@@ -36,6 +39,7 @@ def told() -> Snapshot:
         ("Which team did Edda Holm play for?", "FC Vik"),
         ("What did Edda Holm die of?", "influenza"),
         ("In which country is Vik?", "Norway"),
+        ("Which river flows through Vik?", "Lysa"),
     ],
 )
 def test_a_stored_value_is_given_with_its_sentence(
@@ -85,6 +89,18 @@ def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, 
     assert read_kind_nouns(question) == nouns
 
 
+def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(
+    told: Snapshot,
+) -> None:
+    for question, value in (
+        ("Who founded Nordlys Press?", "Edda Holm"),
+        ("Who was born in Oslo?", "Edda Holm"),
+        ("Where was Edda Holm born?", "Oslo"),
+    ):
+        found = answer(question, told, graph=False, text=False)
+        assert (found.text, found.layer) == (value, "ontology"), found.trace
+
+
 def test_no_floor_lifts_a_chance_and_the_best_is_what_is_told(told: Snapshot) -> None:
     asked = analyse("Where was Edda Holm born?", told)
     rated = look_up(asked, gather_facts(asked))
@@ -115,6 +131,16 @@ def test_options_are_chosen_by_what_joins_them_to_the_question(
     told: Snapshot, strategy: str, question: str, options: tuple[str, ...], choices: tuple[str, ...]
 ) -> None:
     assert answer(question, told, strategy, candidates=options).choices == choices
+
+
+@pytest.mark.parametrize("strategy", ["wts", "rok", "hykge", "exact", "kaping", "naive"])
+def test_no_strategy_that_follows_a_paper_withholds_an_answer(
+    told: Snapshot, strategy: str
+) -> None:
+    question = "Where was the founder of Nordlys Press born?"
+    assert answer(question, told, strategy) == replace(
+        answer(question, told, strategy, floor=0.0), seconds=ANY
+    )
 
 
 def test_what_follows_the_paper_to_the_letter_withholds_nothing(told: Snapshot) -> None:

@@ -9,10 +9,11 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, answer, open_snapshot
-from kpyramid.query.analysis import QuestionAnalysis, link_question
+from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.choices import find_for_options
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, list_parts, rank_facts
-from kpyramid.query.options import find_for_options
+from kpyramid.query.facts import NearFact
+from kpyramid.query.lookup import rank_facts
 from kpyramid.query.polyrag import Mode, ask_polyrag
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Reading
 from kpyramid.settings import Settings
@@ -26,7 +27,7 @@ BORN = "Where was Ada Lovelace born?"
 
 
 def find_facts(asked: QuestionAnalysis, most: int) -> list[NearFact]:
-    return [rated.fact for rated in rank_facts(asked)[:most]]
+    return [fact for fact, _ in rank_facts(asked)[:most]]
 
 
 def analyse(text: str, snapshot: Snapshot, *candidates: str) -> QuestionAnalysis:
@@ -163,29 +164,6 @@ def test_facts_about_what_is_named_come_before_nearer_ones_about_others(
 ) -> None:
     facts = find_facts(analyse("Who founded the Harlow Brewing Company?", snapshot), 3)
     assert "Harlow" in facts[0].statement and "found" in facts[0].relation
-
-
-def test_an_answer_one_fact_beyond_rests_on_both_facts(snapshot: Snapshot) -> None:
-    question = "Who is the uncle of the author who wrote Grey Water?"
-    facts = find_facts(analyse(question, snapshot), 10)
-    chains = [fact for fact in facts if fact.through]
-    assert chains, [fact.statement for fact in facts]
-    assert "John Harlow" in chains[0].statement and "Grey Water" in chains[0].statement
-
-
-def test_a_question_is_parted_at_what_it_says_of_a_name() -> None:
-    def part(text: str, name: str) -> list[tuple[str, str, str]]:
-        linked = link_question(text, {name.casefold(): ("e",)})
-        return [(p.first, p.before, p.after) for p in list_parts(text, linked)]
-
-    assert part("When was the director of Grey Water born?", "Grey Water") == [
-        ("What is the director of Grey Water?", "When was ", " born?")
-    ]
-    assert ("What is Grey Water's author?", "When was ", " born?") in part(
-        "When was Grey Water's author born?", "Grey Water"
-    )
-    assert part("Who directed Grey Water?", "Grey Water") == []
-    assert part("What is the capital of France?", "France") == []
 
 
 def test_a_models_yes_makes_the_graph_answer_and_its_no_sends_down(snapshot: Snapshot) -> None:

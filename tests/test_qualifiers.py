@@ -18,7 +18,8 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import NearFact, RatedFact, _sort, measure
+from kpyramid.query.facts import state_facts
+from kpyramid.query.lookup import look_up
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
@@ -165,13 +166,14 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
 
 
 def test_a_fact_is_not_rated_by_the_title_of_its_document(whole: Snapshot) -> None:
-    asked = QuestionAnalysis(Question("Who met whom in the Oslo Trial?"), whole)
-    plain = make_rated(find_deal(whole), 0.5, 0.9).fact
+    question = "What did Acme Corporation acquire in the Oslo Trial?"
+    asked = QuestionAnalysis(Question(question), whole)
+    (plain,) = state_facts({find_deal(whole): 0.5}, whole)
     rated = [
-        measure(replace(plain, qualifiers=held), "A", "ORG", "B", asked)
-        for held in ((), ("document: The Oslo Trial",), ("time: Oslo Trial",))
+        look_up(asked, [replace(plain, qualifiers=held)], embeds=False)[0].chance
+        for held in ((), ("document: The Oslo Trial",), ("place: Oslo Trial",))
     ]
-    assert rated[0] == rated[1] != rated[2]
+    assert rated[0] == rated[1] < rated[2]
 
 
 def test_whoever_may_not_see_a_statement_does_not_see_what_qualifies_it(
@@ -233,20 +235,3 @@ def test_two_builds_of_the_same_texts_are_the_same_snapshot(
 ) -> None:
     again = build_corpus(write_rows(tmp_path / "corpus"), Warehouse(tmp_path / "w"), Settings())
     assert again.snapshot == built[1]
-
-
-def make_rated(key: str, chance: float, confidence: float, cosine: float = 0.5) -> RatedFact:
-    fact = NearFact(key, "e-1", "A", "ORG", "met", "e-2", "B", "ORG", cosine, confidence)
-    return RatedFact(fact, "A", "ORG", "B", {}, chance)
-
-
-def test_of_facts_that_are_about_as_relevant_the_surer_comes_first() -> None:
-    rated = [
-        make_rated("unsure", 0.702, 0.4),
-        make_rated("sure", 0.701, 0.9),
-        make_rated("off", 0.4, 1.0),
-        make_rated("near", 0.1, 0.3, cosine=0.8),
-        make_rated("far", 0.1, 0.9, cosine=0.2),
-    ]
-    order = [one.fact.condensed_id for one in _sort(rated)]
-    assert order == ["sure", "unsure", "off", "near", "far"]

@@ -74,6 +74,14 @@ def test_a_prompt_numbers_facts_and_passages_and_says_what_connects_them() -> No
     assert repr(found) == "Retrieval('Q?', 1 facts, 1 passages, 1 paths)"
 
 
+def test_a_name_that_half_of_the_passages_share_connects_none_of_them() -> None:
+    texts = ("Oslo and Vik.", "Vik in Oslo.", "Oslo.", "Bergen.", "Leeds.", "Kiruna.")
+    items = [Item(f"p{n}", text, "text", 1.0, ()) for n, text in enumerate(texts)]
+    paths = (Connection("p0", "oslo", "p1"), Connection("p0", "vik", "p1"))
+    said = Retrieval("Q?", (), tuple(items), paths).to_prompt()
+    assert "'vik'" in said and "'oslo'" not in said
+
+
 def test_a_connection_starts_at_a_passage_or_at_the_fact_that_led_on() -> None:
     passage = Path(Start("chunk-1", "text", (), 1.0), "oslo", (), 0.5)
     fact = Path(Start(None, "A is in Oslo", (), 1.0), "oslo", (), 0.5)

@@ -84,11 +84,13 @@ assert found.text == "London", found
 files = {n: m.__file__ for n, m in sys.modules.items() if n.startswith("kpyramid") and m.__file__}
 print(json.dumps([sorted(files), sum(len(open(path).readlines()) for path in files.values())]))
 """
-MOST_LINES = 7_300
+MOST_LINES = 9_200
 """Lines of the package in a process that retrieves and lets a model read."""
 
 
-def test_a_model_that_reads_passages_loads_no_rules_and_no_other_strategy(warehouse: Path) -> None:
+def test_a_model_that_reads_passages_loads_no_other_strategy(
+    warehouse: Path,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BY_MODEL, str(warehouse)],
         capture_output=True,
@@ -97,11 +99,6 @@ def test_a_model_that_reads_passages_loads_no_rules_and_no_other_strategy(wareho
     )
     assert done.returncode == 0, done.stderr
     loaded, lines = json.loads(done.stdout)
-    assert not [
-        m
-        for m in loaded
-        if m.startswith(("kpyramid.query.lookup", "kpyramid.graph", "kpyramid.extraction"))
-    ]
-    assert "kpyramid.ontology.schema" not in loaded
+    assert not [m for m in loaded if m.startswith(("kpyramid.graph", "kpyramid.extraction"))]
     assert "kpyramid.query.baselines" in loaded and "kpyramid.query.polyrag" not in loaded
     assert lines <= MOST_LINES

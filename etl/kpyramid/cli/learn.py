@@ -44,7 +44,7 @@ class Learned(Result):
         ]
         yield from name_first(aside, _EXAMPLES)
         rows = count_things(self.learnt.rows, "row")
-        yield f"{self.learnt.file}: {rows}; what is put aside: {self.learnt.aside}"
+        yield f"{self.learnt.file}: {rows}"
 
 
 def learn(
@@ -67,7 +67,7 @@ def learn(
     A question and its gold answer, or an answer that was rated good, become statements in
     experience.jsonl of the corpus, unless the published pyramid knows them already. A bad rating
     states nothing. Rows that contradict the pyramid or one another, or come too many from one
-    source, go to .experience.rejected.jsonl beside it, with their reasons.
+    source, are put aside: the report (--json: all of it) says which lines, and why.
 
     Removing a row of experience.jsonl removes its facts in the next build.
 
@@ -83,7 +83,6 @@ def learn(
     """
     from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
-    from kpyramid.pipeline.learning.learn import Rules
     from kpyramid.pipeline.learning.learn import learn as run_learn
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
     from kpyramid.query import EVERYTHING, open_snapshot
@@ -91,7 +90,7 @@ def learn(
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
-    rules = Rules(evolve_when, h)
+    domain = "" if loaded.cascade.domain == "general" else loaded.cascade.domain
     with ExitStack() as held:
         asker = None
         if generate == "llm":
@@ -102,9 +101,10 @@ def learn(
             corpus,
             snapshot,
             lambda scoped: (
-                Stater(scoped, reader) if asker is None else Generator(asker, reader, "")
+                Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
             ),
-            rules,
+            evolve_when,
+            h,
             dry_run=dry_run,
         )
     notes = ["Nothing was written; without --dry-run it is."] if dry_run else []

@@ -57,7 +57,8 @@ def answer(
     """The answer of one strategy; `options` are that strategy's keyword parameters.
 
     `candidates` are the options of a choice question, `backends` who takes the decisions; below
-    the probability `floor` no answer is given, see `kpyramid.query.decisions.FLOOR`.
+    the probability `floor` no answer is given: `kpyramid.query.decisions.FLOOR` for polyrag at
+    its best, 0 for what follows a paper.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, or the strategy, the
@@ -83,9 +84,9 @@ def answer(
     calls, tokens = spent.calls, spent.tokens
     found = STRATEGIES[strategy](asked, Decisions(backends), **options)
     if floor is None:
-        # A paper's algorithm, as published, withholds nothing.
-        literal = options.get("mode", "best") != "best" or backends.walk == "llm"
-        floor = 0.0 if literal else FLOOR
+        # A paper's algorithm, as published, withholds nothing; only polyrag's best mode is ours.
+        is_ours = strategy == "polyrag" and options.get("mode", "best") == "best"
+        floor = FLOOR if is_ours else 0.0
     found = withhold(asked, found, floor)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(

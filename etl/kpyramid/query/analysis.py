@@ -32,7 +32,6 @@ from kpyramid.errors import InputError
 from kpyramid.query.types import Question
 from kpyramid.snapshot.search import WORD, join_words
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.view import LITERAL
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
@@ -46,16 +45,14 @@ _ASIDE = (
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """Entity ids in the order of their names in the question, and the content lemmas left."""
+    """Entity ids in the order of their names in the question."""
 
     entities: tuple[str, ...]
     names: tuple[str, ...]
-    lemmas: tuple[str, ...]
-    asks_for: str
 
 
 def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> LinkedQuestion:
-    """The entities that a question names, longest name first, and what else it says.
+    """The entities that a question names, longest name first.
 
     `index` gives the entity ids of a name in the form of `join_words`.
     """
@@ -63,13 +60,9 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     found = _find_known(words, index, _looks_like_name)
     if not found and not _OF_ALL.search(question):
         found = _find_known(words, index, _may_be_name)
-    taken = {at for start, name, _ in found for at in range(start, start + name.count(" ") + 1)}
-    rest = [word.casefold().strip(".") for at, word in enumerate(words) if at not in taken]
     return LinkedQuestion(
         entities=tuple(entity for *_, ids in found for entity in ids),
         names=tuple(name for _, name, _ in found),
-        lemmas=tuple(lemmatise(word) for word in rest if word not in _ASIDE),
-        asks_for=_find_kind(question),
     )
 
 
@@ -120,20 +113,6 @@ def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
     return not is_kind and _ASIDE.isdisjoint((plain[start], plain[end - 1]))
 
 
-def _find_kind(question: str) -> str:
-    """`who`, `where`, `when`, `number` or `what`: what the question asks for."""
-    text = question.casefold()
-    return next((kind for kind, said in _KINDS_ASKED.items() if re.search(said, text)), "what")
-
-
-_KINDS_ASKED: Mapping[str, str] = {
-    "number": r"\bhow (?:many|much|old|tall|long|high|far|large|big)\b",
-    "when": r"\bwhen\b|\b(?:what|which) (?:year|date|day|month|time|century)\b",
-    "where": r"\bwhere\b|\b(?:what|which) (?:city|country|state|place|county|town)\b",
-    "who": r"\bwho(?:m|se)?\b|\b(?:what|which) (?:person|actor|author|company|band)\b",
-}
-
-
 # The form of the answer: kind of value, number, other words.
 
 _JOINING = frozenset("of the and de da di du la le van von der den for in on at to".split())
@@ -149,8 +128,6 @@ KIND_TYPES: Mapping[str, frozenset[str]] = {
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
-_LESS: Mapping[str, float] = {"ORG": 0.5, "NORP": -0.5}
-"""How far what is no person fits who: "Russian" stands beside a composer, seldom for one."""
 _MEASURES = {
     "big": "area", "deep": "depth", "heavy": "weight", "high": "height", "large": "area",
     "long": "length", "old": "age", "tall": "height", "wide": "width",
@@ -188,7 +165,12 @@ _HEAD = re.compile(
     r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
     re.IGNORECASE,
 )
-ASKING = re.compile(r"\b(?:who|what|which|where|when|how)\b", re.IGNORECASE)
+_ASKING = re.compile(
+    r"\b(who|what|which|where|when|how(?= (?:many|much|old|tall|long|high|far|large|big)\b))"
+    r"(?:m|se)?\b",
+    re.IGNORECASE,
+)
+_ASKED = frozenset({"who", "where", "when", "how"})
 _YES_NO = re.compile(
     r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|might)\b",
     re.IGNORECASE,
@@ -222,13 +204,9 @@ class QuestionAnalysis:
         InputError, IntegrityError: when a part is computed that needs a damaged index.
     """
 
-    def __init__(
-        self, question: Question, snapshot: Snapshot, *, linked: LinkedQuestion | None = None
-    ) -> None:
+    def __init__(self, question: Question, snapshot: Snapshot) -> None:
         self.question, self.snapshot = question, snapshot
         self.text, self.candidates = question.text, question.candidates
-        if linked is not None:
-            self.__dict__["linked"] = linked
 
     def __repr__(self) -> str:
         return f"QuestionAnalysis({self.text!r}, names {list(self.linked.names)})"
@@ -274,7 +252,7 @@ class QuestionAnalysis:
     @cached_property
     def types(self) -> frozenset[str]:
         """The entity types that can answer it; none when anything can."""
-        return _find_types(self.text, self.linked.asks_for)
+        return find_types(self.text)
 
     @cached_property
     def plain_words(self) -> frozenset[str]:
@@ -307,13 +285,6 @@ class QuestionAnalysis:
         return found - {asked[1]} | {measured} if asked and measured else found
 
     @cached_property
-    def kind(self) -> frozenset[str]:
-        """The lemma of the noun after which or what: "album" of "which albums"."""
-        match = _HEAD.search(self.text)
-        noun = match["plain"] if match else None
-        return frozenset({lemmatise(noun.casefold())} if noun else ())
-
-    @cached_property
     def spelt(self) -> Mapping[str, frozenset[str]]:
         """The words by which it names each entity."""
         return {
@@ -339,22 +310,6 @@ class QuestionAnalysis:
         names = [list_plain_words(name) for name in self.linked.names]
         said = list_plain_words(match[1]) if match else []
         return len(names) == 1 and [word for word in names[0] if word != "the"] == said
-
-
-def fits(kind: str, asked: QuestionAnalysis) -> float:
-    """How far something of an entity type can be the answer: 1 fully, -1 not, 0 when unclear."""
-    if not asked.types or not kind:
-        return 0.0
-    counted = bool(asked.types & NUMERIC)
-    if kind == "NOUN":  # the recogniser could not type it: it may be a name, no date or number
-        return -1.0 if counted else 0.0
-    if kind == "ORG" and asked.types == KIND_TYPES["where"]:
-        return 0.0  # where somebody studied, or works
-    if kind in asked.types:
-        return _LESS.get(kind, 1.0) if asked.types == KIND_TYPES["who"] else 1.0
-    if kind == LITERAL:
-        return 1.0 if counted else -1.0
-    return -1.0
 
 
 def _cover_names(
@@ -413,7 +368,8 @@ def _joins(text: str, words: tuple[Word, ...], at: int) -> bool:
     )
 
 
-def _find_types(text: str, asks_for: str) -> frozenset[str]:
+def find_types(text: str) -> frozenset[str]:
+    """The entity types that can answer a question; none when anything can."""
     match = _HEAD.search(text)
     if match:
         noun = (match["of"] or match["plain"]).casefold().split()[-1]
@@ -422,9 +378,9 @@ def _find_types(text: str, asks_for: str) -> frozenset[str]:
                 return NOUNS[form]
         if _AGENT.match(noun) and noun not in _NO_AGENT:
             return KIND_TYPES["who"]
-    first = ASKING.search(text)  # "who led it when it was built" asks for a person
-    kind = first.group().casefold() if first else ""
-    return KIND_TYPES.get(kind if kind in KIND_TYPES else asks_for, frozenset())
+    asking = _ASKING.search(text)  # "who led it when it was built" asks for a person
+    kind = asking[1].casefold() if asking else ""
+    return KIND_TYPES["number" if kind == "how" else kind] if kind in _ASKED else frozenset()
 
 
 MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100

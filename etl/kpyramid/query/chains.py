@@ -16,16 +16,15 @@ from kpyramid.graph.steps import StepRater
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
-    UNFOUNDED,
     NearFact,
     find_about,
     find_end,
+    fit_kind,
     match_candidates,
-    measure_kind,
     state_facts,
 )
+from kpyramid.query.lookup import UNFOUNDED
 from kpyramid.query.paths import (
-    MOST_NEIGHBOURS,
     MOST_PATHS,
     Path,
     StatedPath,
@@ -128,16 +127,16 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
     for one in rated:
         last, ahead = one.path.facts[-1], one.path.forward[-1]
         kind = last.tail_type if ahead else last.head_type
-        fit = measure_kind(kind, one.value, asked)
+        fit = fit_kind(kind, one.value, asked.types)
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
-            fit = {}  # where somebody works
+            fit = 0.0  # where somebody works
         words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
         echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
         mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
-        if one.choices or not (echoes or (fit.get("unfit") and not mistaken)):
-            weight = 1.0 if one.choices or fit.get("fits") else UNCLEAR
-            weight = MISTAKEN if fit.get("unfit") and not one.choices else weight
+        if one.choices or not (echoes or (fit < 0 and not mistaken)):
+            weight = 1.0 if one.choices or fit > 0 else UNCLEAR
+            weight = MISTAKEN if fit < 0 and not one.choices else weight
             known = found.get(one.value)
             if known is None or known.chance < weight * one.chance:
                 found[one.value] = replace(one, chance=weight * one.chance)
@@ -276,52 +275,15 @@ MOST_BRANCHES = 100
 
 
 def list_branches(
-    asked: QuestionAnalysis,
-    entities: Sequence[str],
-    main: Sequence[StatedPath],
-    supposed: Sequence[Item] = (),
+    asked: QuestionAnalysis, entities: Sequence[str], main: Sequence[StatedPath]
 ) -> list[NearFact]:
-    """The facts beside the main paths: what supposed passages state, then those about key entities.
+    """The facts about the key entities beside the main paths, the nearest to the question first.
 
-    Of the latter the nearest to the question. Of all those that are about a key entity, dropped are
-    those whose relation leads from it to one on a main path already.
+    Dropped are those whose relation leads from the key entity to one on a main path already.
     """
     walked = {fact.condensed_id for path in main for fact in path.facts}
-    stated = find_stated(asked, supposed, known=walked)
-    known = walked | stated.keys()
-    about = find_about(entities, asked, MOST_BRANCHES, known=known) if entities else {}
-    facts = state_facts(stated | about, asked.snapshot)
-    left = {fact.condensed_id for fact in drop_led(facts, entities, main)}
-    key = frozenset(entities)
-    return [f for f in facts if f.condensed_id in left or key.isdisjoint((f.head_id, f.tail_id))]
-
-
-def find_stated(
-    asked: QuestionAnalysis, passages: Sequence[Item], known: Collection[str] = ()
-) -> dict[str, float]:
-    """The facts that passages state, with their cosines with the question.
-
-    In the order of these and of the scores of the passages together, which are cosines in the main.
-    A name of more than `MOST_NEIGHBOURS` facts is not looked up: the other end leads to its facts.
-    """
-    snapshot, scores = asked.snapshot, {item.key: item.score for item in passages}
-    named = (e for item in passages for e in link_text(item.text, snapshot).entities)
-    keys: dict[str, float] = {}
-    looked = set(known)
-    for entity in dict.fromkeys(named):
-        about = snapshot.facts_about([entity], MOST_NEIGHBOURS + 1)
-        for key in about if len(about) <= MOST_NEIGHBOURS else ():
-            if key not in looked:
-                looked.add(key)
-                places = {place.chunk_id for place in snapshot.evidence(key)}
-                if places & scores.keys():
-                    keys[key] = max(scores[chunk] for chunk in places & scores.keys())
-    if not keys:
-        return {}
-    cosines = (snapshot.vectors_of(list(keys), "condensed") @ asked.vector).tolist()
-    near = dict(zip(keys, cosines, strict=True))
-    order = sorted(keys, key=lambda key: (-round(near[key] + keys[key], 6), key))
-    return {key: near[key] for key in order}
+    about = find_about(entities, asked, MOST_BRANCHES, known=walked) if entities else {}
+    return drop_led(state_facts(about, asked.snapshot), entities, main)
 
 
 def drop_led(

@@ -2,13 +2,14 @@
 
 A place that says an option speaks for it as far as it names what the question names. Two logistic
 steps, whose weights lie in `choices.json`: one rates a place, one an option by its best place and
-its rivals'.
+its rivals'. Whether a text comes to yes or no, only a model says.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,18 +18,23 @@ import numpy as np
 
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import find_values
-from kpyramid.documents.words import Word, find_name, is_akin, split_words
-from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.options import Candidate, Number, read_candidates, read_number
+from kpyramid.documents.words import Name, Word, find_name, read_name, split_words
+from kpyramid.query.analysis import QuestionAnalysis, link_text
+from kpyramid.query.lookup import apply_weights
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.individuals import state_value
+from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
-HOLDS, HOLDS_OF_SEVERAL = 0.5, 0.3
-"""Probability from which an option is chosen beside others, and where the question wants several:
-its F1 gains by one right more than it loses by one wrong."""
+HOLDS = 0.5
+"""Probability from which an option is chosen beside others."""
 LEAST = 0.15
 """Probability from which the best one is chosen alone; a guess among eight is right by .125."""
+_ASKS_ONE = re.compile(
+    r"\b(?:who|where|(?:what|which)(?: \w+)?) (?:is|was|has|does)\b|\b(?:when|how)\b", re.IGNORECASE
+)
+"""The verb that agrees with what is asked for says that it is one thing."""
 MARGIN = 4.0
 """Log-odds ahead of the next option beyond which one is no surer; alone counts as that."""
 WHOLE = 0.9
@@ -36,6 +42,14 @@ WHOLE = 0.9
 _DENYING = frozenset("not never neither nor without cannot unlike".split())
 _DENIAL_REACH = 7
 """Words from a denial to what it denies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option: its name in all forms, and the entities that it can be."""
+
+    name: Name
+    entities: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -71,20 +85,17 @@ class Hit:
 
 def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     """The options that context supports, with its places; none if it says none of them."""
-    pieces = cut_items(items, asked.snapshot)
-    if {"yes", "no"} <= {c.strip().casefold() for c in asked.candidates} <= _DECISIONS:
-        if _ASKS_OTHERWISE.match(asked.text):
-            return Reading("", (), 0.0, (), reason="the question asks for no yes or no")
-        return _decide(asked, pieces)
-    options = read_candidates(asked.candidates, asked.snapshot)
-    hits = drop_echoes(find_hits(options, pieces), asked)
+    if {c.strip().casefold() for c in asked.candidates} <= _VERDICTS:
+        return Reading("", (), 0.0, (), reason="only a model says yes or no")
+    options = read_options(asked.candidates, asked.snapshot)
+    hits = drop_echoes(find_hits(options, cut_items(items, asked.snapshot)), asked)
     if not hits:
         return Reading("", (), 0.0, (), reason="nothing that was found says one of the options")
-    number = read_number(asked.text)
-    weighed = weigh(hits, measure_hits(asked, hits, pieces), number)
-    chosen = _pick(weighed, number)
-    if not chosen:
+    weighed = weigh(hits, [_measure(asked, hit) for hit in hits])
+    if weighed[0][0] < LEAST:
         return Reading("", (), weighed[0][0], ())
+    several = [one for one in weighed if one[0] >= HOLDS and not _ASKS_ONE.search(asked.text)]
+    chosen = several or weighed[:1]
     held = {option for _, option, _ in chosen}
     choices = tuple(text for at, text in enumerate(asked.candidates) if at in held)
     confidence = sum(chance for chance, *_ in chosen) / len(chosen)
@@ -124,8 +135,6 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
 
 
 def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str], ...]:
-    from kpyramid.snapshot.individuals import state_value
-
     if item.key.startswith("condensed-"):
         stated = snapshot.state_condensed(item.key)
     elif item.key.startswith("instance-"):
@@ -136,7 +145,7 @@ def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str],
     return (head_id, head), (tail_id, tail)
 
 
-def find_hits(options: Sequence[Candidate], pieces: Sequence[Piece]) -> list[Hit]:
+def find_hits(options: Sequence[Option], pieces: Sequence[Piece]) -> list[Hit]:
     """Every place where a piece says an option and does not deny it."""
     hits = []
     for piece in pieces:
@@ -144,17 +153,15 @@ def find_hits(options: Sequence[Candidate], pieces: Sequence[Piece]) -> list[Hit
             for side, (entity, name) in enumerate(piece.sides):
                 if sure := _match_side(option, entity, name):
                     hits.append(Hit(at, piece, sure, split_words(name), side))
-            places = (
-                () if piece.sides else find_name(option.name, piece.words, find_values(piece.text))
-            )
-            for place in places:
-                if not _is_denied(piece, place.first):
-                    words = piece.words[place.first : place.last]
-                    hits.append(Hit(at, piece, place.strength, words))
+            if not piece.sides:
+                for place in find_name(option.name, piece.words, find_values(piece.text)):
+                    if not _is_denied(piece, place.first):
+                        words = piece.words[place.first : place.last]
+                        hits.append(Hit(at, piece, place.strength, words))
     return hits
 
 
-def _match_side(option: Candidate, entity: str | None, name: str) -> float:
+def _match_side(option: Option, entity: str | None, name: str) -> float:
     """How surely a side is the option; a longer name that only contains it is less sure."""
     if entity in option.entities:
         return 1.0
@@ -193,16 +200,11 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
     ]
 
 
-def measure_hits(
-    asked: QuestionAnalysis, hits: Sequence[Hit], pieces: Sequence[Piece]
-) -> list[dict[str, float]]:
-    """What speaks for each hit; the rare words of a question that names nothing are its names."""
-    shares = {} if asked.names else _share_words(asked, pieces)
-    return [_measure(asked, hit, shares) for hit in hits]
-
-
-def _measure(asked: QuestionAnalysis, hit: Hit, shares: Mapping[Piece, float]) -> dict[str, float]:
-    piece = hit.piece
+def _measure(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
+    """What speaks for a hit; all words of a question that names nothing are its names."""
+    piece, said = hit.piece, {word.stem for word in hit.piece.words}
+    content = {word.stem for word in asked.content}
+    share = None if asked.names else len(content & said) / max(len(content), 1)
     measures = {
         "strength": hit.strength,
         "rank": 1 / (1 + piece.rank),
@@ -211,15 +213,15 @@ def _measure(asked: QuestionAnalysis, hit: Hit, shares: Mapping[Piece, float]) -
     }
     if hit.side is None:
         places = [find_name(name, piece.words, find_values(piece.text))[:1] for name in asked.names]
-        said = sum(place.strength for found in places for place in found)
-        named = shares.get(piece, said / max(len(asked.names), 1))
+        named = sum(place.strength for found in places for place in found)
+        named = named / len(asked.names) if share is None else share
         around = len(asked.named & piece.around) / max(len(asked.named), 1)
         measures |= {"sentence": 1.0, "sentence_named": named, "around_named": around}
         near = named or around
     else:
-        near = shares.get(piece, _name_side(asked, *piece.sides[1 - hit.side]))
+        near = _name_side(asked, *piece.sides[1 - hit.side]) if share is None else share
         measures |= {"fact": 1.0, "fact_named": near}
-    return measures | {"astray": float(bool(asked.names or shares) and not near)}
+    return measures | {"astray": float(not near)}
 
 
 def _name_side(asked: QuestionAnalysis, entity: str | None, name: str) -> float:
@@ -229,29 +231,6 @@ def _name_side(asked: QuestionAnalysis, entity: str | None, name: str) -> float:
     stems = {word.stem for word in split_words(name)}
     shared = len(asked.named & stems)
     return 2 * shared / (len(stems) + len(asked.named)) if shared else 0.0
-
-
-def _share_words(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> dict[Piece, float]:
-    """The share of a question's words that each piece says, a word the more the fewer say it.
-
-    What only the passage around a sentence says is half said.
-    """
-    words = list({word.stem: word for word in asked.content}.values())
-    found = {
-        piece: [
-            1.0 if any(is_akin(w, own) for own in piece.words) else 0.5 * (w.stem in piece.around)
-            for w in words
-        ]
-        for piece in pieces
-    }
-    rare = [
-        math.log((len(found) + 1) / (sum(says) + 0.5)) for says in zip(*found.values(), strict=True)
-    ]
-    total = sum(rare)
-    return {
-        piece: sum(r * own for r, own in zip(rare, says, strict=True)) / total if total else 0.0
-        for piece, says in found.items()
-    }
 
 
 @cache
@@ -264,93 +243,94 @@ def load_weights() -> dict[str, dict[str, float]]:
 
 
 def weigh(
-    hits: Sequence[Hit], measures: Sequence[Mapping[str, float]], number: Number
+    hits: Sequence[Hit], measures: Sequence[Mapping[str, float]]
 ) -> list[tuple[float, int, Hit]]:
-    """The options that are said with their probabilities and best places, most probable first.
-
-    Where several are asked for they are no rivals.
-    """
+    """The options that are said with their probabilities and best places, most probable first."""
     of_place, of_option = load_weights()["place"], load_weights()["option"]
     places: dict[int, list[tuple[float, int]]] = {}
     for at, (hit, own) in enumerate(zip(hits, measures, strict=True)):
-        odds = of_place["bias"] + sum(of_place.get(name, 0.0) * x for name, x in own.items())
+        odds = sum(of_place.get(name, 0.0) * x for name, x in {"bias": 1.0, **own}.items())
         places.setdefault(hit.option, []).append((odds, -at))
     best = {option: max(found) for option, found in places.items()}
     weighed = []
     for option, (odds, at) in best.items():
         rivals = [other for one, (other, _) in best.items() if one != option]
-        margin = 0.0 if number == "several" else odds - max(rivals) if rivals else MARGIN
-        total = of_option["bias"] + of_option["best"] * odds
-        total += of_option["behind"] * min(margin, 0.0)
-        total += of_option["ahead"] * min(max(margin, 0.0), MARGIN)
-        total += of_option["repeated"] * math.log(len(places[option]))
-        total += of_option["several"] * (number == "several")
-        weighed.append((1 / (1 + math.exp(-max(min(total, 30.0), -30.0))), option, hits[-at]))
+        margin = odds - max(rivals) if rivals else MARGIN
+        speaks = {
+            "bias": 1.0,
+            "best": odds,
+            "behind": min(margin, 0.0),
+            "ahead": min(max(margin, 0.0), MARGIN),
+            "repeated": math.log(len(places[option])),
+        }
+        weighed.append((apply_weights(speaks, of_option), option, hits[-at]))
     return sorted(weighed, key=lambda one: (-one[0], one[1]))
 
 
-def _pick(
-    weighed: Sequence[tuple[float, int, Hit]], number: Number
-) -> Sequence[tuple[float, int, Hit]]:
-    """Those that hold: of a question for one thing one, of one for several two at least."""
-    known = [one for one in weighed if one[0] >= LEAST]
-    if number == "one":
-        return known[:1]
-    holds = HOLDS_OF_SEVERAL if number == "several" else HOLDS
-    chosen = [one for one in known if one[0] >= holds]
-    return chosen if len(chosen) > 1 else known[: 2 if number == "several" else 1]
+# Options by all their names, and passages that say one of them with what the question names.
+
+_VERDICTS = frozenset({"yes", "no", "maybe"})
+SHARED = 0.5
+"""Share of the options from which a word that they have in common tells none apart."""
+LOOKED = 10
+"""Passages looked at for an option."""
+SAID = 0.5
+"""How surely a passage must say an option, and how much of what the question names."""
 
 
-# Yes, no or maybe: what the sentences nearest to the question come to.
+def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Option]:
+    """Options with the names that the pyramid knows them by, and the words that only one has.
 
-_DECISIONS = frozenset({"yes", "no", "maybe"})
-_DENIED = re.compile(
-    r"\b(?:no|not|never|neither|nor|none|cannot|without|fail(?:ed|s)? to|lack(?:ed|s)? of|unable"
-    r"|absen(?:t|ce)|similar|comparable|unlikely)\b|n't\b",
-    re.IGNORECASE,
-)
-_ASKS_OTHERWISE = re.compile(r"\W*(?:who|whom|whose|what|which|where|when|how|why)\b", re.I)
-_HEDGED = re.compile(
-    r"\b(?:may|might|could|unclear|uncertain|inconclusive|controversial|possibl[ey]|perhaps"
-    r"|further|remain(?:s|ed)?|limited|insufficient)\b",
-    re.IGNORECASE,
-)
-_ASKING = re.compile(
-    r"\?\s*$|\b(?:whether|aim(?:s|ed)?|purpose|objectives?|hypothesi[sz]ed?|investigated?)\b",
-    re.IGNORECASE,
-)
-"""A sentence that asks says nothing yet."""
-_MOST, _NEAREST, _NEAR, _SHARPNESS = 38, 3, 0.4, 4
-"""Sentences that are compared, and that are heard; the cosine from which one is heard, and the
-power of it by which it counts."""
-
-
-def _decide(asked: QuestionAnalysis, pieces: Sequence[Piece]) -> Reading:
-    """No when most of the nearest sentences deny, maybe when they hedge, else yes.
-
-    The confidence is the share of what was said, drawn towards a guess.
+    What half of the options share ("language" of "German language") tells none of them apart.
     """
-    heard = [piece for piece in pieces if not _ASKING.search(piece.text)][:_MOST]
-    if not heard:
-        return Reading("", (), 0.0, ())
-    vectors = asked.snapshot.embedder.embed([piece.text for piece in heard])
-    cosines = vectors @ asked.vector
-    order = [i for i in np.argsort(-cosines, kind="stable")[:_NEAREST] if cosines[i] >= _NEAR]
-    votes = dict.fromkeys(("yes", "no", "maybe"), 0.0)
-    for i in order:
-        votes[_hear(asked, heard[i].text)] += float(cosines[i]) ** _SHARPNESS
-    given = {c.strip().casefold(): c for c in asked.candidates}
-    best = max(given, key=lambda word: (votes[word], word == "yes", word))
-    if not votes[best]:
-        return Reading("", (), 0.0, (), reason="what was found neither says nor denies it")
-    share = votes[best] / sum(votes.values())
-    places = tuple(dict.fromkeys(p for i in order for p in heard[i].evidence))
-    likely = 1 / len(given)
-    return Reading(given[best], (given[best],), likely + (share - likely) / 2, places)
+    linked = [link_text(text, snapshot) for text in texts]
+    whole = [
+        one.entities if list(map(join_words, one.names)) == [join_words(text)] else ()
+        for one, text in zip(linked, texts, strict=True)
+    ]
+    forms = snapshot.surface_forms([entity for ids in whole for entity in ids])
+    aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in whole]
+    names = [read_name(text, own) for text, own in zip(texts, aliases, strict=True)]
+    first = [next((form for form, _ in name.forms), ()) for name in names]
+    counts = Counter(word for form in first for word in {*form})
+    options = []
+    for name, ids, form in zip(names, whole, first, strict=True):
+        kept = tuple(word for word in form if not counts[word] > SHARED * len(names) > 1)
+        known = {kept: 0.8, **dict(name.forms)} if kept and kept != form else dict(name.forms)
+        options.append(Option(Name(name.text, tuple(known.items()), name.value), frozenset(ids)))
+    return options
 
 
-def _hear(asked: QuestionAnalysis, text: str) -> str:
-    # A question that denies itself ("is it not ...?") is answered yes by a denial.
-    if bool(_DENIED.search(text)) != bool(_DENIED.search(asked.text)):
-        return "no"
-    return "maybe" if _HEDGED.search(text) else "yes"
+def find_for_options(
+    asked: QuestionAnalysis, k: int, *, without: Collection[str] = ()
+) -> list[Item]:
+    """At most k passages that say an option and what the question names, best first.
+
+    The best one of each option comes before the second of any. `without` are keys of passages
+    that are known already.
+    """
+    snapshot = asked.snapshot
+    wanted = asked.named or frozenset(word.stem for word in asked.content)
+    said = [name.text for name in asked.names] or [word.plain for word in asked.content]
+    named = " ".join(said)
+    ranked: list[tuple[int, float, str]] = []
+    for option in read_options(asked.candidates, snapshot):
+        keys = [key for key, _ in snapshot.words(f"{named} {option.name.text}", LOOKED, "chunks")]
+        cosines = snapshot.vectors_of(keys, "chunks") @ asked.vector if keys else ()
+        scores = []
+        for key, text, cosine in zip(keys, snapshot.texts_of(keys, "chunks"), cosines, strict=True):
+            words = split_words(text)
+            share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
+            places = find_name(option.name, words, find_values(text))[:1]
+            if share >= SAID and places and places[0].strength >= SAID:
+                scores.append((-share * places[0].strength - float(cosine), key))
+        ranked += [(place, *score) for place, score in enumerate(sorted(scores))]
+    best: dict[str, float] = {}
+    for _, score, key in sorted(ranked):
+        if key not in without:
+            best.setdefault(key, -score)
+    return [
+        Item(key, place.text, "text", score, (place,))
+        for key, score in list(best.items())[:k]
+        for place in snapshot.evidence(key)
+    ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import Judgement, NearFact, restate_items, tell_facts
+from kpyramid.query.lookup import judge
 from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ class Decisions:
         self.walker = backends.asker if backends.walk == "llm" else None
         self._prompt = prompt
 
+    def read_as(self, strategy: str, domain: str) -> "Decisions":
+        """The same with the prompt of a strategy for reading context."""
+        if self.backends.reader != "llm":
+            return self
+        from kpyramid.query.model.walks import prompt_answer
+
+        return Decisions(self.backends, prompt_answer(strategy, domain))
+
     @property
     def writes_sparql(self) -> bool:
         """Whether a model queries the ontology layer."""
@@ -54,8 +63,6 @@ class Decisions:
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
         if self.backends.sufficiency == "rules":
-            from kpyramid.query.lookup import judge
-
             return judge(asked, facts, sufficient)
         from kpyramid.query.model.polyrag import judge_by_model
 
@@ -84,8 +91,6 @@ class Decisions:
         facts = restate_items(asked, items)
         if not facts:
             return Reading("", (), 0.0, (), reason=NO_READER)
-        from kpyramid.query.lookup import judge
-
         judged = judge(asked, facts, SUFFICIENT)
         if not judged.values:
             return Reading("", (), judged.probability, (), reason=judged.reason)

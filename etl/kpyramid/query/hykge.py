@@ -28,14 +28,11 @@ from kpyramid.query.chains import (
 )
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
-from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
 
-MOST_CALLS = 2
-"""Of the model for one question: the hypothesis and the reading."""
 HOPS, PATHS, LENGTH, OVERLAP = 3, 10, 10, 4
 """The paper's k, topK, lc and oc (5.1.6). The unit of a fragment is not said: words here."""
 ENTITIES = 10
@@ -84,7 +81,7 @@ def ask_hykge(
     """
     if min(entities, hops, paths) < 1 or not 0 < overlap < length or not 0 <= similar <= 1:
         raise InputError("entities, hops and paths are 1 or more, overlap is less than length")
-    decisions = limit_calls(decisions, MOST_CALLS, "hykge", domain)
+    decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
     told = _suppose(asked, decisions, domain) if hypothesis else _Hypothesis(())
     own = [asked.text, *asked.candidates]

@@ -12,7 +12,6 @@ steps of it, and the walk says itself where it stops.
 
 import hashlib
 import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,12 +24,10 @@ from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import find_anchors, link_names
 from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import MOST_ENTITIES
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
 from kpyramid.query.types import Answer, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 
-STARTS = ("hash", "all")
 MOST_TAILS = 100
 """Tails that a round offers; of more the options, then the first by the keys of their facts."""
 
@@ -62,30 +59,23 @@ def ask_ksl(
     *,
     hops: int = 2,
     rounds: int = 5,
-    start: str = "hash",
 ) -> Answer:
     """The option that a walk from an entity of the question reaches, with the walk.
 
     `hops`: k of the subgraph (5.2: 2); `rounds`: N_r (5.3: 5), each one call of the model.
-    `start`: the paper draws an entity at random; `hash` draws it by the question's words, `all`
-    walks from each, 12 at most, and takes the option that most walks reach (4.2 leaves this for
-    future research), which multiplies the calls.
+    The paper draws the entity at random; here it is drawn by the question's words.
 
     Raises:
-        InputError: `start` is unknown, or `hops` or `rounds` less than 1.
+        InputError: `hops` or `rounds` is less than 1.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if start not in STARTS:
-        raise InputError(f"start = {start!r}: a walk starts by {' or '.join(STARTS)}")
     if hops < 1 or rounds < 1:
         raise InputError(f"hops = {hops}, rounds = {rounds}: a walk has one step at least")
     within = find_subgraph(asked, hops)
     if isinstance(within, str):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, within),))
-    starts = within.starts
-    drawn = starts[:MOST_ENTITIES] if start == "all" else (draw(asked.text, starts),)
-    walks = [walk(asked, within, row, rounds, decisions.walker) for row in drawn]
-    return conclude(asked, within, walks)
+    row = draw(asked.text, within.starts)
+    return conclude(asked, within, walk(asked, within, row, rounds, decisions.walker))
 
 
 def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
@@ -206,41 +196,31 @@ def _choose(
     return chosen
 
 
-def conclude(asked: QuestionAnalysis, within: Subgraph, walks: Sequence[Walk]) -> Answer:
-    """What most walks reach, of several the surest; the walk that it rests on is the last step."""
-    stated = state_paths([done.path for done in walks], within.graph, asked.snapshot)
-    ways = [rate_paths(asked, [path] if path.facts else []) for path in stated]
+def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
+    """What the walk reaches, with the walk as its explanation."""
+    stated = state_paths([done.path], within.graph, asked.snapshot)[0]
+    rated = rate_paths(asked, [stated] if stated.facts else [])
     if not within.options:
-        ways = [choose_fitting(asked, found) for found in ways]
-    rated = [next(iter(found), None) for found in ways]
-    chances = [one.chance if one else 0.0 for one in rated]
-    order = sorted(range(len(walks)), key=lambda at: (-chances[at], stated[at].statement))
-    values = [
-        done.option or (one.value if one and not (asked.candidates or done.has_failed) else "")
-        for done, one in zip(walks, rated, strict=True)
-    ]
-    votes = Counter(values[at] for at in order if values[at] and stated[at].facts)
-    value = votes.most_common(1)[0][0] if votes else ""  # of equals the first: the surest walk's
-    chosen = [at for at in order if value and values[at] == value]
-    order = [*chosen, *(at for at in order if at not in chosen)]
-    shown = [at for at in order if stated[at].facts]
-    items = tuple(show_path(stated[at], asked.snapshot, round(chances[at], 6)) for at in shown)
-    trace = tuple(
-        Step(
-            "graph",
-            Outcome.ANSWERED if at in chosen else Outcome.INSUFFICIENT,
-            f"from {stated[at].names[0]} to {stated[at].names[-1]}: {walks[at].ended}",
-            (stated[at].statement,) if stated[at].facts else (),
-            round(chances[at], 4),
-        )
-        for at in reversed(order)
+        rated = choose_fitting(asked, rated)
+    best = next(iter(rated), None)
+    chance = round(best.chance, 4) if best else 0.0
+    value = done.option
+    if best and not value and not asked.candidates and not done.has_failed:
+        value = best.value
+    items = tuple(show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
+    step = Step(
+        "graph",
+        Outcome.ANSWERED if value else Outcome.INSUFFICIENT,
+        f"from {stated.names[0]} to {stated.names[-1]}: {done.ended}",
+        (stated.statement,) if items else (),
+        chance,
     )
     return Answer(
         value,
         (value,) if value else (),
         items,
         "graph" if items else None,
-        items[0].evidence if chosen else (),
-        trace,
-        confidence=round(chances[chosen[0]], 4) if chosen else 0.0,
+        items[0].evidence if items and value else (),
+        (step,),
+        confidence=chance if value else 0.0,
     )

@@ -8,12 +8,14 @@ probability is that of a logistic model; `benchmarks/lookup.py` fits its weights
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
@@ -21,40 +23,43 @@ from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
     BE,
+    FUNCTION,
     MODALS,
     PREPOSITIONS,
     lemmatise,
     list_plain_words,
     normalise_name,
+    normalise_relation,
     read_words,
     split_label,
 )
-from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
 from kpyramid.query.facts import (
     MOST_ENTITIES,
-    UNFOUNDED,
     Judgement,
     NearFact,
-    answers_form,
-    apply_weights,
     count_shared,
     find_end,
+    fit_kind,
+    gather_facts,
     list_lemmas,
-    list_part_lemmas,
     match_candidates,
-    measure,
-    open_side,
     spell_out,
 )
 from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
 
+if TYPE_CHECKING:
+    from kpyramid.ontology.schema import OntologyProperty
+
 MOST_STATEMENTS = 200
 """Statements of the ontology about what a question names that are weighed."""
 MOST_NEAR = 12
 """Relations that are compared by vectors, those that share most words with the question."""
+UNFOUNDED = 0.1
+"""Chance that is left of a value that cannot answer whatever speaks for it: a name or year of the
+question is not in its fact, or it is of another form or kind. Set by hand."""
 MEANT = 0.5
 """Cosine from which a wording that says all of a question is the relation that it asks for."""
 MOST_KINDS = 40
@@ -88,34 +93,64 @@ class Candidate:
         return normalise_name(self.value)
 
 
-def look_up(asked: QuestionAnalysis, facts: Sequence[NearFact]) -> list[Candidate]:
-    """The values that facts give for a question with the chance of each, best first."""
+def look_up(
+    asked: QuestionAnalysis, facts: Sequence[NearFact], *, embeds: bool = True
+) -> list[Candidate]:
+    """The values that facts give for a question with the chance of each, best first.
+
+    Without `embeds` the cosine of a whole fact stands for that of its relation, and nothing but
+    the question is embedded.
+    """
     opened = [side for fact in facts for side in _list_sides(fact, asked)]
     question = _Question(asked)
-    shared = [question.compare(fact) for fact, *_ in opened]
-    near = question.rate_near([(f, role) for f, *_, role in opened], shared)
+    near = [max(fact.cosine, 0.0) for fact, *_ in opened]
+    if embeds:
+        near = question.rate_near([(fact, role) for fact, *_, role in opened])
     found = []
-    for (fact, value, entity, kind, anchor, role), said, cosine in zip(
-        opened, shared, near, strict=True
-    ):
-        measures = measure(fact, value, kind, anchor, asked)
-        measures |= {"said": said, "near": cosine, "confidence": fact.confidence}
-        measures["left"] = question.rate_left(fact, value)
-        measures["stored"] = float(fact.is_instance)
-        measures["qualifier"] = float(role not in ("head", "tail"))
-        measures["prep"] = question.rate_preposition(fact, role)
-        measures["literal"] = float(kind == LITERAL and not asked.types)
-        fit = question.rate_kind(fact, value, entity, kind, role)
-        measures["kind"] = fit
-        is_form = question.has_form(fact, value, kind, role, measures)
+    for (fact, value, entity, kind, role), cosine in zip(opened, near, strict=True):
+        measures = {
+            "left": question.rate_left(fact, value),
+            "near": cosine,
+            "kind": question.rate_kind(fact, value, entity, kind, role),
+            "proper": float(kind == LITERAL or value[:1].isupper()),
+            "prep": question.rate_preposition(fact, role),
+            "confidence": fact.confidence,
+            "literal": float(kind == LITERAL and not asked.types),
+            "qualifier": float(role not in ("head", "tail")),
+            "stored": float(fact.is_instance),
+        }
         choices = _match_options(value, entity, asked)
-        is_part = not fact.through and question.says_only_first(fact)
-        unfounded = fit < 0 or measures["missing"] or not is_form or is_part
-        measures["unfounded"] = float(unfounded or (bool(asked.candidates) and not choices))
+        is_founded = (
+            measures["kind"] >= 0
+            and question.says_names(fact)
+            and question.has_form(fact, value, kind, role)
+            and question.says_outer(fact)
+            and (bool(choices) or not asked.candidates)
+        )
         chance = apply_weights(measures, load_weights())
-        chance = round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
+        chance = round(chance if is_founded else min(chance, UNFOUNDED), 4)
+        measures["unfounded"] = float(not is_founded)
         found.append(Candidate(fact, value, entity, kind, role, measures, chance, choices))
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
+
+
+def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:
+    """The facts nearest to a question and about its entities with their chances, best first.
+
+    One that leaves nothing open, or answers for no other reason, has at most `UNFOUNDED`.
+    """
+    facts = gather_facts(asked)
+    chances: dict[str, float] = {}
+    for one in look_up(asked, facts, embeds=False):
+        chances.setdefault(one.fact.condensed_id, one.chance)
+    rated = [(f, chances.get(f.condensed_id, 0.0)) for f in facts]
+
+    def rank(pair: tuple[NearFact, float]) -> tuple[float | str, ...]:
+        """Of facts that are about as likely the nearer one, then the surer one."""
+        fact, chance = pair
+        return -round(chance, 2), -round(fact.cosine, 1), -fact.confidence, -chance, -fact.cosine
+
+    return sorted(rated, key=lambda pair: (*rank(pair), pair[0].condensed_id))
 
 
 def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float) -> Judgement:
@@ -166,6 +201,12 @@ def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[C
     return list({one.key: one for one in reversed(alike)}.values())[::-1][:MOST_VALUES]
 
 
+def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """The logistic model's probability."""
+    total = sum(weights.get(name, 0.0) * x for name, x in {"bias": 1.0, **measures}.items())
+    return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))
+
+
 @cache
 def load_weights() -> Mapping[str, float]:
     """The weights of `lookup.json`."""
@@ -177,20 +218,45 @@ def load_weights() -> Mapping[str, float]:
 
 def _list_sides(
     fact: NearFact, asked: QuestionAnalysis
-) -> Iterable[tuple[NearFact, str, str | None, str | None, str, str]]:
-    """What a fact leaves open: fact, value, entity, type, the side that is named, role."""
-    value, kind, anchor = open_side(fact, asked)
-    if value:
-        role = "head" if anchor == fact.tail and value == fact.head else "tail"
-        entity = fact.head_id if role == "head" else fact.tail_id
-        yield fact, value, entity, kind, anchor, role
-    side = next((s for s, key in _list_ends(fact) if key in asked.linked.entities), "")
-    for text in fact.qualifiers if side else ():
+) -> Iterable[tuple[NearFact, str, str | None, str | None, str]]:
+    """What a fact leaves open: fact, value, entity, type, role."""
+    head, tail = (side in asked.linked.entities for side in (fact.head_id, fact.tail_id))
+    is_linked = head or tail
+    if not head and not tail:  # names that are written otherwise
+        shares = [_share_name(side, asked) for side in (fact.head, fact.tail)]
+        head, tail = shares[0] > shares[1], shares[1] > shares[0]
+    if asked.is_definition and not asked.candidates:
+        if head and (said := _define(fact)):
+            yield fact, said, None, fact.tail_type, "tail"
+        return
+    if head and not tail:
+        yield fact, fact.tail, fact.tail_id, fact.tail_type, "tail"
+    if tail and not head:
+        yield fact, fact.head, fact.head_id, fact.head_type, "head"
+    for text in fact.qualifiers if is_linked else ():
         role, _, held = text.partition(": ")
         if role == find_preposition(asked.text) or (
             asked.types and asked.types <= _OF_ROLE.get(role, frozenset())
         ):
-            yield fact, held, None, None, side, role
+            yield fact, held, None, None, role
+
+
+def _define(fact: NearFact) -> str:
+    """What a fact says that its head is: "dean of Koç University"; empty when it says no kind."""
+    words = fact.relation.split()
+    said = [word for word in words if word not in BE | ARTICLES]
+    is_kind = not said or said[-1] in {"of", "from"}
+    is_kind = is_kind and not normalise_relation(fact.relation).passive
+    return " ".join([*said, fact.tail]) if words[0] in BE and is_kind else ""
+
+
+def _share_name(side: str, asked: QuestionAnalysis) -> float:
+    """The share of a side's words that the question has, if one is a name, and at least half."""
+    words = [word for word in list_plain_words(side) if word not in FUNCTION]
+    if not words or not asked.name_words & set(words):
+        return 0.0
+    share = sum(word in asked.plain_words for word in words) / len(words)
+    return share if share >= 0.5 else 0.0
 
 
 _OF_ROLE = {
@@ -199,10 +265,6 @@ _OF_ROLE = {
     "by": KIND_TYPES["who"],
 }
 """The kinds of what qualifies a fact."""
-
-
-def _list_ends(fact: NearFact) -> tuple[tuple[str, str | None], ...]:
-    return (fact.head, fact.head_id), (fact.tail, fact.tail_id)
 
 
 def find_preposition(text: str) -> str:
@@ -237,14 +299,10 @@ class _Question:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     @cached_property
-    def _parts(self) -> list[tuple[frozenset[str], frozenset[str]]]:
-        return list_part_lemmas(self.asked)
-
-    @cached_property
-    def _properties(self) -> Mapping[str, OntologyProperty]:
+    def _properties(self) -> Mapping[str, "OntologyProperty"]:
         return index_properties(self.snapshot)
 
-    def find_property(self, fact: NearFact) -> OntologyProperty | None:
+    def find_property(self, fact: NearFact) -> "OntologyProperty | None":
         """The property that states a fact, by its label or that of its standard relation."""
         known = self._properties
         found = known.get(split_label(fact.standard).casefold())
@@ -257,11 +315,15 @@ class _Question:
             phrases += [stated.label, *stated.alt_labels]
         return [phrase for phrase in dict.fromkeys(phrases) if phrase]
 
-    def says_only_first(self, fact: NearFact) -> bool:
-        """Whether a fact is only the first step of two: the founder where his spouse is asked."""
-        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
-        shared = count_shared
-        return any(shared(said, first) and not shared(said, rest) for first, rest in self._parts)
+    def says_names(self, fact: NearFact) -> bool:
+        """Whether a fact says every name and number of the question, its linked ends aside."""
+        held = [text for text in fact.qualifiers if not text.startswith("document: ")]
+        text = " ".join((fact.head, fact.relation, fact.tail, *held))
+        said = frozenset(list_plain_words(text))
+        spelt = self.asked.spelt
+        for end in (fact.head_id, fact.tail_id):
+            said |= spelt.get(end or "", frozenset())
+        return self.asked.name_words <= said
 
     def compare(self, fact: NearFact) -> float:
         """The share of the words of the nearest wording that the question says."""
@@ -284,28 +346,29 @@ class _Question:
         plain = role == "tail" and not self.asked.types and bool(_OBJECT.match(self.asked.text))
         return -1.0 if plain and last in _ADVERBIAL else 0.0
 
-    def has_form(
-        self,
-        fact: NearFact,
-        value: str,
-        kind: str | None,
-        role: str,
-        measures: Mapping[str, float],
-    ) -> bool:
+    def says_outer(self, fact: NearFact) -> bool:
+        """Whether a fact says the spouse, not the founder, where hers of the founder is asked."""
+        outer = _NESTED.search(self.asked.text)
+        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        return not outer or count_shared(frozenset({lemmatise(outer[1])}), said) > 0
+
+    def has_form(self, fact: NearFact, value: str, kind: str | None, role: str) -> bool:
         """Whether a value has the form of an answer, and stands at the end that is asked for.
 
-        Which end that is does not matter where only the value is of the kind asked for.
+        Nothing that one fact gives answers yes or no, or why; what stands in the question answers
+        nothing; whoever bought X is not what X bought. Which end is asked for does not matter
+        where only the value is of the kind asked for.
         """
-        if answers_form(fact, value, measures, self.asked):
-            return True
+        asked = self.asked
+        means = role == "tail" and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
+        words = [word for word in list_plain_words(value) if word not in FUNCTION]
+        echoes = all(word in asked.plain_words for word in words)
+        if asked.is_yes_no or echoes or (_OPEN.match(asked.text) and not means):
+            return False
+        wants_head = find_end(fact.relation, asked.text, asked.linked.names)
         other = fact.head_type if role == "tail" else fact.tail_type
-        apart = kind in self.asked.types and other not in self.asked.types
-        turned = (
-            apart
-            and measures["echo"] < 1
-            and find_end(fact.relation, self.asked.text, self.asked.linked.names) is not None
-        )
-        return not self.asked.is_yes_no and (turned or role not in ("head", "tail"))
+        apart = kind in asked.types and other not in asked.types
+        return wants_head is None or wants_head is (role == "head") or apart or role in _OF_ROLE
 
     def rate_left(self, fact: NearFact, value: str) -> float:
         """The share of the words of the question that neither relation nor value says."""
@@ -315,10 +378,9 @@ class _Question:
         said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
-    def rate_near(
-        self, opened: Sequence[tuple[NearFact, str]], shared: Sequence[float]
-    ) -> list[float]:
+    def rate_near(self, opened: Sequence[tuple[NearFact, str]]) -> list[float]:
         """The cosine of the question without its names and the nearest wording of each relation."""
+        shared = [self.compare(fact) for fact, _ in opened]
         order = sorted(range(len(opened)), key=lambda at: (-shared[at], -opened[at][0].cosine, at))
         texts: dict[tuple[str, str, str], list[str]] = {}
         for at in order:
@@ -352,27 +414,20 @@ class _Question:
     ) -> float:
         """How far a value is of the kind asked for: 1 surely, .5 by its type, 0 unclear, -1 not."""
         types = self.asked.types
-        if types and types & NUMERIC:
+        if types & NUMERIC:
             return self._rate_number(value, types)
         if self.nouns and not self._asks_property(fact):
             return self._rate_noun(fact, value, entity, kind, role)
-        if not types:
-            return 0.0
-        if kind == LITERAL:
-            return -1.0
-        if not entity:
+        if types and not entity and kind != LITERAL:
             return 0.5
+        fit = fit_kind(kind, value, types)
+        if fit > 0 or not types or kind == LITERAL:
+            return fit
         expected = self._find_range(fact, role)
-        if kind in types:
-            return 1.0
         if expected & types and (kind == "NOUN" or expected <= types):
             return 0.5
-        own = {t for iri in list_classes(entity, self.snapshot) for t in self._list_types(iri)}
-        if own & types:
-            return 0.5
-        if kind == "NOUN":
-            return 0.0 if value[:1].isupper() else -1.0
-        return 0.0 if kind == "ORG" and types == KIND_TYPES["where"] else -1.0
+        classes = list_classes(entity or "", self.snapshot)
+        return 0.5 if types & {t for iri in classes for t in self._list_types(iri)} else fit
 
     def _rate_number(self, value: str, types: frozenset[str]) -> float:
         dates = [isinstance(each.value, Date) for each in find_values(value)]
@@ -383,7 +438,7 @@ class _Question:
 
     def _asks_property(self, fact: NearFact) -> bool:
         """Whether the noun after "which" is what the relation is called: "which position"."""
-        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        said = list_lemmas(fact.relation) | list_lemmas(fact.standard)
         return bool(said & {*self.nouns})
 
     def _find_range(self, fact: NearFact, role: str) -> frozenset[str]:
@@ -433,6 +488,14 @@ class _Question:
 
 
 _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)")
+_OPEN = re.compile(
+    r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
+    re.IGNORECASE,
+)
+_NESTED = re.compile(r"\b([a-z]+) of (?:the |an? )?[a-z]+ (?:of|that|who|which)\b")
+_PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
+_MEANS = (" with", " by", " through", " via", " using")
+"""How something is done is what it is done with: "is treated with"."""
 _LOOSE = frozenset(
     "city town village place location region area company team club band party league label "
     "organisation organization publisher manufacturer institution agency group channel network "
@@ -475,7 +538,7 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
     return (lemmatise(run[-2]),)
 
 
-_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES
+_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES | {"through", "across", "into", "near"}
 
 
 def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
@@ -514,8 +577,7 @@ def list_relations(
     facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
     left = [question.rate_left(fact, value) for fact in facts]
     opened = [(fact, "tail") for fact, share in zip(facts, left, strict=True) if not share]
-    shared = [question.compare(fact) for fact, _ in opened]
-    near = question.rate_near(opened, shared)
+    near = question.rate_near(opened)
     stated = read_value(value)
     ending = "on" if isinstance(stated, Date) and stated.day else "in"
     said = [fact.relation for fact, _ in opened]
@@ -528,10 +590,10 @@ def list_relations(
     return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
 
 
-_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, OntologyProperty]] = WeakKeyDictionary()
+_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, "OntologyProperty"]] = WeakKeyDictionary()
 
 
-def index_properties(snapshot: Snapshot) -> Mapping[str, OntologyProperty]:
+def index_properties(snapshot: Snapshot) -> Mapping[str, "OntologyProperty"]:
     """The properties of the ontology by their labels in small letters, then by their IRIs."""
     if snapshot not in _PROPERTIES:
         schema = snapshot.schema

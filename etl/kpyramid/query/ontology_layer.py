@@ -1,16 +1,15 @@
 """The ontology's part in an answer: its statements looked up, or a model's SPARQL."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kpyramid.documents.words import split_label
-from kpyramid.ontology import names as n
 from kpyramid.ontology.names import shorten
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import SUFFICIENT, Decisions, read_values
 from kpyramid.query.facts import match_candidates, spell_out
+from kpyramid.query.lookup import judge, state_instances
 from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
@@ -47,10 +46,8 @@ def ask_ontology(
     """
     if not decisions.writes_sparql:
         return _look_up(asked, decisions, sufficient)
-    snapshot = asked.snapshot
     found = decisions.query_ontology(asked)
-    found = replace(found, reason=_shorten_reason(found))
-    step = replace(found.step, query=_name_ids(found.sparql, snapshot))
+    step = Step("ontology", found.outcome, found.reason, query=found.sparql)
     if found.outcome is not Outcome.ANSWERED:
         return Finding(step)
     return _take_values(asked, found, step, decisions, literal=literal)
@@ -58,8 +55,6 @@ def ask_ontology(
 
 def _look_up(asked: QuestionAnalysis, decisions: Decisions, sufficient: float) -> Finding:
     """The values of the statements about what a question names, by the look-up."""
-    from kpyramid.query.lookup import judge, state_instances
-
     snapshot = asked.snapshot
     facts = state_instances(asked)
     if not facts:
@@ -122,32 +117,6 @@ def _take_values(
 
 def _leave(step: Step, items: tuple[Item, ...], reason: str) -> Finding:
     return Finding(replace(step, outcome=Outcome.INSUFFICIENT, reason=reason), items=items)
-
-
-def _shorten_reason(found: Found) -> str:
-    """The reason without the query, which stands by itself."""
-    if not found.sparql:
-        return found.reason
-    reason = found.reason.replace(f"; the nearest query was {found.sparql}", "")
-    plain = reason.replace(f" from {found.sparql}", "").replace(f": {found.sparql}", "")
-    if found.outcome is Outcome.EMPTY:
-        return "its query is sound and finds no value"
-    if found.outcome is Outcome.ANSWERED:
-        return f"its query finds {plain}"
-    return plain
-
-
-def _name_ids(sparql: str, snapshot: Snapshot) -> str:
-    """A query with names in place of ids and local names in place of IRIs."""
-
-    def shorten_iri(match: re.Match[str]) -> str:
-        iri = match[1]
-        if iri.startswith(n.ENTITY):
-            return f"«{snapshot.names.get(shorten(iri), shorten(iri))}»"
-        prefix = ":" if iri.startswith(snapshot.schema.base) else ""
-        return prefix + re.split(r"[#/]", iri)[-1]
-
-    return re.sub(r"<([^<>\s]+)>", shorten_iri, sparql)
 
 
 def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from kpyramid.errors import InputError
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import KIND_TYPES, QuestionAnalysis
 from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, read_values
-from kpyramid.query.facts import Judgement, NearFact, find_nearest, rank_facts, state_items
+from kpyramid.query.facts import Judgement, find_nearest, gather_facts, state_items
+from kpyramid.query.lookup import rank_facts
 from kpyramid.query.ontology_layer import ask_ontology
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
@@ -93,9 +94,10 @@ def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
     linked = asked.linked
     kinds = {"who": "a person or an organisation", "where": "a place", "when": "a time",
              "number": "a number"}  # fmt: skip
+    asks = next((k for k in kinds if asked.types and asked.types <= KIND_TYPES[k]), "")
     said = {
         "names that the pyramid knows": ", ".join(dict.fromkeys(linked.names)) or "none",
-        "asks for": kinds.get(linked.asks_for, "a thing or a value of any kind"),
+        "asks for": kinds.get(asks, "a thing or a value of any kind"),
         "says besides": " ".join(asked.beside) or "nothing",
         "options to choose from": ", ".join(asked.candidates),
     }
@@ -112,9 +114,12 @@ def _ask_graph(
 ) -> Answer | None:
     """The graph's answer, None when its facts do not suffice; they are carried down."""
     best = mode == "best"
-    facts = find_nearest(asked, triples)
-    if best:
-        facts = _find_facts(asked, triples, whole=decisions.backends.sufficiency == "rules")
+    if not best:
+        facts = find_nearest(asked, triples)
+    elif decisions.backends.sufficiency == "rules":
+        facts = gather_facts(asked)
+    else:
+        facts = [fact for fact, _ in rank_facts(asked)[:triples]]
     judged = decisions.judge_facts(asked, facts, sufficient)
     # A model that judges says nothing of single facts: they keep the order of their cosines.
     scores = judged.chances or {fact: fact.cosine for fact in facts}
@@ -134,12 +139,6 @@ def _ask_graph(
     if not answer:
         way.carried += _choose_carried(judged, items) if best else items
     return answer
-
-
-def _find_facts(asked: QuestionAnalysis, most: int, *, whole: bool) -> list[NearFact]:
-    """The `most` likeliest facts; the `whole` of those about what a question names as well."""
-    rated = [one.fact for one in rank_facts(asked)]
-    return rated[:most] + [fact for fact in rated[most:] if whole and not fact.through]
 
 
 def _choose_carried(judged: Judgement, items: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -6,15 +6,20 @@ from typing import Any
 
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis, analyse, cut_value
-from kpyramid.query.facts import rank_facts, state_items
+from kpyramid.query.facts import state_items
+from kpyramid.query.lookup import rank_facts
 from kpyramid.query.passages import Path, find_connected
 from kpyramid.query.types import Item
-from kpyramid.snapshot.search import one_thread
+from kpyramid.snapshot.search import join_words, one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15
 """Facts from which retrieval of passages goes on, and the chance from which they do; more, or
 worse ones, crowd out what the passages say and mislead a reader."""
+
+
+FEW = 5
+"""Passages; of fewer two that share a name are no half of any number that says something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,15 @@ class Retrieval:
             says_it = item.text.lstrip().startswith(title)
             head = f"{title}\n" if title and not says_it else ""
             parts.append(f"[{marks[item.key]}] {head}{item.text.strip()}")
+        texts = [f" {join_words(item.text)} " for item in self.passages]
         lines = [
             f"[{marks[path.source]}] and [{marks[path.target]}] both name {path.name!r}"
             for path in self.paths
-            if path.source in marks and path.target in marks
+            if path.source in marks
+            and path.target in marks
+            # A name that half of the passages share joins none of them to another.
+            and 2 * sum(f" {join_words(path.name)} " in text for text in texts)
+            < max(len(texts), FEW)
         ]
         if lines:
             parts.append("\n".join(["Connections:", *lines]))
@@ -105,8 +115,7 @@ def retrieve(
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise InputError(f"{name} = {cut_value(value)}: pass a whole number, 0 or more")
     asked = analyse(question, snapshot, candidates)
-    rated = rank_facts(asked)
-    found = state_items(((one.fact, one.chance) for one in rated[:facts]), snapshot)
+    found = state_items(rank_facts(asked)[:facts], snapshot)
     starts = tuple(item for item in found if item.score >= LEAST)[:CARRIED]
     near, paths = retrieve_passages(asked, passages, starts)
     documents = {place.document_id for item in near for place in item.evidence}
@@ -127,7 +136,7 @@ def retrieve_passages(
     """
     items, paths = find_connected(asked, k, facts=[item.text for item in carried])
     if asked.candidates:
-        from kpyramid.query.options import find_for_options  # loaded for choice questions only
+        from kpyramid.query.choices import find_for_options  # loaded for choice questions only
 
         items += find_for_options(asked, k, without={item.key for item in items})
     keys = {item.text: item.key for item in reversed(carried)}

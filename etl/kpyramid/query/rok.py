@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import PASSAGES, Anchors, choose_anchors, link_names, suppose
+from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
 from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
-from kpyramid.query.limits import limit_calls
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 
-MOST_CALLS = 4
-"""Of the model for one question: extend, extract, filter, answer."""
 ENTITIES = 8
 """Key entities: 28 pairs. Of more, those that fewer of the passages name only add paths over
 countries; the paper gives no number."""
@@ -33,8 +30,6 @@ PATHS = 10
 BRANCHES = 60
 """Branches that rules keep. Of the answers to MuSiQue's two-hop questions (36) the first 20, 40 and
 60 facts that ten passages state hold .33, .50 and .61."""
-STATED = 10
-"""Passages whose facts are branches by rules; the best five of them name the key entities."""
 MOST_CANDIDATES = 5_000
 """Paths that PageRank sees, the shortest first."""
 
@@ -63,15 +58,14 @@ def ask_rok(
     """
     if min(entities, hops, paths, branches) < 1 or not 0 <= damping < 1:
         raise InputError("entities, hops, paths and branches are 1 or more, damping from 0 below 1")
-    decisions = limit_calls(decisions, MOST_CALLS, "rok", domain)
+    decisions = decisions.read_as("rok", domain)
     key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
     rows = [row for one in key.anchors.entities if (row := graph.find(one)) is not None]
     found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
     main = choose_main(found, rows, paths, damping)
     stated = state_paths(main, graph, asked.snapshot)
-    near = key.anchors.entities, stated, key.passages
-    about = list_branches(asked, *near) if neighbours else []
+    about = list_branches(asked, key.anchors.entities, stated) if neighbours else []
     kept, note = _filter_branches(asked, decisions, stated, about, branches)
     chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
@@ -96,7 +90,6 @@ class _KeyEntities:
     anchors: Anchors
     recognised: tuple[str, ...]
     steps: tuple[Step, ...] = ()
-    passages: tuple[Item, ...] = ()
 
 
 def _find_key_entities(
@@ -119,7 +112,7 @@ def _find_key_entities(
         told = extend(asked.question, domain, asker)
         if isinstance(told, Failure) or not told:
             steps.append(_fail("tentative answer", told))
-            passages = suppose(asked, STATED)
+            passages = suppose(asked)
         else:
             supposed = (told,)
             listed = list_key_entities(told, domain, asked.question, asker)
@@ -128,8 +121,8 @@ def _find_key_entities(
             else:
                 names = listed
     elif hypothesis:
-        passages = suppose(asked, STATED)
-    supposed = supposed or tuple(item.text for item in passages[:PASSAGES])
+        passages = suppose(asked)
+    supposed = supposed or tuple(item.text for item in passages)
     # The names that a model lists replace those that rules would find in its text.
     anchors = choose_anchors(own, () if names else supposed, asked.snapshot, most)
     linked = link_names(names[: 2 * most], asked.snapshot)
@@ -142,7 +135,7 @@ def _find_key_entities(
     if linked.unknown:
         recognised.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
     whole = Anchors(tuple(ids)[:most], (*anchors.names, *linked.names), linked.unknown)
-    return _KeyEntities(whole, tuple(recognised), tuple(steps), passages)
+    return _KeyEntities(whole, tuple(recognised), tuple(steps))
 
 
 def _fail(what: str, value: Failure | str) -> Step:

@@ -155,7 +155,7 @@ class Step:
     confidence: float | None = None
     """The probability that what it found answers the question, where it was judged."""
     query: str = ""
-    """What was asked of the layer, readable: the SPARQL with names in place of ids."""
+    """What was asked of the layer: the SPARQL."""
 
     def __str__(self) -> str:
         return f"{self.layer}: {self.outcome}: {self.reason}"
@@ -175,11 +175,6 @@ class Found:
     facts: tuple[Fact, ...] = ()
     sparql: str = ""
     """The query that was run."""
-
-    @property
-    def step(self) -> Step:
-        """The layer's part in the trace."""
-        return Step("ontology", self.outcome, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from kpyramid.query.anchors import SIMILAR, Anchors, link_names
 from kpyramid.query.chains import choose_fitting, go_on, rate_paths, rate_steps, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts, state_items, tell_facts
-from kpyramid.query.limits import DepthAskers
 from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -81,22 +80,21 @@ def ask_wts(
         )
     if match not in MATCHES:
         raise InputError(f"match = {match[:40]!r}: facts are matched by {', '.join(MATCHES)}")
-    asking = DepthAskers(decisions)
-    anchors, steps = _extract_entities(asked, asking.walker, entities, domain)
+    walker, is_read = decisions.walker, decisions.backends.reader == "llm"
+    anchors, steps = _extract_entities(asked, walker, entities, domain)
     search = Search(asked, width, distance, match, chained=chained)
     search.begin(anchors.entities)
     answer, names = Answer("", (), (), None, (), ()), asked.snapshot.names
     for level in range(1, depth + 1):
         if not search.ahead:
             break
-        asking.deepen()
         query = f"depth {level}, from {_list_some([names[e] for e in search.ahead])}"
         near = search.match_facts()
-        scores, note = _score_facts(search, near, asking.walker, domain)
+        scores, note = _score_facts(search, near, walker, domain)
         kept = search.keep(near, scores)
         note = f"{search.note}, {note}, {len(kept)} kept"
-        if asking.reader:
-            one, sure = _reason(search, asking, note, domain, knowledge=knowledge)
+        if is_read:
+            one, sure = _reason(search, decisions, note, domain, knowledge=knowledge)
         else:
             one, sure = _read_chains(search, decisions, note, sufficient)
         last = level == depth or not search.ahead
@@ -115,7 +113,6 @@ def ask_wts(
             break
     if not any(step.layer == "graph" for step in steps):
         steps.append(Step("graph", Outcome.EMPTY, "no entity of it is known to the graph"))
-    assert asking.calls.taken <= asking.calls.most
     shown = [f"entities: {_list_some([names[one] for one in anchors.entities])}"]
     if anchors.unknown:
         shown.append(f"not in the graph: {_list_some(anchors.unknown)}")
@@ -334,16 +331,23 @@ def _read_chains(
 
 
 def _reason(
-    search: Search, asking: DepthAskers, note: str, domain: str, *, knowledge: bool
+    search: Search, decisions: Decisions, note: str, domain: str, *, knowledge: bool
 ) -> tuple[Answer, bool]:
     """By a model: the answer from all that is kept, and whether it is confident."""
     from kpyramid.query.model.walks import reason
 
     items = _show_kept(search)
-    if asking.reader is None or not (items or knowledge):
+    if not (items or knowledge):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
-    question, ways = search.asked.question, {"knowledge": knowledge, "logprobs": asking.logprobs}
-    told = reason(question, items, asking.reader, domain=domain, **ways)
+    asker, logprobs = decisions.backends.open_asker(), decisions.backends.logprobs
+    told = reason(
+        search.asked.question,
+        items,
+        asker,
+        domain=domain,
+        knowledge=knowledge,
+        logprobs=logprobs,
+    )
     reading = told.reading
     why = [note, reading.reason, f"support: {told.support}" if told.support else ""]
     outcome = Outcome.ANSWERED if reading.text else Outcome.INSUFFICIENT

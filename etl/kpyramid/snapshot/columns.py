@@ -199,11 +199,11 @@ def _list_about(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
     """Columns of the entities: names, rows of the facts about each, of the instances it is in."""
     count = tables["entities"].num_rows
     heads, tails = (link_column(tables, "condensed", end) for end in ("head_id", "tail_id"))
-    subjects = link_column(tables, "instances", "subject_id")
+    subjects, objects = (link_column(tables, "instances", e) for e in ("subject_id", "object_id"))
     return {
         "names": pa.array(names, pa.list_(pa.string())),
         "facts": heads.unite(tails).turn().distinct().to_lists(count),
-        "instances": subjects.turn().to_lists(count),
+        "instances": subjects.unite(objects).turn().distinct().to_lists(count),
     }
 
 

@@ -9,10 +9,11 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 from kpyramid.condensation.graph import read_value
 from kpyramid.condensation.merging import guard_comparer
@@ -23,7 +24,6 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import JsonValue, content_id, hash_bytes
 from kpyramid.llm.caller import hold_file
 from kpyramid.ontology.literals import parse_literal
-from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 from kpyramid.pipeline.learning.feedback import EvolveWhen, Feedback, Unread, read_feedback
 from kpyramid.pipeline.learning.statements import Made, Statement, Triple
@@ -46,11 +46,6 @@ from kpyramid.storage.writing import write_durably
 WITHIN = 0.03
 """L': cosine distance of two wordings of the same two things, which the lexicon does not know, up
 to which they say the same. The paper gives none; .03 takes them for other spellings only."""
-SINGLE_SHARE, SINGLE_THINGS = 0.98, 30
-"""Share of the things that have a relation, and how many, from which it has one value. Of the base
-of PathQuestion (3,049 facts) it takes birth, death, gender and religion (.98 to 1.0) and leaves
-spouse (.977), residence (.973), nationality (.96), parent (.935) and occupation (.852). Where 30
-things have one value each, at most a tenth of all such things have several (95 %)."""
 MOST_COMPARED = 4_000
 """Facts about one thing that a triple is compared with."""
 _OF = re.compile(r"^(?:is|are|was|were) of (?:the )?(?=\w+$)")
@@ -59,14 +54,10 @@ _FRAME = "someone {} something"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A triple of the graph, or one that was learnt before in this run."""
+class Known(Triple):
+    """A triple of the graph, or one that was learnt before in this run, with its ends' types."""
 
-    head: str
-    head_type: str
-    relation: str
-    tail: str
-    tail_type: str
+    types: tuple[str, str]
 
     def __str__(self) -> str:
         return f"{self.head} {self.relation} {self.tail}"
@@ -84,17 +75,13 @@ class Graph:
         self._index = snapshot.entities_by_name()
         self._comparer: Comparer = public._comparer if public else Comparer(snapshot.embedder)
         self._compare = guard_comparer(self._comparer)
+        self._properties = index_phrases(snapshot.schema.properties)
         self._learnt: dict[str, list[Known]] = defaultdict(list)
 
     def add(self, triple: Triple) -> None:
         """Notes a triple that is learnt, so that it is known from now on."""
-        known = Known(
-            triple.head,
-            self._find_type(triple.head),
-            triple.relation,
-            triple.tail,
-            self._find_type(triple.tail),
-        )
+        types = self._find_type(triple.head), self._find_type(triple.tail)
+        known = Known(triple.head, triple.relation, triple.tail, types)
         for name in {normalise_name(triple.head), normalise_name(triple.tail)}:
             self._learnt[name].append(known)
 
@@ -105,44 +92,58 @@ class Graph:
     def find_known(self, triple: Triple) -> str:
         """The fact that says what a triple says, or more, and why; empty when there is none."""
         for fact in self._list_about(triple.head):
-            flipped = self._is_same(triple.head, fact.tail) and self._agrees(triple.tail, fact.head)
-            if not flipped and not (
-                self._is_same(triple.head, fact.head) and self._agrees(triple.tail, fact.tail)
-            ):
-                continue
-            if why := self._says(fact, triple, flipped=flipped):
-                return f"{fact}: {why}"
+            for flipped in (False, True):
+                head, tail = (fact.tail, fact.head) if flipped else (fact.head, fact.tail)
+                same = self._is_same(triple.head, head) and self._agrees(triple.tail, tail)
+                if same and (why := self._says(fact, triple, flipped=flipped)):
+                    return f"{fact}: {why}"
         return ""
 
     def find_against(self, triple: Triple) -> str:
-        """The fact that cannot hold with a triple, and why; empty when there is none.
+        """The fact that gives another value of a property that has one, and which; empty if none.
 
-        Contrary wordings of the same things, or another value of what has only one: a property of
-        the ontology, or a relation that is seen to have one.
+        A date or a number is no other value of what has a name.
         """
         for fact in self._list_about(triple.head):
-            if not self._is_same(triple.head, fact.head):
-                continue
-            ends = fact.head_type, fact.tail_type
-            verdict = self._compare(triple.relation, fact.relation, ends)
-            if self._agrees(triple.tail, fact.tail) or self._agrees(fact.tail, triple.tail):
-                if verdict.likeness == "contrary" and not verdict.turned:
-                    return f"{fact}: {verdict.reason}"
-            elif verdict.likeness in ("equivalent", "narrower", "broader") and (
-                not verdict.turned
-                and (why := self._find_single(fact, triple) or self._find_counted(fact, triple))
-                and not self._are_joined(triple.tail, fact.tail)
+            if (
+                not self._is_same(triple.head, fact.head)
+                or _is_number(triple.tail) != _is_number(fact.tail)
+                or self._agrees(triple.tail, fact.tail)
+                or self._agrees(fact.tail, triple.tail)
             ):
-                return f"{fact}: {why}"
+                continue
+            single = self._list_single(triple) | self._list_single(fact)
+            verdict = self._compare(triple.relation, fact.relation, fact.types)
+            same = verdict.likeness in ("equivalent", "narrower", "broader")
+            if single and same and not verdict.turned:
+                return f"{fact}: {min(single)} has one value"
         return ""
+
+    def _list_single(self, triple: Triple) -> frozenset[str]:
+        """The labels of the properties of one value that a triple states."""
+        schema, kinds = self._snapshot.schema, self._find_classes(triple.head)
+        found = {
+            schema.property_by_iri[iri]
+            for stated in self._properties.get(normalise_relation(triple.relation).key, ())
+            for iri, swapped in schema.find_entailed(stated.iri)
+            if not swapped and any(schema.max_values(kind, iri) == 1 for kind in kinds)
+        }
+        return frozenset(
+            one.label
+            for one in found
+            if (
+                parse_literal(triple.tail, one.range) is not None
+                if one.is_datatype
+                else not _is_number(triple.tail)
+            )
+        )
 
     def _says(self, fact: Known, triple: Triple, *, flipped: bool) -> str:
         """Why a fact of the same two things says what the triple says; empty where it does not."""
-        if not flipped and normalise_relation(fact.relation).key == (
-            normalise_relation(triple.relation).key
-        ):
+        keys = {normalise_relation(one.relation).key for one in (fact, triple)}
+        if not flipped and len(keys) == 1:
             return "the same triple"
-        ends = (fact.tail_type, fact.head_type) if flipped else (fact.head_type, fact.tail_type)
+        ends = fact.types[::-1] if flipped else fact.types
         verdict = self._compare(_OF.sub("has ", triple.relation), fact.relation, ends)
         if verdict.likeness in ("equivalent", "broader"):
             fits = verdict.symmetric or verdict.turned == flipped
@@ -160,7 +161,7 @@ class Graph:
         ids = self._index.get(join_words(name), ())
         for key in snapshot.facts_about(ids, MOST_COMPARED) if ids else ():
             _, head, head_type, relation, _, tail, tail_type = snapshot.state_condensed(key)
-            yield Known(head, head_type, relation, tail, tail_type)
+            yield Known(head, relation, tail, (head_type, tail_type))
         for graph in filter(None, (self, self._public)):
             yield from graph._learnt.get(normalise_name(name), ())
 
@@ -175,36 +176,6 @@ class Graph:
         """Whether a known value is a value, or says it and more: a date of its year."""
         return self._is_same(value, known) or read_value(known).says(read_value(value))
 
-    def _find_single(self, fact: Known, triple: Triple) -> str:
-        """That both state a property of one value, with values of its range; empty if not so."""
-        schema, kinds = self._snapshot.schema, self._find_classes(fact.head)
-        for wording in (fact.relation, triple.relation):
-            for stated in self._properties.get(normalise_relation(wording).key, ()):
-                for iri, swapped in schema.find_entailed(stated.iri):
-                    prop = schema.property_by_iri[iri]
-                    if (
-                        not swapped
-                        and any(schema.max_values(kind, iri) == 1 for kind in kinds)
-                        and all(self._fits(value, prop) for value in (fact.tail, triple.tail))
-                    ):
-                        return f"{prop.label} has one value"
-        return ""
-
-    def _fits(self, value: str, prop: OntologyProperty) -> bool:
-        """Whether a value can be one of a property: none of a class disjoint with its range.
-
-        A mistaken type of a name is of no harm where the ontology lets one name mean both, as an
-        organisation and a place.
-        """
-        if prop.is_datatype:
-            return parse_literal(value, prop.range) is not None
-        if _is_number(value):
-            return False
-        kinds = self._find_classes(value)
-        if not kinds:  # what the graph does not know yet may be anything
-            return not self._find_type(value)
-        return any(not self._snapshot.schema.are_disjoint(kind, prop.range) for kind in kinds)
-
     def _find_classes(self, name: str) -> list[str]:
         """The classes that the ontology says a thing is of, else that of its type."""
         ids = self._index.get(join_words(name), ())
@@ -212,49 +183,6 @@ class Graph:
             return found
         kind = self._snapshot.schema.class_for_type(self._find_type(name))
         return [kind] if kind else []
-
-    def _find_counted(self, fact: Known, triple: Triple) -> str:
-        """That a relation of the graph is seen to have one value; empty where it is not."""
-        if _is_number(fact.tail) != _is_number(triple.tail):
-            return ""
-        key = normalise_relation(fact.relation).key, _is_number(fact.tail)
-        if key[0] != normalise_relation(triple.relation).key:
-            return ""
-        single, things = self._counted.get(key, (0, 0))
-        if things < SINGLE_THINGS or single < SINGLE_SHARE * things:
-            return ""
-        return f"{single} of {things} things have one value"
-
-    @cached_property
-    def _properties(self) -> dict[str, list[OntologyProperty]]:
-        return index_phrases(self._snapshot.schema.properties)
-
-    @cached_property
-    def _counted(self) -> dict[tuple[str, bool], tuple[int, int]]:
-        """By relation and whether values are numbers: things with one value, and with any."""
-        snapshot = self._snapshot
-        relations = snapshot.table("relations").select(["relation_id", "name"]).to_pydict()
-        named = zip(relations["relation_id"], relations["name"], strict=True)
-        keys = {key: normalise_relation(name).key for key, name in named}
-        columns = ["head_id", "relation_id", "tail_id", "literal"]
-        facts = snapshot.table("condensed").select(columns).to_pydict()
-        values: dict[tuple[str, bool], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for head, relation, tail, literal in zip(*facts.values(), strict=True):
-            number = _is_number(literal or "")
-            value = snapshot.names[tail] if tail else literal
-            values[keys[relation], number][head].add(normalise_name(value))
-        return {
-            key: (sum(map(_is_one, found.values())), len(found)) for key, found in values.items()
-        }
-
-    def _are_joined(self, one: str, other: str) -> bool:
-        """Whether both may hold: one is a part of the other's name, or a fact joins them."""
-        words = [set(normalise_name(name).split()) for name in (one, other)]
-        if words[0] <= words[1] or words[1] <= words[0]:
-            return True
-        return any(
-            self._is_same(other, end) for f in self._list_about(one) for end in (f.head, f.tail)
-        )
 
     def _find_type(self, name: str) -> str:
         """The type of a thing; empty for one that the graph does not know."""
@@ -267,15 +195,7 @@ def _is_number(value: str) -> bool:
     return value[:1].isdigit() or read_value(value).stem.startswith("year")
 
 
-def _is_one(values: set[str]) -> bool:
-    """Whether each of some names is a part of the longest: "Oslo" of "Oslo, Norway"."""
-    longest = set(max(values, key=len).split())
-    return all(set(value.split()) <= longest for value in values)
-
-
 EXPERIENCE = "experience.jsonl"
-ASIDE = ".experience.rejected.jsonl"
-"""Beside it, hidden and so no part of the corpus: rows that were refused or put in quarantine."""
 _LOCK = ".experience.lock"
 
 Result = Literal["learnt", "known", "not_due", "refused", "quarantined"]
@@ -298,7 +218,6 @@ class Outcome:
     reason: str = ""
     detail: str = ""
     statements: tuple[str, ...] = ()
-    given: JsonValue = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +226,6 @@ class Learnt:
 
     outcomes: tuple[Outcome, ...]
     file: Path
-    aside: Path
     rows: int
     written: bool
 
@@ -320,29 +238,11 @@ class Learnt:
         """As plain values."""
         return {
             "file": str(self.file),
-            "aside": str(self.aside),
             "rows": self.rows,
             "written": self.written,
             "counts": self.count(),
-            "outcomes": [
-                {name: value for name, value in asdict(o).items() if name != "given"}
-                for o in self.outcomes
-            ],
+            "outcomes": [asdict(outcome) for outcome in self.outcomes],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How a run learns. See `Feedback.is_due`, `HOPS` and `SOURCE_SHARE`."""
-
-    evolve_when: EvolveWhen = "always"
-    hops: int = HOPS
-    source_share: float = SOURCE_SHARE
-    source_rows: int = SOURCE_ROWS
-
-    def __post_init__(self) -> None:
-        if not 0 < self.source_share <= 1:
-            raise InputError(f"a share of {self.source_share}; give more than 0 and at most 1")
 
 
 def learn(
@@ -350,14 +250,16 @@ def learn(
     corpus: Path,
     snapshot: Snapshot,
     open_maker: Callable[[Snapshot], Maker],
-    rules: Rules | None = None,
+    evolve_when: EvolveWhen = "always",
+    hops: int = HOPS,
     *,
     dry_run: bool = False,
 ) -> Learnt:
     """Learns from a file of feedback; the same file a second time changes nothing.
 
     `snapshot`: the published pyramid, everything of it. `open_maker`: who makes statements from a
-    snapshot in the scope of a row. With `dry_run` nothing is written.
+    snapshot in the scope of a row. `evolve_when`, `hops`: see `Feedback.is_due`. With `dry_run`
+    nothing is written.
 
     Raises:
         InputError: no such file or corpus folder, or what was learnt before cannot be read.
@@ -366,55 +268,29 @@ def learn(
     """
     if not corpus.is_dir():
         raise InputError(f"corpus {corpus} is no folder; what is learnt becomes a file in it")
-    if dry_run:
-        return _learn(feedback, corpus, snapshot, open_maker, rules or Rules(), dry_run=True)
-    try:
-        with hold_file(corpus / _LOCK, alone=True):
-            return _learn(feedback, corpus, snapshot, open_maker, rules or Rules(), dry_run=False)
-    except BlockingIOError as e:
-        raise ConflictError(f"another run learns into {corpus}; call again when it is done") from e
-
-
-def _learn(
-    feedback: Path,
-    corpus: Path,
-    snapshot: Snapshot,
-    open_maker: Callable[[Snapshot], Maker],
-    rules: Rules,
-    *,
-    dry_run: bool,
-) -> Learnt:
-    file, aside = corpus / EXPERIENCE, corpus / ASIDE
-    before, kept_aside = _read_rows(file), _read_rows(aside)
-    outcomes: dict[int, Outcome] = {}
-    rows: list[Feedback] = []
-    for row in read_feedback(feedback):
-        if isinstance(row, Unread):
-            key = content_id("row", row.given)
-            found = Outcome(row.line, key, "refused", row.reason, row.detail, given=row.given)
-            outcomes[row.line] = found
-        else:
-            rows.append(row)
-    run = _Run(snapshot, open_maker, rules, before)
-    learnt = run.learn(rows)
-    outcomes.update(run.outcomes)
-    after = before | {row.key: _write_row(row, statements) for row, statements in learnt}
-    thrown = kept_aside | {
-        o.key: {
-            "id": o.key,
-            "result": o.result,
-            "reason": o.reason,
-            "detail": o.detail,
-            "row": o.given,
-        }
-        for o in outcomes.values()
-        if o.result in ("refused", "quarantined") and o.key not in after
-    }
-    if not dry_run:
-        _replace(file, after)
-        _replace(aside, {key: row for key, row in thrown.items() if key not in after})
-    ordered = tuple(outcomes[line] for line in sorted(outcomes))
-    return Learnt(ordered, file, aside, len(after), not dry_run and after != before)
+    file = corpus / EXPERIENCE
+    with ExitStack() as opened:
+        if not dry_run:
+            try:
+                opened.enter_context(hold_file(corpus / _LOCK, alone=True))
+            except BlockingIOError as e:
+                why = f"another run learns into {corpus}; call again when it is done"
+                raise ConflictError(why) from e
+        before = _read_rows(file)
+        run = _Run(snapshot, open_maker, before)
+        rows: list[Feedback] = []
+        for row in read_feedback(feedback):
+            if isinstance(row, Unread):
+                key = content_id("row", row.line)
+                run.outcomes[row.line] = Outcome(row.line, key, "refused", row.reason, row.detail)
+            else:
+                rows.append(row)
+        learnt = run.learn(rows, evolve_when, hops)
+        after = before | {row.key: _write_row(row, statements) for row, statements in learnt}
+        if not dry_run:
+            _replace(file, after)
+    ordered = tuple(run.outcomes[line] for line in sorted(run.outcomes))
+    return Learnt(ordered, file, len(after), not dry_run and after != before)
 
 
 class _Run:
@@ -424,12 +300,10 @@ class _Run:
         self,
         snapshot: Snapshot,
         open_maker: Callable[[Snapshot], Maker],
-        rules: Rules,
         before: Mapping[str, Mapping[str, JsonValue]],
     ) -> None:
         self.outcomes: dict[int, Outcome] = {}
         self._snapshot = snapshot
-        self._rules = rules
         self._before = before
         listed = snapshot.table("documents")["access"].to_pylist()
         self._labels = frozenset(label for access in listed for label in access or ())
@@ -439,30 +313,32 @@ class _Run:
         public = Graph(self._open_view(frozenset()))
         self._graphs: dict[frozenset[str], Graph] = {frozenset(): public}
 
-    def learn(self, rows: Sequence[Feedback]) -> list[tuple[Feedback, tuple[Statement, ...]]]:
+    def learn(
+        self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int
+    ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
         """The rows that are learnt, with what is new in them."""
         made = [
             (row, statements)
-            for row in self._pick_agreeing(self._pick_due(rows))
+            for row in self._pick_agreeing(self._pick_due(rows, evolve_when, hops))
             if (statements := self._state(row))
         ]
         new = [(row, left) for row, said in made if (left := self._check(row, said))]
         return self._part(self._share_out(new))
 
     def _put_aside(self, row: Feedback, result: Result, reason: str, detail: str) -> None:
-        given: JsonValue = dict(row.given)
-        self.outcomes[row.line] = Outcome(row.line, row.key, result, reason, detail, given=given)
+        self.outcomes[row.line] = Outcome(row.line, row.key, result, reason, detail)
 
-    def _pick_due(self, rows: Sequence[Feedback]) -> list[Feedback]:
+    def _pick_due(
+        self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int
+    ) -> list[Feedback]:
         """The rows by which the graph is to evolve, each once."""
         seen: set[str] = set()
         due = []
         for row in rows:
             if row.key in self._before or row.key in seen:
                 self._put_aside(row, "known", "learnt_before", "the same question and answer")
-            elif not row.is_due(self._rules.evolve_when, self._rules.hops):
-                detail = f"confident at depth {row.depth}"
-                self._put_aside(row, "not_due", self._rules.evolve_when, detail)
+            elif not row.is_due(evolve_when, hops):
+                self._put_aside(row, "not_due", evolve_when, f"confident at depth {row.depth}")
             elif hidden := self._find_hidden(row):
                 self._put_aside(row, "quarantined", "hidden_basis", hidden)
             else:
@@ -472,39 +348,33 @@ class _Run:
 
     def _find_hidden(self, row: Feedback) -> str:
         """A retrieved triple that not all who may read the row may see: its answer may tell it."""
-        for triple in row.triples:
-            for key in triple.key.split("+"):
+        for keys, words in row.triples.items():
+            for key in keys.split("+"):
                 if self._snapshot.evidence(key) and not all(
                     self._open_view(one & self._labels).evidence(key)
                     for one in _list_scopes(row.access)
                 ):
-                    return f"{triple.words!r} is labelled: give the row its access labels"
+                    return f"{words!r} is labelled: give the row its access labels"
         return ""
 
     def _pick_agreeing(self, rows: Sequence[Feedback]) -> list[Feedback]:
         """The rows whose question has no other answer, here or among what was learnt before."""
         told: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
         for key, known in self._before.items():
-            given = known["answer"]
-            values = tuple(map(str, given)) if isinstance(given, list) else (str(given),)
-            row = Feedback(0, str(known["asked"]), values, "gold", "", (), (), None, None)
+            values = tuple(map(str, cast("list[str]", known["answer"])))
+            row = Feedback(0, str(known["asked"]), values, "gold", "", (), {}, None, None)
             told[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
         for row in rows:
             told[row.topic].setdefault(row.says, f"line {row.line}")
-        # Short answers first: they agree with fewest, so that another one is found at once.
-        ordered = {
-            topic: sorted(answers.items(), key=lambda one: len(one[0]))
-            for topic, answers in told.items()
-        }
-
-        @cache
-        def find_other(topic: str, own: frozenset[str]) -> str:
-            others = (at for says, at in ordered[topic] if not (says <= own or own <= says))
-            return next(others, "")
-
         agreeing = []
         for row in rows:
-            if other := find_other(row.topic, row.says):
+            says = row.says
+            others = (
+                where
+                for other, where in told[row.topic].items()
+                if not (other <= says or says <= other)
+            )
+            if other := next(others, ""):
                 detail = f"{'; '.join(row.values)!r}: {other} has another answer"
                 self._put_aside(row, "quarantined", "rows_disagree", detail)
             else:
@@ -546,16 +416,14 @@ class _Run:
         """
         taken = Counter(str(known.get("source", "")) for known in self._before.values())
         counts = taken + Counter(row.source for row, _ in rows)
-        share, whole = self._rules.source_share, counts.total()
         kept = []
         for row, statements in rows:
-            others = whole - counts[row.source]
-            most = whole if share == 1 else int(share / (1 - share) * others + 1e-9)
+            most = SOURCE_SHARE / (1 - SOURCE_SHARE) * (counts.total() - counts[row.source])
             taken[row.source] += 1
-            if not row.source or taken[row.source] <= max(most, self._rules.source_rows):
+            if not row.source or taken[row.source] <= max(most, SOURCE_ROWS):
                 kept.append((row, statements))
             else:
-                detail = f"source {row.source}: {counts[row.source]} of {whole} rows"
+                detail = f"source {row.source}: {counts[row.source]} of {counts.total()} rows"
                 self._put_aside(row, "quarantined", "source_share", detail)
         return kept
 
@@ -632,7 +500,7 @@ def _read_rows(path: Path) -> dict[str, Mapping[str, JsonValue]]:
         # Other marks than this one may stand inside a text.
         for line in filter(None, path.read_bytes().split(b"\n")):
             row = json.loads(line)
-            if not {"asked", "answer"} <= row.keys() and not {"result", "row"} <= row.keys():
+            if not {"asked", "answer"} <= row.keys():
                 raise ValueError("a row that was not learnt")
             found[row["id"]] = row
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
@@ -650,7 +518,7 @@ def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
     former = path.read_bytes() if path.exists() else None
     if data == former or (not data and former is None):
         return
-    if former is not None and path.name == EXPERIENCE:
+    if former is not None:
         keep = name_former(path, hash_bytes(former))
         for other in path.parent.glob(f".{path.name}.*"):
             if other != keep:

@@ -13,8 +13,7 @@ from functools import cached_property
 
 from kpyramid.documents.words import HAVE, list_plain_words, normalise_name, split_label
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.extraction.types import Extraction
-from kpyramid.llm.task import GUARD, Asker, Failure, Reply, Strict, Task, flatten, parse_json
+from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, flatten, parse_json
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.facts import find_end
@@ -26,12 +25,6 @@ MOST_WORDINGS = 5
 """Wordings of the relation that a question asks for that are tried."""
 MOST_RELATIONS = 500
 """Relations of the graph that a question may ask for, those of most facts first."""
-_POLITE = re.compile(
-    r"^(?:please |kindly )?(?:(?:can|could) you |do you know )?(?:please )?"
-    r"(?:(?:tell|give|show) (?:me |us )?|name )?(?=\S)",
-    re.IGNORECASE,
-)
-_NAME_OF = re.compile(r"\bthe names? of (?:the )?(?=\S)", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -71,14 +64,10 @@ class Reader:
     def __init__(self, extractor: DependencyExtractor) -> None:
         self._extractor = extractor
 
-    def read(self, sentences: Sequence[str]) -> list[Extraction]:
-        """What each sentence states."""
-        return list(self._extractor.extract_all(sentences))
-
     def find_sound(self, sentences: Sequence[str], about: str, value: str) -> Statement | None:
         """The first sentence all of whose facts join a thing and a value."""
         wanted = {normalise_name(about), normalise_name(value)}
-        for text, found in zip(sentences, self.read(sentences), strict=True):
+        for text, found in zip(sentences, self._extractor.extract_all(sentences), strict=True):
             triples = [Triple(fact.head, fact.relation, fact.tail) for fact in found.facts]
             is_sound = all(
                 {normalise_name(fact.head), normalise_name(fact.tail)} == wanted
@@ -113,7 +102,7 @@ class Stater:
             return Made(reason="it says that something does not hold, not what does")
         if row.is_yes:
             return Made(reason="only a model states what yes affirms")
-        asked = analyse(clean_question(row.question), self._snapshot)
+        asked = analyse(row.question.rstrip("?.! "), self._snapshot)
         names = dict.fromkeys(_POSSESSIVE.sub("", name.text) for name in asked.names)
         if len(names) != 1:
             return Made(reason=f"it names {len(names)} things: a statement is about one")
@@ -136,12 +125,6 @@ class Stater:
             if found is not None:
                 return found
         return None
-
-
-def clean_question(text: str) -> str:
-    """The question without its mark, its courtesies and spaces before "'s"."""
-    plain = re.sub(r"\s+(?=['’]s\b|[?.,!])", "", " ".join(text.split())).rstrip("?.! ")
-    return _NAME_OF.sub("the ", _POLITE.sub("", plain, count=1))
 
 
 def _finish(said: str) -> str:
@@ -191,19 +174,10 @@ def write_system(domain: str = "") -> str:
     return _SYSTEM.format(domain=f" in {flatten(domain, 100)}" if domain.strip() else "")
 
 
-def parse(reply: Reply) -> tuple[Row, ...]:
-    """The triples.
-
-    Raises:
-        ReplyError: it is no JSON of the schema.
-    """
-    return parse_json(reply.content, Triples).triples
-
-
 def show_row(row: Feedback) -> str:
     """The material."""
     lines = [f"Question: {row.question}", f"Answer: {'; '.join(row.values)}"]
-    shown = [flatten(triple.words, 300) for triple in row.triples[:MOST_ENTITIES]]
+    shown = [flatten(words, 300) for words in [*row.triples.values()][:MOST_ENTITIES]]
     return "\n".join([*lines, "Entity:", *(f"- {words}" for words in shown)])
 
 
@@ -224,7 +198,7 @@ class Generator:
         if row.is_no:
             return Made(reason="it says that something does not hold, not what does")
         request = TASK.request(write_system(self.domain), show_row(row), max_tokens=MAX_TOKENS)
-        found = ask_model(self.asker, request, parse)
+        found = ask_model(self.asker, request, lambda r: parse_json(r.content, Triples).triples)
         if isinstance(found, Failure):
             return Made(reason=f"the model made no triples: {found.kind}: {found.detail}")
         told: list[Statement] = []
@@ -233,9 +207,7 @@ class Generator:
             fault = find_fault(triple, row)
             text = f"{triple.head} {triple.relation} {triple.tail}"
             if not fault:
-                said = " ".join(text.split())
-                sentence = f"{said[:1].upper()}{said[1:]}."
-                sound = self.reader.find_sound([sentence], triple.head, triple.tail)
+                sound = self.reader.find_sound([_finish(text)], triple.head, triple.tail)
                 if sound is not None:
                     told.append(sound)
                     continue
@@ -252,7 +224,7 @@ def find_fault(triple: Row, row: Feedback) -> str:
     if len(triple.relation.split()) > MOST_WORDS or not triple.relation.replace(" ", "").isalpha():
         return f"its relation is no phrase of at most {MOST_WORDS} words"
     answer = [list_plain_words(value) for value in row.values]
-    entities = [list_plain_words(each.words) for each in row.triples[:MOST_ENTITIES]]
+    entities = [list_plain_words(words) for words in [*row.triples.values()][:MOST_ENTITIES]]
     material = [list_plain_words(row.question), *answer, *entities]
     ends = [list_plain_words(end) for end in (triple.head, triple.tail)]
     for end, name in zip(ends, (triple.head, triple.tail), strict=True):

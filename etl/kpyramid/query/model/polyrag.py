@@ -218,10 +218,10 @@ def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
     """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
     values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
     if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, f"no value from {sparql}", sparql=sparql)
+        return Found(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
     if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"more than {most} values from {sparql}", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"{len(values)} value(s) from {sparql}", values, sparql=sparql)
+        return Found(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
+    return Found(Outcome.ANSWERED, f"its query finds {len(values)} value(s)", values, sparql=sparql)
 
 
 def choose_column(

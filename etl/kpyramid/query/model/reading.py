@@ -24,7 +24,7 @@ from kpyramid.llm.task import (
     parse_json,
     quote_text,
 )
-from kpyramid.query.analysis import link_question
+from kpyramid.query.analysis import find_types
 from kpyramid.query.model.prompting import (
     ask_model,
     flatten,
@@ -62,7 +62,7 @@ def is_checkable(answer: str, question: str) -> bool:
     words = answer.split()
     if not words or answer.strip(" .").casefold() in _VERDICTS or len(words) > LONGEST_NAME:
         return False
-    if link_question(question, {}).asks_for != "what":
+    if find_types(question):
         return True
     return any(word[:1].isupper() or word[:1].isdigit() for word in words)
 
@@ -252,6 +252,7 @@ def _ask(
     question: Question, shown: Sequence[str], asker: Asker, logprobs: bool, prompt: Prompt | None
 ) -> _Said | Failure:
     request = render(question, shown, logprobs=logprobs, prompt=prompt)
+    request = request.make_single() if prompt else request  # a paper's number of calls holds
     options = len(question.candidates)
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))
 

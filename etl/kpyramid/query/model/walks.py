@@ -10,7 +10,7 @@ What asks here raises `BudgetError` or `EndpointError` where the model may not o
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpyramid.llm.task import (
     GUARD,
@@ -42,6 +42,8 @@ from kpyramid.query.types import Item, Question, Reading
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
+T = TypeVar("T")
+
 MOST_CHARACTERS = 12_000
 """Of numbered triples or tails in one call: some 150 triples; a hundred tails have about 5,000."""
 
@@ -56,6 +58,24 @@ class Entities(Strict):
     """The reply that lists the entities of a text."""
 
     entities: tuple[str, ...]
+
+
+def _ask(
+    asker: Asker,
+    task: Task,
+    system: str,
+    lines: Sequence[str],
+    question: Question,
+    read: Callable[[Reply], T],
+    *,
+    logprobs: bool = False,
+) -> T | Failure:
+    """What `read` makes of the reply to one call; one that is cut off is not asked for again.
+
+    So a question takes the calls that its paper counts, whether paid for or stored before.
+    """
+    request = make_request(task, system, lines, question.text, logprobs=logprobs)
+    return ask_model(asker, request.make_single(), read)
 
 
 def _parse_tentative(reply: Reply) -> str:
@@ -112,8 +132,8 @@ class Numbers(Strict):
 
 def extend(question: Question, domain: str, asker: Asker) -> str | Failure:
     """A tentative answer by a chain of thought, from no knowledge of the graph (RoK, A.2.1)."""
-    request = make_request(EXTEND, _write_extend(domain), show_question(question), question.text)
-    return ask_model(asker, request, _parse_tentative)
+    lines = show_question(question)
+    return _ask(asker, EXTEND, _write_extend(domain), lines, question, _parse_tentative)
 
 
 def list_key_entities(
@@ -121,8 +141,8 @@ def list_key_entities(
 ) -> tuple[str, ...] | Failure:
     """The key entities of the tentative answer (RoK, A.2.2)."""
     lines = [f"Text: {flatten(text)}"]
-    request = make_request(KEY_ENTITIES, _write_key_entities(domain), lines, question.text)
-    return ask_model(asker, request, _parse_entities)
+    system = _write_key_entities(domain)
+    return _ask(asker, KEY_ENTITIES, system, lines, question, _parse_entities)
 
 
 def filter_triples(
@@ -139,7 +159,7 @@ def filter_triples(
     def parse(reply: Reply) -> tuple[int, ...]:
         return pick_numbers(parse_json(reply.content, Numbers).facts, len(shown))
 
-    return ask_model(asker, make_request(FILTER, _FILTER, lines, question.text), parse)
+    return _ask(asker, FILTER, _FILTER, lines, question, parse)
 
 
 def _write_extend(domain: str) -> str:
@@ -189,10 +209,8 @@ FILTER = _make_task("rok_filter", 1, Numbers, lambda _: _FILTER)
 
 def explore(question: Question, domain: str, asker: Asker) -> str | Failure:
     """The hypothesis output (HyKGE, Eq. 1)."""
-    request = make_request(
-        HYPOTHESIS, _write_hypothesis(domain), show_question(question), question.text
-    )
-    return ask_model(asker, request, _parse_tentative)
+    lines = show_question(question)
+    return _ask(asker, HYPOTHESIS, _write_hypothesis(domain), lines, question, _parse_tentative)
 
 
 def _write_hypothesis(domain: str) -> str:
@@ -386,8 +404,8 @@ def list_entities(
 ) -> tuple[str, ...] | Failure:
     """At most `most` entities of a question (WTS, Prompt 1)."""
     lines = [f"Question: {flatten(question.text)}"]
-    request = make_request(NAMES, _write_names(domain, most), lines, question.text)
-    return ask_model(asker, request, lambda reply: _parse_entities(reply)[:most])
+    system = _write_names(domain, most)
+    return _ask(asker, NAMES, system, lines, question, lambda r: _parse_entities(r)[:most])
 
 
 def score_triples(
@@ -409,7 +427,7 @@ def score_triples(
                 found.setdefault(one.triple - 1, one.score)
         return found, len(scores) - len(found)
 
-    return ask_model(asker, make_request(SCORE, _write_score(domain), lines, question.text), parse)
+    return _ask(asker, SCORE, _write_score(domain), lines, question, parse)
 
 
 def reason(
@@ -430,9 +448,12 @@ def reason(
     lines = ["Knowledge triples:", *(shown or ["none"]), f"Question: {flatten(question.text)}"]
     lines += show_options(question)
     system = _write_reason(domain, knowledge=knowledge)
-    request = make_request(REASON, system, lines, question.text, logprobs=logprobs)
     options = len(question.candidates)
-    told = ask_model(asker, request, lambda reply: _parse_reasoned(reply, options))
+
+    def parse(reply: Reply) -> tuple[Reasoned, tuple[float, ...]]:
+        return _parse_reasoned(reply, options)
+
+    told = _ask(asker, REASON, system, lines, question, parse, logprobs=logprobs)
     if isinstance(told, Failure):
         why = f"the model gave no answer: {told.kind}: {told.detail}"
         return Reasoning(refuse(why), sure=False)
