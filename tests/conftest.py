@@ -199,7 +199,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if not reporter or config.option.collectonly:
         return
-    if config.cache and not config.option.not_passed:
+    if getattr(config, "cache", None) and not config.option.not_passed:
         config.cache.set(PASSED, [report.nodeid for report in reporter.stats.get("passed", ())])
     if exitstatus == pytest.ExitCode.OK:
         ran = any(reporter.stats.get(outcome) for outcome in ("passed", "failed", "xfailed"))
