@@ -186,7 +186,7 @@ def test_a_file_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
 def make_listed(proposal_id: str) -> Listed:
     return Listed(
         proposal_id, "", "open", "class", "x", "", "", "", None, None, None, (), (), 0, 0.0, 0.0,
-        1, "rules", "", (),
+        1, "rules", "", (), (),
     )  # fmt: skip
 
 

@@ -99,7 +99,7 @@ def test_a_copied_folder_is_checked_opened_and_asked_by_its_path(
     for place in ("./", ".", str(folder)):
         verified = CliRunner().invoke(app, ["verify", place, "--json"])
         assert verified.exit_code == 0, verified.output
-        assert json.loads(verified.stdout)["snapshot"] == open_snapshot(place).id
+        assert [*json.loads(verified.stdout)["snapshots"]] == [open_snapshot(place).id]
     asked = CliRunner().invoke(
         app, ["ask", "Where was Leon Batt born?", "--snapshot", "./", "--json"]
     )

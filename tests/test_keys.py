@@ -343,6 +343,7 @@ def test_another_recording_is_another_ingredient(tmp_path: Path) -> None:
 
 NO_INGREDIENT = {
     "filelock": "keeps two from asking the same at once, whatever is asked",
+    "obstore": "carries bytes to and from buckets, whatever they are",
     "jinja2": "fills prompts, whose text is in the key of every request",
     "pydantic": "checks values and shapes none",
     "numpy": "a vector's arithmetic is named by the stages that do it",

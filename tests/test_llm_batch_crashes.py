@@ -180,7 +180,7 @@ def test_record_of_an_earlier_version_is_read(
     submit(make_pending(settings, 1), open_desk(settings, tmp_path))
     (record,) = list_records(tmp_path)
     blobs = FolderStore(tmp_path / "store")
-    values = asdict(record) | {"owner": "x", "turn": 2, "file": "file-1"}
+    values = asdict(record) | {"turn": 2, "file": "file-1"}
     blobs.replace("batches/records/00000001.json", json.dumps(values).encode())
     assert list_records(tmp_path) == [record]
 

@@ -510,7 +510,7 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
 @pytest.mark.parametrize(
     "command",
     [
-        ("proposals", "--all", "-v"),
+        ("proposals", "-v"),
         ("proposals", "--json"),
         ("ontology", "show", "John Harlow"),
         ("ontology", "show", "person"),

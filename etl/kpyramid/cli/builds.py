@@ -11,7 +11,7 @@ import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import HIDDEN, Result, describe, lay_out
+from kpyramid.cli.render import HIDDEN, Result, lay_out
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -43,7 +43,10 @@ class Built(Result):
         """What each stage made and refused, the verdicts of the gates, and where things lie."""
         report = self.report
         yield from _name_unread(report["unread"])
-        yield from lay_out(report["stages"])
+        publish = {"rows": "the snapshot"}
+        yield from lay_out(
+            {**row, **(publish if row["stage"] == "publish" else {})} for row in report["stages"]
+        )
         if report["model"]:
             columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
             asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
@@ -55,8 +58,19 @@ class Built(Result):
                 example = report["examples"][f"{stage}: {reason}"][0]
                 words = f"{count:5} {stage}: {reason.replace('_', ' ')} — {example}"
                 yield shorten(words, _WIDE)
-        names = ("decisions", "gates", "snapshot", "ref", "committed", "changes")
-        yield from describe({name: report[name] for name in names})
+        if decided := report["decisions"]:
+            yield (
+                f"Decisions: {decided['file']}, {decided['accept']} accept and "
+                f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
+                f"them, {decided['rejected']} rejected."
+            )
+        for name, verdict in report["gates"].items():
+            yield f"Gate {name}: {verdict}."
+        moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
+        state = moved.get(report["committed"], "was not moved")
+        yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
+        if report["changes"]:
+            yield f"Against what the ref had: {report['changes']}."
         yield f"It lies in {self.place}/{report['snapshot']}"
         yield f"Report: {self.page}"
 

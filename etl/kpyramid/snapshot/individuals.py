@@ -184,13 +184,9 @@ def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
     """The IRIs of the classes that an individual is seen to be of, from the index alone."""
     view = snapshot._view
-    row = view.find("entities", entity_id)
-    if row is None:
-        return ()
-    listed = view.rows("entities").list_of("instances", row)
-    stated = [view.read_instance(at) for at in view.select("instances", sorted(map(int, listed)))]
-    own = [r for r in stated if r["subject_id"] == entity_id and r["property_iri"] is None]
-    return tuple(dict.fromkeys(r["class_iri"] for r in own))
+    about, _ = _list_stated([entity_id], snapshot)
+    stated = map(view.read_instance, view.select("instances", about))
+    return tuple(dict.fromkeys(r["class_iri"] for r in stated if r["property_iri"] is None))
 
 
 def find_instances(
@@ -204,11 +200,7 @@ def find_instances(
     view = snapshot._view
     inverse = {p.iri: p.inverse_of for p in snapshot.schema.properties if p.inverse_of}
     wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
-    listed = view.rows("entities").list_of
-    subjects = {view.find("entities", subject) for subject, _, _ in wanted}
-    about = sorted(
-        {int(at) for row in subjects if row is not None for at in listed("instances", row)}
-    )
+    about, _ = _list_stated({subject for subject, _, _ in wanted}, snapshot)
     rows = map(view.read_instance, view.select("instances", about))
     return [
         row
@@ -218,14 +210,25 @@ def find_instances(
 
 
 def list_instances(entity_ids: Collection[str], snapshot: Snapshot, most: int) -> list[str]:
-    """The keys of the first `most` statements of properties of or with some entities."""
+    """The keys of at most `most` statements of properties: of some entities, then with them."""
     view = snapshot._view
-    rows = [at for key in entity_ids if (at := view.find("entities", key)) is not None]
-    listed = view.rows("entities").list_of
-    about = sorted({int(at) for row in rows for at in listed("instances", row)})
-    read = map(view.read_instance, view.select("instances", about))
+    about, naming = (view.select("instances", rows) for rows in _list_stated(entity_ids, snapshot))
+    read = map(view.read_instance, [*about, *naming])
     stated = (row["instance_id"] for row in read if row["property_iri"] is not None)
     return list(islice(stated, most))
+
+
+def _list_stated(
+    entity_ids: Collection[str], snapshot: Snapshot
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The rows of the statements about some entities, and of those whose value one of them is."""
+    view = snapshot._view
+    listed = view.rows("entities").list_of
+    rows = [at for key in entity_ids if (at := view.find("entities", key)) is not None]
+    found = np.array(sorted({int(at) for row in rows for at in listed("instances", row)}), np.int64)
+    subjects = view.rows("instances").column("subject_id").take(pa.array(found))
+    own = to_mask(pc.is_in(subjects, pa.array(sorted(entity_ids), pa.string())))
+    return found[own].tolist(), found[~own].tolist()
 
 
 def state_value(instance_id: str, snapshot: Snapshot) -> Said:

@@ -71,7 +71,8 @@ class Record:
     `doubt`: since when the server denies what should be there.
     `run`: whose books it is in. `source`: the sha256 of what is asked.
     `status` and `errors`: what the server said last.
-    `counts`: what became of the requests, see `Outcome`.
+    `counts`: what became of the requests, see `Outcome`. `owner`: tells two submitters of the same
+    requests apart, of whom one may claim the number.
     """
 
     number: int
@@ -89,6 +90,7 @@ class Record:
     status: str = ""
     errors: tuple[str, ...] = ()
     counts: Mapping[str, int] | None = None
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

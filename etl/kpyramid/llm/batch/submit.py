@@ -1,6 +1,7 @@
 """Submitting what is pending as batches, each once, after one probe of the endpoint."""
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -195,6 +196,7 @@ def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | Non
         source=jobs.keep_asked(desk.blobs, intent, part),
         state="intent",
         at=desk.now(),
+        owner=uuid.uuid4().hex,
     )
     claimed = jobs.claim_record(desk.blobs, record)
     if claimed is None:
