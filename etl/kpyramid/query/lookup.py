@@ -60,6 +60,8 @@ MOST_NEAR = 12
 UNFOUNDED = 0.1
 """Chance that is left of a value that cannot answer whatever speaks for it: a name or year of the
 question is not in its fact, or it is of another form or kind. Set by hand."""
+WORTH = 0.4
+"""Chance that a value must have at best for its relation's wording to be embedded."""
 MEANT = 0.5
 """Cosine from which a wording that says all of a question is the relation that it asks for."""
 MOST_KINDS = 40
@@ -103,34 +105,17 @@ def look_up(
     """
     opened = [side for fact in facts for side in _list_sides(fact, asked)]
     question = _Question(asked)
-    near = [max(fact.cosine, 0.0) for fact, *_ in opened]
+    rated = [question.rate(*side) for side in opened]
     if embeds:
-        near = question.rate_near([(fact, role) for fact, *_, role in opened])
-    found = []
-    for (fact, value, entity, kind, role), cosine in zip(opened, near, strict=True):
-        measures = {
-            "left": question.rate_left(fact, value),
-            "near": cosine,
-            "kind": question.rate_kind(fact, value, entity, kind, role),
-            "proper": float(kind == LITERAL or value[:1].isupper()),
-            "prep": question.rate_preposition(fact, role),
-            "confidence": fact.confidence,
-            "literal": float(kind == LITERAL and not asked.types),
-            "qualifier": float(role not in ("head", "tail")),
-            "stored": float(fact.is_instance),
-        }
-        choices = _match_options(value, entity, asked)
-        is_founded = (
-            measures["kind"] >= 0
-            and question.says_names(fact)
-            and question.has_form(fact, value, kind, role)
-            and question.says_outer(fact)
-            and (bool(choices) or not asked.candidates)
-        )
-        chance = apply_weights(measures, load_weights())
-        chance = round(chance if is_founded else min(chance, UNFOUNDED), 4)
-        measures["unfounded"] = float(not is_founded)
-        found.append(Candidate(fact, value, entity, kind, role, measures, chance, choices))
+        # Embedding takes most of the time, so only wordings are that can make a value likely.
+        worth = [at for at, m in enumerate(rated) if _rate_chance(m | {"near": 1.0}) >= WORTH]
+        sides = [(opened[at][0], opened[at][-1]) for at in worth]
+        for at, cosine in zip(worth, question.rate_near(sides), strict=True):
+            rated[at]["near"] = cosine
+    found = [
+        Candidate(*side, measures, _rate_chance(measures), _match_options(side[1], side[2], asked))
+        for side, measures in zip(opened, rated, strict=True)
+    ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
 
 
@@ -214,6 +199,11 @@ def load_weights() -> Mapping[str, float]:
         Path(__file__).with_name("lookup.json").read_text("utf-8")
     )["weights"]
     return found
+
+
+def _rate_chance(measures: Mapping[str, float]) -> float:
+    chance = apply_weights(measures, load_weights())
+    return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
 
 
 def _list_sides(
@@ -378,19 +368,48 @@ class _Question:
         said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
-    def rate_near(self, opened: Sequence[tuple[NearFact, str]]) -> list[float]:
-        """The cosine of the question without its names and the nearest wording of each relation."""
-        shared = [self.compare(fact) for fact, _ in opened]
-        order = sorted(range(len(opened)), key=lambda at: (-shared[at], -opened[at][0].cosine, at))
+    def rate(
+        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
+    ) -> dict[str, float]:
+        """What speaks for a value; of its relation's nearness the whole fact's stands for now."""
+        of_kind = self.rate_kind(fact, value, entity, kind, role)
+        is_founded = (
+            of_kind >= 0
+            and self.says_names(fact)
+            and self.has_form(fact, value, kind, role)
+            and self.says_outer(fact)
+            and (not self.asked.candidates or bool(_match_options(value, entity, self.asked)))
+        )
+        return {
+            "left": self.rate_left(fact, value),
+            "near": max(fact.cosine, 0.0),
+            "kind": of_kind,
+            "proper": float(kind == LITERAL or value[:1].isupper()),
+            "prep": self.rate_preposition(fact, role),
+            "confidence": fact.confidence,
+            "literal": float(kind == LITERAL and not self.asked.types),
+            "qualifier": float(role not in ("head", "tail")),
+            "stored": float(fact.is_instance),
+            "unfounded": float(not is_founded),
+        }
+
+    def rate_near(self, sides: Sequence[tuple[NearFact, str]]) -> list[float]:
+        """The cosine of the question without its names and the nearest wording of each relation.
+
+        0 for all but the relations that share most words with the question.
+        """
+        order = sorted(
+            range(len(sides)),
+            key=lambda at: (-self.compare(sides[at][0]), -sides[at][0].cosine, at),
+        )
         texts: dict[tuple[str, str, str], list[str]] = {}
-        for at in order:
-            fact, role = opened[at]
+        for fact, role in (sides[at] for at in order):
             key = fact.relation, fact.standard, role
-            if len(texts) < MOST_NEAR or key in texts:
-                texts[key] = self._word(fact, role)
+            if len(texts) < MOST_NEAR:
+                texts.setdefault(key, self._word(fact, role))
         every = list(dict.fromkeys(text for own in texts.values() for text in own))
         if not every:
-            return [0.0] * len(opened)
+            return [0.0] * len(sides)
         text = self.asked.text
         names = {*self.asked.linked.names, *(name.text for name in self.asked.names)}
         for name in sorted(names, key=lambda name: (-len(name), name)):
@@ -398,7 +417,7 @@ class _Question:
         vectors = self.snapshot.embed_all([text, *every])
         cosine = dict(zip(every, (vectors[1:] @ vectors[0]).tolist(), strict=True))
         best = {key: max(cosine[one] for one in own) for key, own in texts.items()}
-        return [best.get((fact.relation, fact.standard, role), 0.0) for fact, role in opened]
+        return [best.get((fact.relation, fact.standard, role), 0.0) for fact, role in sides]
 
     def _word(self, fact: NearFact, role: str) -> list[str]:
         if role == "head":
