@@ -385,6 +385,16 @@ def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
     assert list_reasons(found) == ["quarantined hidden_basis", "learnt"]
 
 
+def test_a_basis_whose_labels_cannot_be_looked_up_is_put_aside(
+    corpus: Path, base: Snapshot, reader: Reader
+) -> None:
+    key = base.table("triples")["triple_id"].to_pylist()[0]
+
+    found = teach(corpus, base, reader, BIRTH | {"triples": [{"key": key, "words": "a b c"}]})
+
+    assert list_reasons(found) == ["quarantined hidden_basis"]
+
+
 # Poisoning, bad rows, and other runs.
 
 

@@ -28,6 +28,7 @@ from kpyramid.pipeline.learning import HOPS, SOURCE_ROWS, SOURCE_SHARE
 from kpyramid.pipeline.learning.feedback import EvolveWhen, Feedback, Unread, read_feedback
 from kpyramid.pipeline.learning.statements import Made, Statement, Triple
 from kpyramid.pipeline.stages.instances import index_phrases
+from kpyramid.snapshot.evidence import name_table
 from kpyramid.snapshot.individuals import list_classes
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
@@ -350,6 +351,8 @@ class _Run:
         """A retrieved triple that not all who may read the row may see: its answer may tell it."""
         for keys, words in row.triples.items():
             for key in keys.split("+"):
+                if self._labels and name_table(key) is None:
+                    return f"{key!r} is no fact, statement or passage: its labels are not known"
                 if self._snapshot.evidence(key) and not all(
                     self._open_view(one & self._labels).evidence(key)
                     for one in _list_scopes(row.access)
