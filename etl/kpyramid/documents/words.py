@@ -185,8 +185,6 @@ _PLAIN_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s|$)")
 _STEM = 5
 """Letters that words of one stem begin with at least."""
-_AKIN = 4
-"""Letters that words of one root share at least: direct-or and direct-ed."""
 _WORD_OR_INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?|\w+")
 """A word, or initials with their stops: `A.C.` is `AC`."""
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
@@ -348,15 +346,6 @@ def share_stem(one: str, other: str) -> bool:
     if one.endswith(other) or other.endswith(one):
         return True
     return _count_shared(one, other) >= max(_STEM, 0.5 * max(len(one), len(other)))
-
-
-def is_akin(word: Word, other: Word) -> bool:
-    """Whether two words are of one root: the same stem, or its first letters alike."""
-    if word.stem == other.stem:
-        return True
-    return _count_shared(word.plain, other.plain) >= max(
-        _AKIN, 0.6 * max(len(word.stem), len(other.stem))
-    )
 
 
 def _count_shared(one: str, other: str) -> int:
