@@ -41,6 +41,8 @@ MEASURES = (
 NEGATIVES = 8
 """Wrong candidates of a question that the weights are fitted on, beside the right ones."""
 SURE = 0.5
+PASSAGES = 10
+"""Passages for each question of a quick look."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ def measure(options: Any, place: Path) -> dict[str, Any]:
     sets: dict[str, tuple[list[Row], Snapshot]] = {}
     for path in sorted(SETS.glob("*.jsonl")):
         report(f"Building the pyramid of {path.stem}")
-        snapshot = build_pyramid(read_corpus(path.stem, options.data), place / path.stem)
+        most = options.limit and PASSAGES * options.limit
+        snapshot = build_pyramid(read_corpus(path.stem, options.data)[:most], place / path.stem)
         sets[path.stem] = read_rows(path)[: options.limit], snapshot
     if options.fit:
         known = [(row, snapshot) for rows, snapshot in sets.values() for row in rows if row.tuned]
@@ -152,7 +155,7 @@ def main() -> None:
     options = read_options(
         __doc__,
         folder="musique100",
-        limit="the first N questions of each set only",
+        limit="the first N questions of each set only, of pyramids of the first 10 N passages",
         flags={"--fit": "fit the weights and write them"},
         values={"--keep": "a folder for the pyramids, which are then not built twice"},
     )

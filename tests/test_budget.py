@@ -16,7 +16,7 @@ BUDGETS = {
     "root": 527,
     "numerics": 332,
     "embeddings": 354,
-    "documents": 1820,
+    "documents": 1813,
     "storage": 2922,
     "llm": 2833,
     "extraction": 6493,
@@ -25,9 +25,9 @@ BUDGETS = {
     "completion": 1815,
     "condensation": 1426,
     "snapshot": 3931,
-    "query": 4516,
+    "query": 4526,
     "evaluation": 1289,
-    "pipeline": 8259,
+    "pipeline": 8262,
     "cli": 2959,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

@@ -440,7 +440,7 @@ class Scheduler:
         """Whether an address, a login and the pools of corpora are told, and the login is right."""
         said = (self.home / "said").read_text("utf-8")
         found = re.search(
-            r"at (\S+)\nlogin +(\S+), password (\S+)[^$]* --corpus asked [^$]*\npools +model\n",
+            r"at (\S+)\nlogin +(\S+), password (\S+)[^$]* build_pyramid_asked [^$]*\npools +model",
             said,
         )
         if found is None:
