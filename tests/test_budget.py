@@ -28,7 +28,7 @@ BUDGETS = {
     "query": 4526,
     "evaluation": 1289,
     "pipeline": 8262,
-    "cli": 2959,
+    "cli": 2966,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

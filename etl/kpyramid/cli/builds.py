@@ -11,7 +11,7 @@ import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import HIDDEN, Result, lay_out
+from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -25,6 +25,8 @@ StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})
 Range = Mapping[str, float | None]
 """The `low`, `expected` and `high` of an estimate; None where a price is not known."""
 _WIDE = 160
+_MOST_REASONS = 12
+"""Reasons of rejects that a build shows, the most frequent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +53,19 @@ class Built(Result):
             columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
             asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
             yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-        if report["rejects"]:
+        counts = [
+            (count, f"{stage}: {reason}")
+            for stage, reasons in report["rejects"].items()
+            for reason, count in reasons.items()
+            if stage != "ingest"  # what was not read stands first
+        ]
+        lines = [
+            shorten(f"{count:5} {what.replace('_', ' ')} — {report['examples'][what][0]}", _WIDE)
+            for count, what in sorted(counts, reverse=True)
+        ]
+        if lines:
             yield "Rejected, with an example each:"
-        for stage, reasons in report["rejects"].items():
-            for reason, count in reasons.items():
-                example = report["examples"][f"{stage}: {reason}"][0]
-                words = f"{count:5} {stage}: {reason.replace('_', ' ')} — {example}"
-                yield shorten(words, _WIDE)
+        yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
         if decided := report["decisions"]:
             yield (
                 f"Decisions: {decided['file']}, {decided['accept']} accept and "
