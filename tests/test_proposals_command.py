@@ -1,6 +1,7 @@
 """`kpyramid proposals`: listed, decided on, built again; the file keeps what a person wrote."""
 
 import json
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,8 @@ def test_a_rejected_proposal_is_gone_from_the_next_build_and_stays_away(place: P
 def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
     place: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.WARNING, "kpyramid")  # a command with -v before may have set it
     rows = list_json()
     call("--accept", rows["defeated"]["short"], "--decisions", "d.toml")
     call("--reject", rows["praised"]["short"], "--decisions", "d.toml")
