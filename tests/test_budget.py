@@ -25,7 +25,7 @@ BUDGETS = {
     "completion": 1815,
     "condensation": 1426,
     "snapshot": 3931,
-    "query": 4526,
+    "query": 4537,
     "evaluation": 1289,
     "pipeline": 8262,
     "cli": 2966,

@@ -45,9 +45,9 @@ class Built(Result):
         """What each stage made and refused, the verdicts of the gates, and where things lie."""
         report = self.report
         yield from _name_unread(report["unread"])
-        publish = {"rows": "the snapshot"}
         yield from lay_out(
-            {**row, **(publish if row["stage"] == "publish" else {})} for row in report["stages"]
+            row | {"rows": "the snapshot"} if row["stage"] == "publish" else row
+            for row in report["stages"]
         )
         if report["model"]:
             columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")

@@ -105,7 +105,11 @@ def look_up(
     """
     opened = [side for fact in facts for side in _list_sides(fact, asked)]
     question = _Question(asked)
-    rated = [question.rate(*side) for side in opened]
+    choices = [_match_options(side[1], side[2], asked) for side in opened]
+    rated = [
+        question.rate(*side, is_option=bool(own) or not asked.candidates)
+        for side, own in zip(opened, choices, strict=True)
+    ]
     if embeds:
         # Embedding takes most of the time, so only wordings are that can make a value likely.
         worth = [at for at, m in enumerate(rated) if _rate_chance(m | {"near": 1.0}) >= WORTH]
@@ -113,8 +117,8 @@ def look_up(
         for at, cosine in zip(worth, question.rate_near(sides), strict=True):
             rated[at]["near"] = cosine
     found = [
-        Candidate(*side, measures, _rate_chance(measures), _match_options(side[1], side[2], asked))
-        for side, measures in zip(opened, rated, strict=True)
+        Candidate(*side, measures, _rate_chance(measures), own)
+        for side, measures, own in zip(opened, rated, choices, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
 
@@ -369,7 +373,14 @@ class _Question:
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
     def rate(
-        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
+        self,
+        fact: NearFact,
+        value: str,
+        entity: str | None,
+        kind: str | None,
+        role: str,
+        *,
+        is_option: bool,
     ) -> dict[str, float]:
         """What speaks for a value; of its relation's nearness the whole fact's stands for now."""
         of_kind = self.rate_kind(fact, value, entity, kind, role)
@@ -378,7 +389,7 @@ class _Question:
             and self.says_names(fact)
             and self.has_form(fact, value, kind, role)
             and self.says_outer(fact)
-            and (not self.asked.candidates or bool(_match_options(value, entity, self.asked)))
+            and is_option
         )
         return {
             "left": self.rate_left(fact, value),

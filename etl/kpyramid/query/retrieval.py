@@ -77,11 +77,7 @@ class Retrieval:
         lines = [
             f"[{marks[path.source]}] and [{marks[path.target]}] both name {path.name!r}"
             for path in self.paths
-            if path.source in marks
-            and path.target in marks
-            # A name that half of the passages share joins none of them to another.
-            and 2 * sum(f" {join_words(path.name)} " in text for text in texts)
-            < max(len(texts), FEW)
+            if path.source in marks and path.target in marks and not _is_shared(path.name, texts)
         ]
         if lines:
             parts.append("\n".join(["Connections:", *lines]))
@@ -141,6 +137,12 @@ def retrieve_passages(
         items += find_for_options(asked, k, without={item.key for item in items})
     keys = {item.text: item.key for item in reversed(carried)}
     return tuple(items), tuple(_connect(key, path, keys) for key, path in paths.items())
+
+
+def _is_shared(name: str, texts: Sequence[str]) -> bool:
+    """Whether half of the passages have a name, which then joins none of them to another."""
+    words = f" {join_words(name)} "
+    return 2 * sum(words in text for text in texts) >= max(len(texts), FEW)
 
 
 def _connect(target: str, path: Path, facts: Mapping[str, str]) -> Connection:
