@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from markdown_it import MarkdownIt
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
 from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.labels import (
@@ -338,6 +339,7 @@ class Record:
     licence: str | None = None
     access: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class DependencyExtractor:
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
             for given in texts:
-                text, title = (given, "") if isinstance(given, str) else given
+                text, title, _ = Titled(given) if isinstance(given, str) else given
                 kept, dropped = screen_text(text, self._language)
                 waiting.append((dropped, title))
                 yield text, kept

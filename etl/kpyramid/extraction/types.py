@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.sentences import Dropped, Span
 
 MAX_RELATION_WORDS = 8
@@ -95,10 +96,11 @@ class Extraction:
 
 
 class Titled(NamedTuple):
-    """A text and the title of its document, "" without one."""
+    """A text, the title of its document, "" without one, and its blocks, where they are known."""
 
     text: str
     title: str = ""
+    blocks: tuple[Block, ...] = ()
 
 
 ExtractFunction = Callable[[Iterable[Titled]], Iterable[tuple[Titled, Extraction]]]

@@ -456,8 +456,7 @@ def _count_rows(
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
     texts = sorted(set(documents["text"].to_pylist()))
-    titled = zip(documents["text"].to_pylist(), documents["title"].to_pylist(), strict=True)
-    passages = sorted({part for given in titled for _, part in extract.list_passages(*given)})
+    passages = sorted({passage for *_, passage in extract.list_passages(documents)})
     new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
     unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)
     return {

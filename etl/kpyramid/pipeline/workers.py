@@ -285,7 +285,7 @@ def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:
     size = 0
     for text in texts:
         batch.append(text)
-        size += len("".join(text))
+        size += len(text if isinstance(text, str) else text.text)
         if size >= _BATCH_CHARACTERS:
             yield batch
             batch, size = [], 0

@@ -32,6 +32,13 @@ SPAN = pa.struct([pa.field("start", pa.int64()), pa.field("end", pa.int64())])
 ARGUMENT = pa.struct(
     [pa.field("role", pa.string()), pa.field("text", pa.string()), pa.field("span", SPAN)]
 )
+BLOCK = pa.struct(
+    [
+        pa.field("kind", pa.string()),
+        *SPAN,
+        *(pa.field(name, pa.int64()) for name in ("level", "row", "column")),
+    ]
+)
 PLACE = pa.struct([pa.field("chunk_id", pa.string()), *SPAN])
 _TYPES = {
     "string": pa.string(),
@@ -44,6 +51,7 @@ _TYPES = {
     "span": SPAN,
     "list<span>": pa.list_(SPAN),
     "list<argument>": pa.list_(ARGUMENT),
+    "list<block>": pa.list_(BLOCK),
     "list<place>": pa.list_(PLACE),
 }
 _VECTOR = "vector"

@@ -156,8 +156,7 @@ def _count_new(run: Run, embedding: set[str]) -> int:
         return 0
     if run.settings.cascade.reads_chunks:  # by a model: what it has answered is not looked up
         return int(chunks.num_rows)
-    rows = documents.select(["text", "title"]).to_pylist()
-    passages = sorted({p for row in rows for _, p in list_passages(row["text"], row["title"])})
+    passages = sorted({passage for *_, passage in list_passages(documents)})
     extractor = open_extractor(run.warehouse, run.settings, 1, Silence(), read_only=True)
     embedder = CachedEmbedder(run.warehouse, run.settings, 1, Silence(), Looker.connect)
     texts = title_chunks(documents, chunks)

@@ -11,11 +11,12 @@ theirs.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from kpyramid.documents.blocks import cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import (
@@ -51,11 +52,9 @@ def run(
     failure.
     """
     chunks_of = _group_chunks(chunks)
-    rows = documents.select(["document_id", "title", "text"]).to_pylist()
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
-    for row in rows:
-        for start, part in list_passages(row["text"], row["title"]):
-            passages[part].append(_Passage(chunks_of[row["document_id"]], start, part.text))
+    for document_id, start, part in list_passages(documents):
+        passages[part].append(_Passage(chunks_of[document_id], start, part.text))
     made = _Made()
     if cascade is None:
         for titled, extraction in extractor(passages.keys()):
@@ -65,17 +64,20 @@ def run(
     else:
         known = dict(extractor(passages.keys()))
         found = [(passage, known[part]) for part, each in passages.items() for passage in each]
+        rows = documents.select(["document_id", "title", "text"]).to_pylist()
         _read_chunks(rows, chunks_of, found, extractor, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
 
-def list_passages(text: str, title: str | None) -> list[tuple[int, Titled]]:
-    """Where each passage of a document starts, and its text with the document's title."""
-    return [
-        (span.start, Titled(text[span.start : span.end], title or ""))
-        for span in cut_passages(text)
-    ]
+def list_passages(documents: pa.Table) -> Iterator[tuple[str, int, Titled]]:
+    """Each passage of the documents: its document's id, where it starts, and what is read."""
+    for row in documents.select(["document_id", "title", "text", "blocks"]).to_pylist():
+        text, blocks = row["text"], read_blocks(row["blocks"])
+        for span in cut_passages(text):
+            inside = tuple(cut_blocks(blocks, span.start, span.end))
+            passage = Titled(text[span.start : span.end], row["title"] or "", inside)
+            yield row["document_id"], span.start, passage
 
 
 def _read_chunks(

@@ -98,6 +98,7 @@ def _make_document(record: Record, settings: IngestSettings) -> Row:
         "source": record.source,
         "title": record.title,
         "text": record.text,
+        "blocks": [block._asdict() for block in record.blocks] or None,
         "language": record.language or settings.language,
         "metadata": sorted(record.metadata.items()),
         "access": list(record.access),
