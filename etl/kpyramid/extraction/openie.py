@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.screening import screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
@@ -14,6 +15,7 @@ from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.syntax.stance import find_told
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled
 
@@ -38,14 +40,14 @@ class DependencyExtractor:
 
         The title of a text's document can be meant by its words: "the film".
         """
-        waiting: deque[tuple[list[Dropped], str]] = deque()
+        waiting: deque[tuple[list[Dropped], Titled]] = deque()
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
             for given in texts:
-                text, title, _ = Titled(given) if isinstance(given, str) else given
-                kept, dropped = screen_text(text, self._language)
-                waiting.append((dropped, title))
-                yield text, kept
+                titled = Titled(given) if isinstance(given, str) else given
+                kept, dropped = screen_text(titled.text, self._language)
+                waiting.append((dropped, titled))
+                yield titled.text, kept
 
         for tree in self._parser.parse_parts(screen()):
             yield _extract_tree(tree, *waiting.popleft())
@@ -64,16 +66,17 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def read_findings(tree: Tree, title: str = "") -> Findings:
+def read_findings(tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> Findings:
     """What the rules propose for one text of a document."""
     findings = Findings(tree, Antecedents(tree, title))
+    findings.told = find_told(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     findings.drop_silent()
     return findings
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
-    findings = read_findings(tree, title)
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped], titled: Titled) -> Extraction:
+    findings = read_findings(tree, titled.title, titled.blocks)
     findings.dropped.extend(left_out)
     return assemble_extraction(findings)

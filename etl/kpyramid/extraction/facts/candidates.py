@@ -13,10 +13,10 @@ from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
-    Stance,
     VerbGroup,
     find_noun_clause,
 )
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -71,6 +71,8 @@ class Findings:
     """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
+    told: dict[int, Stance] = field(default_factory=dict)
+    """How the tokens are meant that stand in quotations and plots."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
 

@@ -21,6 +21,7 @@ from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_pre
 from kpyramid.extraction.facts.coreference import find_long_form
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.predicates import find_noun_clause
+from kpyramid.extraction.syntax.stance import is_past, read_aside
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
     PLACES,
@@ -268,6 +269,10 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
         findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
         return
+    aside = read_aside(kind)
+    if aside.negated or aside.mood is not None:
+        findings.drop("negated" if aside.negated else "not_asserted", kind.left_edge.i, kind.i)
+        return
     head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
@@ -277,13 +282,14 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     related = owner is not None
     for phrase, rest, _at in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
-            _add(findings, head, f"is {rest}", phrase, "relation")
+            _add(findings, head, f"{'was' if is_past(kind) else 'is'} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     if not (related and kind.word in _RELATIVES):
-        _add(findings, head, "is a", find_kind(kind), "apposition")
+        be = "was" if is_past(kind) else "is"
+        _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:

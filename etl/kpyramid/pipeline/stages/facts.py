@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
+from kpyramid.documents.words import MODALS, RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type
@@ -225,7 +225,8 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
 def _find_fault(raw: Row) -> str | None:
     if raw["negated"]:
         return "negated"
-    if raw["modality"] and not str(raw["relation"]).startswith(f"{raw['modality']} "):
+    modal = str(raw["relation"]).partition(" ")[0] if raw["modality"] in MODALS else None
+    if raw["modality"] and modal != raw["modality"]:
         return "not_asserted"  # a condition; "may cause" says itself how sure it is
     if raw["attribution"]:
         return "attributed"
