@@ -25,6 +25,7 @@ from kpyramid.extraction.syntax.predicates import (
     TIMES,
     Frame,
 )
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
@@ -274,7 +275,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         if reason is None:
-            told = findings.told.get(_anchor(candidate))
+            told = _find_told(candidate, findings)
             mood = candidate.modality or (told.mood if told is not None else None)
             yield replace(candidate, modality=mood)
             continue
@@ -320,13 +321,19 @@ def _drop_own_name(candidate: Candidate) -> Candidate:
 
 def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     """Who says it, by name where a pronoun tells; None when the text says it itself."""
-    stances = (findings.stances.get(-1 if candidate.clause is None else candidate.clause),)
-    stances += (findings.told.get(_anchor(candidate)),)
+    clause = -1 if candidate.clause is None else candidate.clause
+    stances = (findings.stances.get(clause), _find_told(candidate, findings))
     source = next((s.source for s in stances if s is not None and s.source is not None), None)
     if source is None:
         return None
     phrase = findings.antecedents.resolve(source) or find_phrase(source)
     return phrase.text if phrase is not None else source.text
+
+
+def _find_told(candidate: Candidate, findings: Findings) -> Stance | None:
+    """How the text around has it; what a name is short for or lies in holds whoever tells it."""
+    real = candidate.clause is None and candidate.construction not in {"apposition", "relation"}
+    return None if real else findings.told.get(_anchor(candidate))
 
 
 def _anchor(candidate: Candidate) -> int:

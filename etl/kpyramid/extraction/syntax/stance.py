@@ -6,7 +6,7 @@ Everything that reads a fact from a clause or noun phrase asks here how it is me
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kpyramid.documents.blocks import Block
@@ -115,7 +115,7 @@ def _is_aimed(verb: Node) -> bool:
 def _read_mood(verb: Node, is_own: bool) -> str | None:
     embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
     for child in verb.children:
-        if child.dep in {"mark", "advmod"} and child.word in WORDS["conditional"]:
+        if child.dep in {"mark", "advmod"} and child.word in WORDS["conditional"] | WORDS["open"]:
             return child.word
         if child.word == "though" and verb.tree[child.i - 1].word == "as":
             return "as"
@@ -275,7 +275,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         for clause in at.children:
             if clause is besides or (at is not frame.top and clause.i > at.i):
                 continue
-            word = read_preposed(clause, at) if clause.i < at.i else _read_proviso(clause)
+            word = read_preposed(clause, at) if clause.i < at.i else None
+            word = word or _read_proviso(clause)
             if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
                 # "even if": it holds all the same
                 general = is_general(frame.top) and is_general(clause)
@@ -357,8 +358,12 @@ def find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
 
 _CLOSING = {"\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb", "\u2018": "\u2019"}
 _CLOSING |= {'"': '"', "``": "''"}
-_NEAR = 12
+_STOPS = frozenset(".!?;") | _CLOSING.keys()
+_PAUSES = frozenset({",", ".", "!", "?", "\u2026", "..."})
+_SPEAKERS = frozenset("NN NNS NNP NNPS PRP".split())
+_NEAR = 8
 """Tokens between a quotation and the verb that says whose it is."""
+_NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
 _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
 
 
@@ -378,8 +383,8 @@ def find_told(
     for first, end in _list_quotations(tree):
         nearest = _find_speaker(first, end, tree)
         speaker = nearest or (None if _parts_paragraphs(tree, before, first) else speaker)
-        stance = Stance(source=speaker) if speaker is not None else Stance(mood="told")
-        told |= dict.fromkeys(range(first, end), stance)
+        if speaker is not None and _is_speech(first, end, tree):
+            told |= dict.fromkeys(range(first, end), Stance(source=speaker))
         before = end
     return told
 
@@ -401,22 +406,36 @@ def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
             if node.text == opened.text:
                 yield opened.i + 1, node.i
             opened = None
+        if before is not None and not before.space and node.text == before.text:
+            continue  # a doubled mark is one
         if opened is None:
             glued = before is not None and not before.space and before.text[-1:].isalnum()
-            parted = node.i + 1 < len(tree) and not node.space and not glued
-            opened = node if node.text in _CLOSING and parted else None
+            opens = node.text in _CLOSING and not node.space and not glued
+            opened = node if opens else None
         elif node.text in _CLOSING[opened.text] and node.tag != "POS":
             yield opened.i + 1, node.i
             opened = None
 
 
+def _is_speech(first: int, end: int, tree: Tree) -> bool:
+    """Whether a quotation is set off as speech is, not woven into the sentence as a term is."""
+    after = tree[end + 1].text if end + 1 < len(tree) else "."
+    return (
+        tree[end - 1].text in _PAUSES or after == "," or (first > 1 and tree[first - 2].text == ":")
+    )
+
+
 def _find_speaker(first: int, end: int, tree: Tree) -> Node | None:
-    """The subject of the verb of saying that is nearest to a quotation."""
-    around = [*tree.nodes[end : end + _NEAR], *tree.nodes[max(first - _NEAR, 0) : first][::-1]]
-    verbs = (n for n in around if n.lemma.lower() in REPORTING | WORDS["speaking"])
-    subjects = ([c for c in verb.children if c.dep in SUBJECTS] for verb in verbs)
-    outside = (s[0] for s in subjects if s and not first <= s[0].i < end)
-    return next(outside, None)
+    """The subject of the verb of saying beside a quotation: "...," said X; X wrote: "..."."""
+    after = tree.nodes[end + 1 : end + 1 + _NEAR] if _is_speech(first, end, tree) else []
+    for side in (after, tree.nodes[max(first - 1 - _NEAR, 0) : max(first - 1, 0)][::-1]):
+        for node in side:
+            if node.text in _STOPS:
+                break
+            if node.lemma.lower() in REPORTING | WORDS["speaking"]:
+                named = (c for c in node.children if c.dep in SUBJECTS and not first <= c.i < end)
+                return next((c for c in named if c.tag in _SPEAKERS), None)
+    return None
 
 
 def _list_plots(tree: Tree, blocks: Iterable[Block]) -> Iterator[tuple[int, int]]:
@@ -472,11 +491,20 @@ def _find_setting(verb: Node, subject: Node | None) -> tuple[Node | None, bool]:
     """The work that the clause is set in, and whether the clause opens with it and is active."""
     for prep in verb.children:
         for noun in prep.children if prep.word == "in" else ():
-            beside = [c for c in noun.children if c.i < noun.i and noun.pos == "PROPN"]
-            if any(_is_work(n) for n in (noun, *beside)):
+            inside = (
+                noun.tree.nodes[noun.left_edge.i : noun.i + 1] if noun.pos == "PROPN" else [noun]
+            )
+            if any(_is_work(n) for n in inside) or _is_act(noun):
                 opens = subject is not None and prep.i < subject.i and subject.dep == "nsubj"
                 return noun, opens
     return None, False
+
+
+def _is_act(noun: Node) -> bool:
+    """Whether it is a part of a play by its number: "Act II", "the third act"."""
+    act = next((n for n in (noun, noun.tree[noun.i - 1]) if n.word == "act"), None)
+    numbered = any(c.entity == "ORDINAL" for c in noun.children)
+    return act is not None and (numbered or bool(_NUMERAL.fullmatch(act.tree[act.i + 1].text)))
 
 
 def _is_present(verb: Node) -> bool:
