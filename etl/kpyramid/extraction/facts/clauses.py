@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
@@ -72,12 +72,7 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
-_ASIDES = frozenset(
-    (
-        "including,excluding,besides,because,regardless of,depending on,compared with,compared to,"
-        "such as"
-    ).split(",")
-)
+_ASIDES = WORDS["asides"]
 """What these lead to is no part of what the verb says."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
@@ -756,7 +751,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
-    if words in _ASIDES or (root.word == "order" and words == "in"):
+    if words.replace(" ", "_") in _ASIDES or (root.word == "order" and words == "in"):
         return []
     items = list(list_conjuncts(root))
     if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):

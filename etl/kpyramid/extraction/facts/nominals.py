@@ -13,6 +13,7 @@ from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.facts.candidates import (
     DIRECTIONS,
     PLURAL,
+    WORDS,
     Candidate,
     Findings,
     word_noun,
@@ -166,26 +167,12 @@ _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
 """What begins another item of a list behind a comma."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
-_QUANTITIES = frozenset(
-    "several many some other various new numerous certain different few most all two three".split()
-)
-_EMPTY_KINDS = frozenset(
-    (
-        "factors issues things aspects areas ways reasons examples cases benefits challenges "
-        "concerns topics questions effects causes terms details features elements points parts "
-        "concepts subjects fields sources"
-    ).split()
-)
+_QUANTITIES = WORDS["quantities"]
+_EMPTY_KINDS = WORDS["empty_kinds"]
 """Nouns that say how things matter to something, not what they are."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
-_RELATIVES = frozenset(
-    (
-        "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
-        "nephew niece cousin grandson granddaughter grandfather grandmother friend partner "
-        "successor predecessor part member"
-    ).split()
-)
+_RELATIVES = WORDS["relatives"]
 """Nouns that say how one person is related to another and little by themselves."""
 
 

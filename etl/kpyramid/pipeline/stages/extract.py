@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from kpyramid.documents.blocks import cut_blocks, read_blocks
-from kpyramid.documents.sentences import Dropped, Span, cut_passages
+from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import (
     Chunk,
@@ -150,7 +150,8 @@ class _Made:
         facts_by: str,
     ) -> None:
         """Binds an extraction to its place."""
-        bound = [_bind_claim(passage, claim, claims_by) for claim in extraction.claims]
+        sentences = [*split_sentences(passage.text)] if extraction.claims else []
+        bound = [_bind_claim(passage, claim, claims_by, sentences) for claim in extraction.claims]
         self.claims.update((str(row["claim_id"]), row) for row in bound)
         for mention in extraction.mentions:
             claim = bound[mention.claim]
@@ -258,8 +259,9 @@ def _group_chunks(chunks: pa.Table) -> dict[str, list[_Chunk]]:
     return grouped
 
 
-def _bind_claim(passage: _Passage, claim: Claim, producer: str) -> Row:
-    places = [_shift(span, passage.start) for span in claim.spans]
+def _bind_claim(passage: _Passage, claim: Claim, producer: str, sentences: list[Span]) -> Row:
+    whole = dict.fromkeys(_widen(span, sentences) for span in claim.spans)
+    places = [_shift(span, passage.start) for span in whole]
     chunk = passage.find_chunk(find_clause(claim))
     return {
         "claim_id": content_id("claim", chunk.chunk_id, claim.text, places),
@@ -305,6 +307,14 @@ def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
         "confidence": fact.confidence,
         "producer": producer,
     }
+
+
+def _widen(span: Span, sentences: list[Span]) -> Span:
+    """The sentences that a span stands in: part of one may say the contrary of the whole."""
+    first = bisect_right(sentences, span.start, key=lambda sentence: sentence.start) - 1
+    last = bisect_right(sentences, span.end - 1, key=lambda sentence: sentence.start) - 1
+    start, end = sentences[max(first, 0)].start, sentences[max(last, 0)].end
+    return Span(min(start, span.start), max(end, span.end))
 
 
 def _shift(span: Span, offset: int) -> dict[str, int]:
