@@ -27,7 +27,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 16, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 17, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
     Function("annotator", 11, section="extract", resource="parser", libraries=("spacy",)),
     Function(
@@ -87,7 +87,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=4,
+        version=5,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -97,7 +97,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=8,
+        version=9,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),

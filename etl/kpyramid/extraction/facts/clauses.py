@@ -160,13 +160,11 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     if any(plurals):
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
-    denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
-    denied = denied or is_denied(frame.noun)
     mood = stance.mood or find_condition(frame, named_in)
     means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
     mood = (None if means else mood) or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
-    group = replace(group, negated=denied, modality=mood)
+    group = replace(group, negated=stance.negated, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
@@ -455,13 +453,8 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
     inner = [n for n in inner if n is not frame.top and n.i not in own]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
-    return VerbGroup(
-        f"{outer.text} {words}",
-        tuple(sorted({*outer.tokens, *(n.i for n in inner)})),
-        outer.negated or group.negated,
-        outer.modality,
-        group.passive,
-    )
+    tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))
+    return replace(group, text=f"{outer.text} {words}", tokens=tokens, modality=outer.modality)
 
 
 def _word_control(frame: Frame) -> str | None:

@@ -461,7 +461,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     part, predicate = wording.side.part, wording.predicate
     stance = read_stance(frame, frames)
     source, modality = stance.source, stance.mood or predicate.modality
-    negated = predicate.negated or stance.negated
+    negated = stance.negated
     attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
     groups = [list(list_conjuncts(subject)) for subject in list_subjects(frame, frames)]
     subjects = [

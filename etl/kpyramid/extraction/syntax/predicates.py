@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kpyramid.documents.words import read_words
-from kpyramid.extraction.syntax.polarity import is_negated
 from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
@@ -31,9 +30,9 @@ class VerbGroup:
 
     text: str
     tokens: tuple[int, ...]
-    negated: bool
     modality: str | None
     passive: bool
+    negated: bool = False
 
 
 def inflect_third(lemma: str) -> str:
@@ -225,28 +224,24 @@ class Predicate:
     tokens: list[int]
     lent: list[int]
     be: str | None
-    negated: bool
     modality: str | None
 
 
 def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     """The predicate of a clause, merged with those above it ("wants to buy")."""
     tokens: list[int] = []
-    negated = False
     for verb in frame.chain:
         kids = frames[verb.i].kids
         tokens += _list_words(verb, frames[verb.i])
         for quality in kids.get("acomp", ()):  # "least likely to": the grade changes what it says
             tokens += [c.i for c in quality.children if c.tag in {"RBR", "RBS"}]
             tokens.append(quality.i)
-        negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
         tokens += _list_between(frame.noun, frame.verb)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
-    negated = negated or is_negated(frame.verb)
     tokens.sort()
     top = frames[frame.top.i]
     lent: list[int] = []
@@ -256,14 +251,13 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     if frame.lender is not None:
         kids = frames[frame.lender.i].kids
         lent = sorted(node.i for dep in _BORROWED for node in kids.get(dep, ()))
-        negated = negated or "neg" in kids
         modality = modality or read_modal(kids)
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
         past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
-    return Predicate(tokens, lent, be, negated, modality)
+    return Predicate(tokens, lent, be, modality)
 
 
 def _list_between(noun: Node, verb: Node) -> Iterator[int]:
@@ -385,10 +379,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
         tokens.update(node.i for node in own)
-    negated = is_negated(verb)
-    if lender is not None and is_negated(lender.verb):  # "is not known or used", "but hanged"
-        negated = negated or not any(c.word == "but" for c in verb.head.children if c.i < verb.i)
-    return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
+    return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
 
 
 def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:

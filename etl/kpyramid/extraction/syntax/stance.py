@@ -46,7 +46,9 @@ _STATED = Stance()
 def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     """How the clause is meant, from its own words and the clauses it is part of."""
     at = frame.verb
-    negated, mood, source = False, None, None
+    mood, source = None, None
+    nouns = (*frame.subjects, frame.noun)
+    negated = any(map(is_denied, nouns)) or _borrows_denial(frame)
     own = {verb.i for verb in (frame.verb, *frame.chain)}
     for _ in range(MAX_HOPS):
         negated = negated or (at.i in own and (is_negated(at) or _exceeds(at, own)))
@@ -80,6 +82,13 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
         else:
             break
     return Stance(negated, mood, source)
+
+
+def _borrows_denial(frame: Frame) -> bool:
+    """Whether a coordinated verb shares the denial with its auxiliaries: "is not known or used"."""
+    verb, lender = frame.verb, None if frame.chain else frame.lender
+    turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
+    return lender is not None and is_negated(lender) and not turned
 
 
 def read_aside(noun: Node) -> Stance:
@@ -391,7 +400,7 @@ def find_told(
 
 def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:
     """Whether a blank line stands between two tokens."""
-    return tree.text.count("\n\n", tree[before].end, tree[after].idx) > 0
+    return tree.text.count("\n", tree[before].end, tree[after].idx) > 1
 
 
 def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
@@ -475,7 +484,7 @@ def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[in
                 continue
             setting, opens = _find_setting(verb, subject)
             about = subject is None or _is_work(subject) or subject.word in {"it", "this"}
-            present = _is_present(verb)
+            present = is_general(verb)
             if about or verb.lemma in WORDS["performing"] or not (present or opens):
                 continue
             work = setting or work
@@ -505,8 +514,3 @@ def _is_act(noun: Node) -> bool:
     act = next((n for n in (noun, noun.tree[noun.i - 1]) if n.word == "act"), None)
     numbered = any(c.entity == "ORDINAL" for c in noun.children)
     return act is not None and (numbered or bool(_NUMERAL.fullmatch(act.tree[act.i + 1].text)))
-
-
-def _is_present(verb: Node) -> bool:
-    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
-    return (helpers[0] if helpers else verb).tag in {"VBZ", "VBP"}
