@@ -476,41 +476,54 @@ def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[in
     for first, end in tree.sentences:
         if first and _parts_paragraphs(tree, first - 1, first):
             work = None
-        for verb in (n for n in tree.nodes[first:end] if n.head is n and n.i in frames):
-            subject = next(iter(frames[verb.i].subjects), None)
-            if subject is not None and _is_work(subject) and verb.lemma in WORDS["telling"]:
-                work = subject
-                yield verb.i + 1, end, work
-                continue
-            setting, opens = _find_setting(verb, subject)
-            about = subject is None or _is_work(subject) or subject.word in {"it", "this"}
-            present = is_general(verb)
-            if about or verb.lemma in WORDS["performing"] or not (present or opens):
-                continue
-            work = setting or work
-            if work is not None and (present or setting is not None):
-                yield first, end, work
+        verbs = [n for n in tree.nodes[first:end] if n.i in frames]
+        verb = next((n for n in verbs if n.head is n), next(iter(verbs), None))
+        if verb is None:
+            continue
+        subject = next(iter(frames[verb.i].subjects), None)
+        about = subject is None or _is_work(subject) or subject.word in {"it", "this"}
+        serial = subject is not None and subject.lemma.lower() in WORDS["serials"]
+        if verb.lemma in WORDS["telling"] and subject is not None and (serial or _is_work(subject)):
+            work = subject
+            yield verb.i + 1, end, work
+            continue
+        opening = _find_opening(first, tree)
+        setting = opening or _find_setting(verb)
+        present = is_general(verb)
+        if about or verb.lemma in WORDS["performing"] or not (present or opening):
+            continue
+        passive = any(c.dep == "auxpass" for c in verb.children)
+        work = setting or work
+        if work is not None and (present or (opening is not None and not passive)):
+            yield first, end, work
 
 
 def _is_work(noun: Node) -> bool:
     return noun.lemma.lower() in WORDS["fiction"] or noun.entity == "WORK_OF_ART"
 
 
-def _find_setting(verb: Node, subject: Node | None) -> tuple[Node | None, bool]:
-    """The work that the clause is set in, and whether the clause opens with it and is active."""
-    for prep in verb.children:
-        for noun in prep.children if prep.word == "in" else ():
-            inside = (
-                noun.tree.nodes[noun.left_edge.i : noun.i + 1] if noun.pos == "PROPN" else [noun]
-            )
-            if any(_is_work(n) for n in inside) or _is_act(noun):
-                opens = subject is not None and prep.i < subject.i and subject.dep == "nsubj"
-                return noun, opens
-    return None, False
+def _find_opening(first: int, tree: Tree) -> Node | None:
+    """The work or act that a sentence opens with: "In the novel The Reed, ..."."""
+    if tree[first].word != "in":
+        return None
+    for node in tree.nodes[first + 1 : first + _NEAR]:
+        after = tree[node.i + 1] if node.i + 1 < len(tree) else node
+        if node.text == "," or node.pos == "VERB":
+            break
+        closed = after.pos in {"PROPN", "PUNCT", "DET"} or after.text[:1].isupper()
+        if (closed and _is_work(node)) or _is_act(node):
+            return node
+    return None
+
+
+def _find_setting(verb: Node) -> Node | None:
+    """The work that the clause is set in: "Otto kills Lena in the play"."""
+    nouns = (noun for prep in verb.children if prep.word == "in" for noun in prep.children)
+    return next((noun for noun in nouns if _is_work(noun)), None)
 
 
 def _is_act(noun: Node) -> bool:
     """Whether it is a part of a play by its number: "Act II", "the third act"."""
-    act = next((n for n in (noun, noun.tree[noun.i - 1]) if n.word == "act"), None)
-    numbered = any(c.entity == "ORDINAL" for c in noun.children)
-    return act is not None and (numbered or bool(_NUMERAL.fullmatch(act.tree[act.i + 1].text)))
+    after = noun.tree[noun.i + 1].text if noun.i + 1 < len(noun.tree) else ""
+    ordinal = any(c.entity == "ORDINAL" for c in noun.children)
+    return noun.word == "act" and (ordinal or bool(_NUMERAL.fullmatch(after)))
