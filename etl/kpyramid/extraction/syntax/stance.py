@@ -46,13 +46,14 @@ _STATED = Stance()
 def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     """How the clause is meant, from its own words and the clauses it is part of."""
     at = frame.verb
-    mood, source = None, None
-    nouns = (*frame.subjects, frame.noun)
-    negated = any(map(is_denied, nouns)) or _borrows_denial(frame)
-    own = {verb.i for verb in (frame.verb, *frame.chain)}
+    source = None
+    verbs = (frame.verb, *frame.chain)
+    own = {verb.i for verb in verbs}
+    negated = any(map(is_denied, (*frame.subjects, frame.noun))) or _borrows_denial(frame)
+    negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
+    mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for _ in range(MAX_HOPS):
-        negated = negated or (at.i in own and (is_negated(at) or _exceeds(at, own)))
-        mood = mood or _read_mood(at, at.i in own)
+        mood = mood or _read_mood(at, False)
         source = source or _find_named_source(at, frames)
         if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
             source = source or at  # "was purported to be a skull that changed everything"
@@ -185,6 +186,8 @@ def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
         mood = _UNPROVEN if void else weak if weak in WORDS["weak"] else None
         believer = _find_believer(head, frames)
         return Stance(mood=mood, source=believer if believer is not head else None)
+    if head.lemma == "be" and word.pos == "NOUN":
+        return Stance(source=word if lemma in WORDS["opinions"] | WORDS["hearsay"] else None)
     return Stance(source=_find_believer(word if word.pos in {"NOUN", "ADJ"} else head, frames))
 
 
@@ -243,10 +246,8 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
     lemma = head.lemma.lower()
     if head.pos == "NOUN":
-        joined = head.dep in SUBJECTS | {"attr"} and head.head.lemma == "be"
-        doubted = lemma in WORDS["opinions"] | WORDS["hearsay"]
-        holds = lemma in WORDS["factive_nouns"] or (joined and not doubted)
-        return None if holds else head
+        shown = head.dep == "attr" and lemma not in WORDS["opinions"] | WORDS["hearsay"]
+        return None if shown or lemma in WORDS["factive_nouns"] else head
     if head.pos == "ADJ":
         return head if lemma in WORDS["unsure"] else None
     if head.lemma == "be" or head.pos not in _VERBAL:
