@@ -28,18 +28,7 @@ from kpyramid.extraction.syntax.tree import (
 _ATTRIBUTES = WORDS["attributes"]
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
-_DIMENSIONS = {
-    "long": "length",
-    "high": "height",
-    "tall": "height",
-    "wide": "width",
-    "broad": "width",
-    "deep": "depth",
-    "thick": "thickness",
-    "old": "age",
-    "above": "elevation",
-    "below": "depth",
-}
+_DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}

@@ -193,17 +193,14 @@ def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
 
 def _is_void(verb: Node, frames: Mapping[int, Frame]) -> bool:
     """Whether a verb or noun is denied: by itself, its subject, or a verb that merges with it."""
-    while verb.pos not in _VERBAL and verb.dep in {"acomp", "attr"}:
-        verb = verb.head
+    verb = verb.head if verb.dep in {"acomp", "attr"} else verb
     frame = frames.get(verb.i)
     verbs = (verb, *frame.chain) if frame is not None else (verb,)
     subjects = frame.subjects if frame is not None else ()
     counts = [is_negated(v) or v.lemma.lower() in WORDS["failing"] for v in verbs]
-    return sum([*counts, *(is_scant(s) for s in subjects), is_denied(_find_attribute(verb))]) == 1
-
-
-def _find_attribute(verb: Node) -> Node | None:
-    return next((c for c in verb.children if c.dep == "attr"), None)
+    counts += [is_scant(subject) for subject in subjects]
+    counts += [is_denied(child) for child in verb.children if child.dep == "attr"]
+    return sum(counts) == 1
 
 
 def _lacks(noun: Node, frames: Mapping[int, Frame]) -> bool:
