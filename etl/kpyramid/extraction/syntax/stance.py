@@ -515,9 +515,11 @@ def _find_opening(first: int, tree: Tree) -> Node | None:
 
 
 def _find_setting(verb: Node) -> Node | None:
-    """The work that the clause is set in: "Otto kills Lena in the play"."""
-    nouns = (noun for prep in verb.children if prep.word == "in" for noun in prep.children)
-    return next((noun for noun in nouns if _is_work(noun)), None)
+    """The work that a clause with an object is set in: "Otto kills Lena in the play"."""
+    preps = [c for c in verb.children if c.word == "in"]
+    acts = any(c.dep == "dobj" for c in verb.children)
+    nouns = (noun for prep in preps if acts for noun in prep.children)
+    return next((n for n in nouns if _is_work(n) and n.tag not in {"NNS", "NNPS"}), None)
 
 
 def _is_act(noun: Node) -> bool:
