@@ -24,6 +24,10 @@ from kpyramid.extraction.syntax.predicates import (
 from kpyramid.extraction.syntax.tree import Node, Tree
 
 _VERBAL = frozenset({"VERB", "AUX"})
+_OPENING = WORDS["conditional"] | WORDS["open"]
+_WEAKENING = WORDS["hedging"] | WORDS["rare"]
+_DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
+_SPEAKING = REPORTING | WORDS["speaking"]
 _UNPROVEN = "unproven"
 """The mood of what something fails to show."""
 
@@ -53,7 +57,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for _ in range(MAX_HOPS):
-        mood = mood or _read_mood(at, False)
+        mood = mood or (None if at.i in own else _read_mood(at, False))
         source = source or _find_named_source(at, frames)
         if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
             source = source or at  # "was purported to be a skull that changed everything"
@@ -125,13 +129,13 @@ def _is_aimed(verb: Node) -> bool:
 def _read_mood(verb: Node, is_own: bool) -> str | None:
     embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
     for child in verb.children:
-        if child.dep in {"mark", "advmod"} and child.word in WORDS["conditional"] | WORDS["open"]:
+        if child.dep in {"mark", "advmod"} and child.word in _OPENING:
             return child.word
         if child.word == "though" and verb.tree[child.i - 1].word == "as":
             return "as"
         if not is_own:
             continue
-        if child.dep == "advmod" and child.word in WORDS["hedging"] | WORDS["rare"]:
+        if child.dep == "advmod" and child.word in _WEAKENING:
             return child.word
         if embedded and child.word in WORDS["asking"]:
             return child.word
@@ -187,7 +191,7 @@ def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
         believer = _find_believer(head, frames)
         return Stance(mood=mood, source=believer if believer is not head else None)
     if head.lemma == "be" and word.pos == "NOUN":
-        return Stance(source=word if lemma in WORDS["opinions"] | WORDS["hearsay"] else None)
+        return Stance(source=word if lemma in _DOUBTED else None)
     return Stance(source=_find_believer(word if word.pos in {"NOUN", "ADJ"} else head, frames))
 
 
@@ -243,7 +247,7 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
     lemma = head.lemma.lower()
     if head.pos == "NOUN":
-        shown = head.dep == "attr" and lemma not in WORDS["opinions"] | WORDS["hearsay"]
+        shown = head.dep == "attr" and lemma not in _DOUBTED
         return None if shown or lemma in WORDS["factive_nouns"] else head
     if head.pos == "ADJ":
         return head if lemma in WORDS["unsure"] else None
@@ -408,6 +412,8 @@ def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
     """
     opened: Node | None = None
     for node in tree.nodes:
+        if opened is None and node.text not in _CLOSING:
+            continue
         before = tree[node.i - 1] if node.i else None
         if opened is not None and before is not None and _parts_paragraphs(tree, before.i, node.i):
             if node.text == opened.text:
@@ -417,8 +423,7 @@ def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
             continue  # a doubled mark is one
         if opened is None:
             glued = before is not None and not before.space and before.text[-1:].isalnum()
-            opens = node.text in _CLOSING and not node.space and not glued
-            opened = node if opens else None
+            opened = None if node.space or glued or node.text not in _CLOSING else node
         elif node.text in _CLOSING[opened.text] and node.tag != "POS":
             yield opened.i + 1, node.i
             opened = None
@@ -439,7 +444,7 @@ def _find_speaker(first: int, end: int, tree: Tree) -> Node | None:
         for node in side:
             if node.text in _STOPS:
                 break
-            if node.lemma.lower() in REPORTING | WORDS["speaking"]:
+            if node.lemma.lower() in _SPEAKING:
                 named = (c for c in node.children if c.dep in SUBJECTS and not first <= c.i < end)
                 return next((c for c in named if c.tag in _SPEAKERS), None)
     return None
