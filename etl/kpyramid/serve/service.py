@@ -32,7 +32,7 @@ from kpyramid.query.toolset import (
 )
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, compare
-from kpyramid.snapshot.snapshot import Snapshot, is_path, open_snapshot
+from kpyramid.snapshot.snapshot import Snapshot, is_path, locate_snapshot, open_snapshot
 
 log = logging.getLogger("kpyramid.serve")
 
@@ -45,12 +45,7 @@ _POLICY = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_PAGES = {
-    "": "index.html",
-    "page.js": "page.js",
-    "page.css": "page.css",
-    "cytoscape.js": "cytoscape.js",
-}
+_PAGES = {"": "index.html", "page.js": "page.js", "page.css": "page.css"}
 _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
@@ -244,6 +239,8 @@ class Service:
         before = f"{ref}{tool.before}" if tool.before.startswith("@") else tool.before
         if is_path(before) or is_path(ref):
             raise InputError("a ref or an id of the warehouse is compared, no folder")
+        if tool.before == "@1" and not self._has_former():
+            return {"before": None, "after": snapshot.id, "summary": "", "tables": {}, "rows": []}
         other = open_snapshot(before, self.current.warehouse, scope=snapshot.scopes[-1])
         with compare(other, snapshot) as changes:
             return {
@@ -253,6 +250,14 @@ class Service:
                 "tables": {name: asdict(changes.count(name)) for name in NAMES},
                 "rows": [*map(asdict, changes.read(tool.table, tool.limit))] if tool.table else [],
             }
+
+    def _has_former(self) -> bool:
+        """Whether the ref was at another snapshot before."""
+        try:
+            locate_snapshot(f"{self.current.ref}@1", self.current.warehouse)
+        except InputError:
+            return False
+        return True
 
 
 def create_app(current: Current, limits: Limits | None = None) -> Starlette:
