@@ -35,6 +35,7 @@ EXTRAS = {
     "instructor": "sentence_transformers",
     "ray": "ray",
     "s3": "obstore",
+    "serve": "mcp",
     "tune": "peft",
 }
 """A library of each extra that a mark `needs` may name."""

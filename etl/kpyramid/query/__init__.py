@@ -13,7 +13,7 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.retrieval import Connection, Retrieval, retrieve
-from kpyramid.query.toolset import call_tool, tools
+from kpyramid.query.toolset import TOOLS, call_tool, tools
 from kpyramid.query.types import RULES, Answer, Backends, Item
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import one_thread
@@ -103,6 +103,7 @@ __all__ = [
     "EVERYTHING",
     "PUBLIC",
     "STRATEGIES",
+    "TOOLS",
     "Answer",
     "Backends",
     "Connection",
