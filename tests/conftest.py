@@ -32,6 +32,7 @@ SHARED = "PYTEST_KPYRAMID_SHARED"
 EXTRAS = {
     "airflow": "airflow",
     "files": "kreuzberg",
+    "integrations": "llama_index",
     "instructor": "sentence_transformers",
     "ray": "ray",
     "s3": "obstore",

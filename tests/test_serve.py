@@ -140,7 +140,7 @@ def test_tools_answer(client: Client, tool: str) -> None:
 
 
 def test_every_tool_is_asked_here() -> None:
-    assert {*ASKED, "evidence"} == {*TOOLS, "diff"}
+    assert {*ASKED, "evidence"} == {*TOOLS, "ask", "diff"}
     assert [tool["function"]["name"] for tool in tools(TOOLS)] == [*TOOLS]
 
 
@@ -206,7 +206,7 @@ def test_figures_and_description(client: Client) -> None:
     figures = client.ask("GET", "/metrics").value
     assert 'kpyramid_requests_total{status="200",tool="retrieve"}' in figures
     described = client.ask("GET", "/openapi.json").value
-    assert {f"/v1/{tool}" for tool in (*TOOLS, "diff")} <= described["paths"].keys()
+    assert {f"/v1/{tool}" for tool in (*TOOLS, "ask", "diff")} <= described["paths"].keys()
     page = client.ask("GET", "/")
     assert "<main" in page.value
     assert "http" not in page.value.replace("http-equiv", "")

@@ -159,7 +159,7 @@ def test_what_a_scope_hides_is_not_found(told: Snapshot) -> None:
         (lambda s: s.paths("Dark Tide", "Salt Road", 5), "hops = 5: pass a whole number, from 1"),
         (
             lambda s: call_tool("seek", {}, s),
-            "no tool 'seek'; there are overview, retrieve, ask, find, compare, paths",
+            "no tool 'seek'; there are overview, retrieve, find, compare, paths",
         ),
         (
             lambda s: call_tool("find", "{", s),

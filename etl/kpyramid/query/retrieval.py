@@ -1,6 +1,6 @@
 """Retrieval: the facts and passages relevant to a question, and how they connect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -86,6 +86,20 @@ class Retrieval:
     def to_dict(self) -> dict[str, Any]:
         """What was retrieved as plain values."""
         return asdict(self)
+
+
+def list_pieces(found: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Facts, then passages: each text, and its id, layer, score, title, sources and places."""
+    for item in (*found.facts, *found.passages):
+        about = {
+            "id": item.key,
+            "layer": item.layer,
+            "score": item.score,
+            "title": found.titles.get(item.key),
+            "sources": sorted({place.source for place in item.evidence}),
+            "places": [(place.source, place.start, place.end) for place in item.evidence],
+        }
+        yield item.told if item.layer != "text" else item.text, about
 
 
 @one_thread

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kpyramid.errors import InputError
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.strategies import STRATEGIES
 
 MOST_FACTS, MOST_PASSAGES, MOST_ROWS = 100, 100, 1000
 _MOST_NAMED = 20
@@ -146,23 +145,9 @@ class Sparql(Tool):
         return snapshot.sparql(self.query, limit=self.limit)
 
 
-class Ask(Tool):
-    """An answer in a few words with all it rests on; empty where the pyramid does not say."""
-
-    question: str
-    candidates: list[str] = Field([], description="options of a choice question")
-    strategy: str = Field("polyrag", description=f"one of {', '.join(STRATEGIES)}")
-
-    def run(self, snapshot: Snapshot) -> Any:
-        """An `Answer`."""
-        from kpyramid.query import answer
-
-        return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
-
-
 TOOLS: Mapping[str, type[Tool]] = {
     tool.__name__.lower(): tool
-    for tool in (Overview, Retrieve, Ask, Find, Compare, Paths, Entity, Evidence, Sparql)
+    for tool in (Overview, Retrieve, Find, Compare, Paths, Entity, Evidence, Sparql)
 }
 """All tools by name."""
 TYPED = ("find", "compare", "paths")
@@ -193,15 +178,19 @@ def describe_arguments(tool: type[BaseModel]) -> dict[str, Any]:
     return {"required": [], **schema, "additionalProperties": False}
 
 
-def read_call(name: str, arguments: str | bytes | Mapping[str, Any]) -> Tool:
+def read_call(
+    name: str,
+    arguments: str | bytes | Mapping[str, Any],
+    known: Mapping[str, type[Tool]] = TOOLS,
+) -> Tool:
     """The tool that a call names, with its arguments: an object, or the JSON text of one.
 
     Raises:
         InputError: there is no such tool, or it does not take these arguments.
     """
-    if name not in TOOLS:
-        raise InputError(f"there is no tool {name!r}; there are {', '.join(TOOLS)}")
-    tool = TOOLS[name]
+    if name not in known:
+        raise InputError(f"there is no tool {name!r}; there are {', '.join(known)}")
+    tool = known[name]
     try:
         if isinstance(arguments, str | bytes):
             return tool.model_validate_json(arguments)

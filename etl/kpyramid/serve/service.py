@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from importlib.resources import files
@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kpyramid.errors import InputError, PyramidError
+from kpyramid.query.answering import STRATEGIES, answer
 from kpyramid.query.toolset import (
     MOST_ROWS,
     TOOLS,
@@ -75,13 +76,29 @@ class Diff(Tool):
     limit: int = Field(100, ge=1, le=MOST_ROWS, description="rows at most")
 
 
+class Ask(Tool):
+    """An answer in a few words with all it rests on; empty where the pyramid does not say."""
+
+    question: str
+    candidates: list[str] = Field([], description="options of a choice question")
+    strategy: str = Field("polyrag", description=f"one of {', '.join(STRATEGIES)}")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """An `Answer`."""
+        return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
+
+
+SERVED: Mapping[str, type[Tool]] = {**TOOLS, "ask": Ask, "diff": Diff}
+"""All tools of the service by name."""
+
+
 class Metrics:
     """What Prometheus reads; over all processes where its folder is set."""
 
     def __init__(self) -> None:
         self.registry = prometheus.CollectorRegistry()
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-            MultiProcessCollector(self.registry)  # type: ignore[no-untyped-call]
+            MultiProcessCollector(self.registry)
         shared = None if os.environ.get("PROMETHEUS_MULTIPROC_DIR") else self.registry
         where: dict[str, Any] = {"registry": shared}
         self.requests = prometheus.Counter(
@@ -93,7 +110,7 @@ class Metrics:
 
     def write(self) -> bytes:
         """All figures in Prometheus' own form."""
-        return prometheus.generate_latest(self.registry)
+        return bytes(prometheus.generate_latest(self.registry))
 
 
 class Service:
@@ -122,8 +139,8 @@ class Service:
     async def call(self, request: Request) -> Response:
         """POST /v1/TOOL: the arguments are the body, a JSON object."""
         name = request.path_params["tool"]
-        if name not in TOOLS and name != "diff":
-            raise HTTPException(404, f"there is no tool {name!r}; there are {_name_tools()}")
+        if name not in SERVED:
+            raise HTTPException(404, f"there is no tool {name!r}; there are {', '.join(SERVED)}")
         try:
             with anyio.fail_after(self.limits.seconds):
                 body = await _read_body(request, self.limits.body)
@@ -162,7 +179,7 @@ class Service:
         labels: frozenset[str] = frozenset()
         try:
             labels = self._read_labels(request)
-            tool = _read_diff(body) if name == "diff" else read_call(name, body)
+            tool = read_call(name, body, SERVED)
             text, told = await self._run(tool, labels)
             status = 200
             return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
@@ -283,7 +300,7 @@ def create_app(current: Current, limits: Limits | None = None) -> Starlette:
 def describe_service() -> dict[str, Any]:
     """The service in OpenAPI 3.1."""
     paths: dict[str, Any] = {}
-    for name, tool in _list_tools().items():
+    for name, tool in SERVED.items():
         schema = {"application/json": {"schema": describe_arguments(tool)}}
         paths[PREFIX + name] = {
             "post": _operate(
@@ -294,7 +311,7 @@ def describe_service() -> dict[str, Any]:
         given = [{"name": key, "in": "path", "required": True, "schema": {"type": "string"}}]
         path = f"{PREFIX}{name}/{{{key}}}"
         paths[path] = {
-            "get": _operate(f"{name}_by_{key}", TOOLS[name].__doc__ or "", parameters=given)
+            "get": _operate(f"{name}_by_{key}", SERVED[name].__doc__ or "", parameters=given)
         }
     for name, said in (("healthz", "Which snapshot is served."), ("metrics", "For Prometheus.")):
         paths[f"/{name}"] = {"get": _operate(name, said)}
@@ -311,21 +328,6 @@ def _operate(name: str, summary: str, **more: Any) -> dict[str, Any]:
         "responses": responses,
         **more,
     }
-
-
-def _list_tools() -> dict[str, type[Tool]]:
-    return {**TOOLS, "diff": Diff}
-
-
-def _name_tools() -> str:
-    return ", ".join(_list_tools())
-
-
-def _read_diff(body: bytes) -> Tool:
-    try:
-        return Diff.model_validate_json(body)
-    except ValueError as e:
-        raise InputError(f"diff: {e}") from None
 
 
 async def _read_body(request: Request, most: int) -> bytes:
