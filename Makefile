@@ -15,7 +15,7 @@ TESTS ?=
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
-SYSTEM_PACKAGES := default-jre-headless postgresql redis-server strace wordnet-base
+SYSTEM_PACKAGES := chromium chromium-driver default-jre-headless postgresql redis-server strace wordnet-base
 
 # A stamp tells which extras the environment has, so that targets share one environment and pip
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
