@@ -135,6 +135,6 @@ $(CI): $(DECLARED) | $(BIN)/python
 			apt-get install -y -qq --no-install-recommends $(SYSTEM_PACKAGES); } >/dev/null \
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
-	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
+	@echo "Installing the package and all extras (2.4 GB) into $(VENV), about 5 minutes ..."
 	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'
 	@touch $(CORE) $(SCHEDULER) $(DEV) $(CI)
