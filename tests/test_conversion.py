@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.documents.corpus import list_corpus
-from kpyramid.documents.formats import read_page
+from kpyramid.documents.pages import read_page
 from kpyramid.pipeline import cache, runner
 from kpyramid.pipeline.cache import Converter, Silence, open_converter
 from kpyramid.pipeline.stages import ingest
