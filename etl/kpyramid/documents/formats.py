@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kpyramid.documents.blocks import Block
+from kpyramid.documents.cleaning import mend_text, normalise_text
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
 from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.labels import (
@@ -39,6 +39,12 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
 _NO_CHARSET = tuple("utf-16 utf-32 utf-7 idna punycode unicode-escape raw-unicode-escape".split())
 """Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
+_WIDER = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    **{"iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
+    **{"gb2312": "gbk", "shift-jis": "cp932", "euc-kr": "cp949"},
+}
+"""What browsers read for the name of a charset, after the Encoding Standard of WHATWG."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""
@@ -78,7 +84,7 @@ def check_text(text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as e:
         raise RefusedError("undecodable", f"lone surrogate at character {e.start}") from e
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return normalise_text(text)
 
 
 def _find_encoding(data: bytes, *, html: bool) -> str:
@@ -87,7 +93,11 @@ def _find_encoding(data: bytes, *, html: bool) -> str:
             return encoding
     declared = _DECLARED.search(data[:4096]) if html else None
     name = declared[1].decode("ascii") if declared else "utf-8"
-    return "utf-8" if _find_codec(name).startswith(_NO_CHARSET) else name
+    return "utf-8" if _find_codec(name).startswith(_NO_CHARSET) else _widen(name)
+
+
+def _widen(name: str) -> str:
+    return _WIDER.get(_find_codec(name), name)
 
 
 def _find_codec(name: str) -> str:
@@ -102,7 +112,7 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
         raise RefusedError("binary", "NUL bytes: this is no text") from cause
     if fallback is not None:
         try:
-            return data.decode(fallback)
+            return data.decode(_widen(fallback))
         except (UnicodeError, LookupError) as e:
             raise RefusedError("undecodable", f"not UTF-8, and as {fallback}: {e}") from e
     where = f" at byte {cause.start}" if isinstance(cause, UnicodeDecodeError) else ""
@@ -298,17 +308,18 @@ def _check_size(size: int, settings: IngestSettings) -> None:
 def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
-    yield Record(path, text)
+    yield Record(path, mend_text(text))
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text, row = cut_front_matter(decode_bytes(data, settings.fallback_encoding))
-    page = read_page(render_markdown(text))
+    page = read_page(render_markdown(mend_text(text)))
     fields = {n: value for n, value in row.items() if value and n != FIELD}
     title = _take(fields, settings.title_fields) or page.heading
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     metadata = {name: _as_text(fields[name]) for name in sorted(fields)}
-    yield Record(path, page.text, title, language, licence, read_labels(row), metadata)
+    access = read_labels(row)
+    yield Record(path, page.text, title, language, licence, access, metadata, page.blocks)
 
 
 def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
@@ -318,15 +329,17 @@ def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
     if not text.strip():
         raise RefusedError("empty", "no text in it; if it is scanned, recognise its text first")
     refuse_fields(text)
-    page = read_page(render_markdown(text, html=False))
-    yield Record(path, page.text, converted.title or page.heading, converted.language)
+    page = read_page(render_markdown(mend_text(text), html=False))
+    title = converted.title or page.heading
+    yield Record(path, page.text, title, converted.language, blocks=page.blocks)
 
 
 def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding, html=True)
     refuse_fields(text)
     page = read_page(text)
-    yield Record(path, page.text, page.title, page.language)
+    title = page.title or page.heading
+    yield Record(path, page.text, title, page.language, blocks=page.blocks)
 
 
 def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -476,7 +489,7 @@ def _make_record(
     if not names:
         detail = f"no field {' or '.join(settings.text_fields)}; it has {', '.join(sorted(row))}"
         return Refusal(source, "no_text_field", f"{detail}. Set ingest.text_fields")
-    text = _as_text(fields.pop(names[0]))
+    text = mend_text(_as_text(fields.pop(names[0])))
     title = _take(fields, settings.title_fields)
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     return Record(

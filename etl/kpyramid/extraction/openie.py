@@ -42,8 +42,8 @@ class DependencyExtractor:
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
             for given in texts:
-                text, title, _ = Titled(given) if isinstance(given, str) else given
-                kept, dropped = screen_text(text, self._language)
+                text, title, blocks = Titled(given) if isinstance(given, str) else given
+                kept, dropped = screen_text(text, self._language, blocks)
                 waiting.append((dropped, title))
                 yield text, kept
 
