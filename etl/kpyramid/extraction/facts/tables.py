@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, NamedTuple
 
 from kpyramid.documents.blocks import Block
-from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     FUNCTION_WORDS,
@@ -143,13 +143,18 @@ _LONGEST_NAME, _LONGEST_VALUE = 8, 40
 
 
 def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
-    """The nearest of caption, headings and title that names one thing: large words, not a part."""
-    for _, cell in reversed(context):
+    """The nearest of caption, headings and title that names one thing.
+
+    Its words are large, and its noun is neither a part of texts nor, but in a title, a plural.
+    """
+    for level, cell in reversed(context):
         words = cell.text.split()
         if not 0 < len(words) <= _LONGEST_NAME or cell.text[-1] in ".:?!,;":
             continue
+        noun = lemmatise(words[-1].casefold())
+        plural = level and noun != words[-1].casefold() and words[-1].endswith("s")
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
-        if large and lemmatise(words[-1].casefold()) not in _WORDS["parts"]:
+        if large and not plural and noun not in _WORDS["parts"]:
             return cell
     return None
 
@@ -169,7 +174,7 @@ _LONGEST_NUMBER = 40
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
-    rf"[^\w\s]?\s?[A-Z]{{0,3}}[$€£¥]?\s?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*"
+    rf"[^\w\s]?\s?[A-Z]{{0,3}}[$€£¥]?\s?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
 )
 
 
@@ -240,6 +245,8 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
         mixed = all(len(kinds) > 1 for kinds in by_column.values())
         return len(by_column) > 1 and mixed and all(len(kinds) == 1 for kinds in by_row)
     if all(len(kinds) < 2 for kinds in by_column.values()):
+        if any(len(kinds) > 1 for kinds in by_row):
+            return False
         kinds = {kind for kinds in by_column.values() for kind in kinds}
         labels = {row[0].text for row in rows if 0 in row}
         matrix = not labels.isdisjoint(cell.text for cell in names.values())
@@ -298,25 +305,16 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
         state = "is" if lemma in VERBS["stative"] else "was"
         passive = [] if lemma in _WORDS["happening"] else [state]
         if kind == "date":
-            prep = (
-                "on"
-                if any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
-                else "in"
-            )
-            return " ".join([*passive, *core, prep])
+            exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
+            return " ".join([*passive, *core, "on" if exact else "in"])
         if kind == "number":
             return " ".join(["has", *core])
         placed = core[-1] in {"born", "died"} or state == "is"
         return " ".join([*passive, *core, "in"]) if placed else None
     if _is_participle(first) and last in _LEADING and len(words) > 1:
-        done = lemmatise(first)
-        passive = (
-            []
-            if done in _WORDS["happening"]
-            else ["was" if done in AFFECTING - VERBS["stative"] else "is"]
-        )
-        return " ".join([*passive, *words])
-    return " ".join(["is" if last == "of" else "has", *words])
+        done = lemmatise(first) in AFFECTING - VERBS["stative"]
+        return " ".join(["was" if done else "is", *words])
+    return " ".join(["is" if last == "of" or first in _LEADING else "has", *words])
 
 
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
@@ -354,64 +352,61 @@ class _Findings:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
         for key, value in pairs:
-            self._add_value(subject, key, value, _classify(value.text), construction)
+            self._add_value(subject, key, value, None, construction)
 
     def add_table(self, table: _Table, context: Cell | None) -> None:
         """The values of a table, read by rows or by columns; or why it is not read."""
-        rows = [row for row in table.rows if row]
-        width = max((max(row) + 1 for row in (*table.header, *rows)), default=0)
+        rows = table.rows
+        width = max(max(row) + 1 for row in (*table.header, *rows))
         names = _name_columns(table.header, width)
         shown = [cell for row in (*table.header, *rows[:1]) for cell in row.values()]
-        if width == 2 and all(_GENERIC.fullmatch(c.text) for c in names.values()):
-            pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
-            self.add_pairs(pairs, context, "key")
-        elif not rows or width < 2:
-            self._drop("no_columns", shown)
-        elif not names:
-            self._drop("no_header", shown)
-        elif (turned := _is_turned(names, rows)) is None:
-            self._drop("orientation_unclear", shown)
-        elif turned:
-            subjects = [names.get(column, _NO_CELL) for column in range(width)]
-            labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
-            columns = [
-                {at: row[column] for at, row in enumerate(rows) if column in row}
-                for column in range(1, width)
-            ]
-            for subject, column in zip(subjects[1:], columns, strict=True):
-                self._add_row([subject], labels, column, {}, "turned")
-        else:
-            self._add_rows(names, rows, shown)
-
-    def _add_rows(self, names: _Row, rows: Sequence[_Row], shown: Sequence[Cell]) -> None:
         types: dict[int, Counter[_Type]] = {}
         for row in rows:
             for column, cell in row.items():
                 types.setdefault(column, Counter())[_classify(cell.text)] += 1
-        subject = _find_subject(names, rows, dict(sorted(types.items())))
-        if not subject:
+        if width == 2 and all(_GENERIC.fullmatch(cell.text) for cell in names.values()):
+            pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
+            self.add_pairs(pairs, context, "key")
+        elif not rows or width < 2 or not names:
+            self._drop("no_header", shown)
+        elif not {*types} - {0} <= {*names}:
+            # a header may reach over the column beside it
+            self._drop("header_says_nothing", shown)
+        elif (turned := _is_turned(names, rows)) is None:
+            self._drop("orientation_unclear", shown)
+        elif turned:
+            labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
+            for column in sorted({*types} - {0}):
+                values = {at: row[column] for at, row in enumerate(rows) if column in row}
+                self._add_row([names[column]], labels, values, {}, "turned")
+        elif not (subject := _find_subject(names, rows, dict(sorted(types.items())))):
             self._drop("no_subject", shown)
-            return
-        for column in sorted(types):
-            if column not in subject and column not in names:
-                cells = [row[column] for row in rows if column in row]
-                self._drop("header_says_nothing", cells)
+        else:
+            self._add_rows(names, rows, subject, types)
+
+    def _add_rows(
+        self,
+        names: _Row,
+        rows: Sequence[_Row],
+        subject: Collection[int],
+        types: Mapping[int, Counter[_Type]],
+    ) -> None:
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in subject}
-        said = {column: _read_header(cell.text).words for column, cell in header.items()}
-        for column, words in said.items():
-            if _SILENT.fullmatch(words):
+        for column, cell in [*header.items()]:
+            if _SILENT.fullmatch(_read_header(cell.text).words):
                 self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
-            heads = [row[column] for column in subject if column in row]
-            rest = {column: cell for column, cell in row.items() if column not in subject}
+            heads = [
+                next(_split_values(row[column]), row[column]) for column in subject if column in row
+            ]
             if len(heads) < len(subject):
-                self._drop("no_subject", row.values())
+                self._drop("no_subject", row.values())  # a cell that reaches down, or an empty one
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
-                self._add_row(heads, header, rest, usual, "cell")
+                self._add_row(heads, header, row, usual, "cell")
 
     def _add_row(
         self,
@@ -424,97 +419,106 @@ class _Findings:
         spans = tuple(span for head in heads for span in head.spans)
         subject = Cell(" ".join(head.text for head in heads), spans)
         for column, value in row.items():
-            if column in header and subject.text:
-                kind = _classify(value.text)
-                if usual.get(column) == "text" and kind == "number":
-                    kind = "text"  # "3M" among names
-                elif usual.get(column) == "number" and value.text.isdigit():
-                    kind = "number"  # 1900 people, not the year
-                self._add_value(subject, header[column], value, kind, construction)
+            if column in header:
+                self._add_value(subject, header[column], value, usual.get(column), construction)
 
     def _add_value(
-        self, head: Cell, header: Cell, cell: Cell, kind: _Type, construction: str
+        self, head: Cell, header: Cell, cell: Cell, usual: _Type | None, construction: str
     ) -> None:
         said = _read_header(header.text)
         if _SILENT.fullmatch(said.words):
             self._drop("header_says_nothing", [header])
-            return
-        if len(cell.text.split()) > _LONGEST_VALUE:
+        elif len(cell.text.split()) > _LONGEST_VALUE:
             self._drop("long_cell", [cell])
+        else:
+            for value in _split_values(cell, dated=_is_participle(said.words.casefold())):
+                kind = _classify(value.text)
+                if usual == "text" and kind == "number":
+                    kind = "text"  # "3M" among names
+                elif usual == "number" and kind == "date" and value.text.isdigit():
+                    kind = "number"  # 1900 people, not the year
+                if not _EMPTY.fullmatch(value.text):
+                    self._add_fact(head, header, said, value, kind, construction)
+
+    def _add_fact(
+        self,
+        head: Cell,
+        header: Cell,
+        said: _Header,
+        value: Cell,
+        kind: _Type,
+        construction: str,
+    ) -> None:
+        negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
+        if kind == "flag":
+            is_quality = _QUALITY.fullmatch(said.words)
+            relation = "is" if is_quality else "has"
+            words = said.words.lower() if is_quality else said.words
+            tail = Cell(words, header.spans if words == header.text else ())
+            negated = value.text.casefold() in _WORDS["denying"]
+        elif kind == "number" and said.unit and not _LETTER.search(value.text):
+            tail = Cell(f"{value.text}{'' if said.unit in '%°' else ' '}{said.unit}")
+        if relation is None:
+            self._drop("header_unclear", [header, value])
             return
-        for value in _split_values(cell):
-            if _EMPTY.fullmatch(value.text):
-                continue
-            negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
-            if kind == "flag":
-                quality = _QUALITY.fullmatch(said.words)
-                relation = "is" if quality else "has"
-                words = said.words.lower() if quality else said.words
-                tail = Cell(words, header.spans if words == header.text else ())
-                negated = value.text.casefold() in _WORDS["denying"]
-            elif kind == "number" and said.unit and not re.search(r"[^\W\d]|%", value.text):
-                joined = "" if said.unit in {"%", "°"} else " "
-                tail = Cell(f"{value.text}{joined}{said.unit}")
-            if relation is None:
-                self._drop("header_unclear", [header, value])
-                continue
-            spans = tuple(sorted({*head.spans, *header.spans, *value.spans}, key=_get_place))
-            stated = f"{head.text} {relation} {tail.text}"
-            number = len(self._claims)
-            arguments = tuple(
-                Argument(role, one.text, one.span)
-                for role, one in (("subject", head), ("object", tail))
+        ends = (("subject", head), ("object", tail))
+        arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
+        spans = sorted({*head.spans, *header.spans, *value.spans}, key=lambda s: (s.start, s.end))
+        stated = f"{head.text} {relation} {tail.text}."
+        for cell, label in ((head, _UNTYPED), (tail, _label_value(tail.text, kind))):
+            if cell.span is not None:
+                mention = Mention(len(self._claims), cell.text, label, cell.span)
+                self._mentions.append(mention)
+        is_literal = said.words == header.text and relation.endswith(header.text)
+        self._facts.append(
+            Fact(
+                claim=len(self._claims),
+                head=head.text,
+                relation=relation,
+                tail=tail.text,
+                head_span=head.span,
+                relation_span=header.span if is_literal else None,
+                tail_span=tail.span,
+                negated=negated,
+                qualifiers={"time": said.year} if said.year else {},
+                confidence=WEIGHTS["tables"][construction],
             )
-            self._claims.append(Claim(f"{stated}.", spans, relation, arguments))
-            labels = (_UNTYPED, _label_value(tail.text, kind))
-            for one, label in zip((head, tail), labels, strict=True):
-                place = one.span or (value.span if one is tail else None)
-                if place is not None:
-                    self._mentions.append(Mention(number, one.text, label, place))
-            self._facts.append(
-                Fact(
-                    claim=number,
-                    head=head.text,
-                    relation=relation,
-                    tail=tail.text,
-                    head_span=head.span,
-                    relation_span=header.span if relation.endswith(header.text.lower()) else None,
-                    tail_span=tail.span,
-                    negated=negated,
-                    qualifiers={"time": said.year} if said.year else {},
-                    confidence=WEIGHTS["tables"][construction],
-                )
-            )
+        )
+        self._claims.append(Claim(stated, tuple(spans), relation, arguments))
 
 
-_NO_CELL = Cell("")
 _UNTYPED = "NOUN"
+_LETTER = re.compile(r"[^\W\d_]|%")
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 
-def _get_place(span: Span) -> tuple[int, int]:
-    return span.start, span.end
+def _split_values(cell: Cell, *, dated: bool = False) -> Iterator[Cell]:
+    """The values of a cell, parted by semicolons or lines unless they are sentences.
 
-
-def _split_values(cell: Cell) -> Iterator[Cell]:
-    """The values of a cell, parted by semicolons or lines unless they are sentences."""
+    `dated`: a date comes first, and what follows it is the place, or says more of it.
+    """
     (span,) = cell.spans
-    parts = list(re.finditer(r"[^;\n•]+", cell.text))
-    if any(len(part[0].split()) > _LONGEST_NAME for part in parts):
-        yield cell
-        return
+    parts = [match.span() for match in re.finditer(r"[^;\n•]+", cell.text)]
+    if any(len(cell.text[s:e].split()) > _LONGEST_NAME for s, e in parts) or cell.text.endswith(
+        "."
+    ):
+        parts = [(0, len(cell.text))]
+    date = next(iter(find_values(cell.text)), None) if dated else None
+    if date is not None and date.start == 0 and isinstance(date.value, Date):
+        rest = cell.text[date.end :]
+        place = "" if re.search(r"\d", rest) else rest.strip(" ,;()\n")
+        at = cell.text.find(place, date.end)
+        parts = [(0, date.end), *([(at, at + len(place))] if place else [])]
     for part in parts:
-        text = part[0].strip()
-        start = span.start + part.start() + len(part[0]) - len(part[0].lstrip())
-        yield Cell(text, (Span(start, start + len(text)),))
+        for place in trim(cell.text, *part):
+            words = cell.text[place.start : place.end]
+            yield Cell(words, (Span(span.start + place.start, span.start + place.end),))
 
 
 def _label_value(text: str, kind: _Type) -> str:
-    """The type of a mention: of a literal for dates and numbers."""
+    """The type of a mention: a literal's for dates and numbers."""
     if kind != "number":
         return "DATE" if kind == "date" else _UNTYPED
-    if "%" in text:
-        return "PERCENT"
-    if re.search("[$€£¥]", text):
-        return "MONEY"
-    return "QUANTITY" if re.search(r"[^\W\d]", text) else "CARDINAL"
+    if "%" in text or re.search("[$€£¥]", text):
+        return "PERCENT" if "%" in text else "MONEY"
+    return "QUANTITY" if _LETTER.search(text) else "CARDINAL"
