@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.cleaning import mend_text, normalise_text
-from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
+from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
 from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.labels import (
     FIELD,
@@ -23,6 +23,7 @@ from kpyramid.documents.labels import (
     refuse_fields,
 )
 from kpyramid.documents.pages import read_page, render_markdown
+from kpyramid.documents.tables import Row, name_columns, read_cells, write_tables
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -125,6 +126,8 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
 
 # Records of files: one reader per format.
 
+TEXT_FIELDS = ("text", "content", "body")
+"""Fields of a record that usually hold its text; the first of them is read."""
 _LANGUAGE, _LICENCE = ("language", "lang"), ("licence", "license")
 _ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
 """Formats whose file is one document, so that its size is known before it is parsed."""
@@ -235,8 +238,8 @@ _ADVICE = {
     ),
     **dict.fromkeys((".doc", ".odt", ".rtf"), "save it as .docx"),
     ".ppt": "save it as .pptx",
-    ".json": "write an object a line and name it .jsonl",
-    **dict.fromkeys((".xls", ".xlsx", ".ods", ".tsv"), "save it as .csv"),
+    **dict.fromkeys((".xls", ".ods"), "save it as .xlsx"),
+    ".log": "what a program logs is no prose: leave it out, or name it .txt",
 }
 
 
@@ -266,7 +269,7 @@ def read_records(
         records = (
             _READERS[ending](path, data, settings)
             if converted is None
-            else _read_converted(path, converted)
+            else _read_converted(path, converted, settings)
         )
         for record in records:
             yield _check(replace(record, source=_name_source(record.source, taken)), settings)
@@ -322,9 +325,14 @@ def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator
     yield Record(path, page.text, title, language, licence, access, metadata, page.blocks)
 
 
-def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
+def _read_converted(
+    path: str, converted: Converted, settings: IngestSettings
+) -> Iterator[Record | Refusal]:
     if converted.reason is not None:
         raise RefusedError(converted.reason, converted.detail)
+    if converted.sheets:
+        yield from _read_sheets(path, converted.sheets, settings)
+        return
     text = check_text(converted.text)
     if not text.strip():
         raise RefusedError("empty", "no text in it; if it is scanned, recognise its text first")
@@ -383,28 +391,148 @@ def _find_repeated(names: Sequence[str]) -> str | None:
     return None
 
 
+def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    try:
+        found = json.loads(text, object_pairs_hook=_make_object)
+    except (ValueError, RecursionError) as e:
+        detail = "nested too deep" if isinstance(e, RecursionError) else str(e)
+        raise RefusedError("bad_json", detail) from e
+    if isinstance(found, dict):
+        lists = [value for value in found.values() if isinstance(value, list)]
+        is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
+        read_labels({} if is_record else {n: v for n, v in found.items() if v is not lists[0]})
+        found = [found] if is_record else lists[0]
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise RefusedError("bad_json", "neither an object nor an array of objects")
+    columns = {name for row in found for name in row}
+    yield from _read_rows(path, columns, enumerate(found, 1), settings)
+
+
 def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     csv.field_size_limit(2**31 - 1)
     text = decode_bytes(data, settings.fallback_encoding)
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    delimiter = "\t" if name_ending(path) == ".tsv" else _find_delimiter(text)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+
+    def list_rows() -> Iterator[tuple[int, dict[str, object]] | Refusal]:
+        try:
+            for row in reader:
+                line = reader.line_num
+                if row.pop(None, None) is not None:  # type: ignore[call-overload]
+                    detail = f"line {line} has more cells than the header"
+                    yield Refusal(f"{path}#line{line}", "bad_record", detail)
+                elif FIELD in row and row[FIELD] is None:
+                    detail = f"line {line} ends before the column 'access'"
+                    yield Refusal(f"{path}#line{line}", "bad_access", detail)
+                else:
+                    yield line, row
+        except csv.Error as e:
+            line = reader.reader.line_num
+            yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
+
     try:
-        repeated = _find_repeated(reader.fieldnames or [])
-        if repeated is not None:
-            yield Refusal(path, "bad_csv", f"the header has the column {repeated!r} twice")
-            return
-        for row in reader:
-            extra = row.pop(None, None)
-            if extra is not None:
-                detail = f"line {reader.line_num} has more cells than the header"
-                yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)
-            elif FIELD in row and row[FIELD] is None:
-                detail = f"line {reader.line_num} ends before the column 'access'"
-                yield Refusal(f"{path}#line{reader.line_num}", "bad_access", detail)
-            else:
-                yield _make_record(path, reader.line_num, row, settings)
+        columns = reader.fieldnames or []
     except csv.Error as e:
-        line = reader.reader.line_num
-        yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
+        raise RefusedError("bad_csv", f"line 1: {e}") from e
+    repeated = _find_repeated(columns)
+    if repeated is not None:
+        raise RefusedError("bad_csv", f"the header has the column {repeated!r} twice")
+    yield from _read_rows(path, columns, list_rows(), settings)
+
+
+def _find_delimiter(text: str) -> str:
+    """The comma, unless the header has none and each of the first lines has as many others.
+
+    Raises:
+        RefusedError: `bad_csv`; several would do.
+    """
+    lines = [line for line in text[:_HEAD].split("\n")[:_SNIFFED] if line.strip()]
+    if not lines or "," in lines[0]:
+        return ","
+    fitting = []
+    for delimiter in ";\t|":
+        rows = list(csv.reader(lines, delimiter=delimiter))
+        if delimiter in lines[0] and len({len(row) for row in rows}) == 1:
+            fitting.append(delimiter)
+    if len(fitting) > 1:
+        raise RefusedError("bad_csv", f"cells may end at any of {fitting!r}: use one of them")
+    return fitting[0] if fitting else ","
+
+
+_HEAD, _SNIFFED = 100_000, 20
+"""Characters and lines that show what parts the cells."""
+
+
+def _read_sheets(
+    path: str, sheets: Sequence[Sheet], settings: IngestSettings
+) -> Iterator[Record | Refusal]:
+    """The rows of each sheet below the first row of several cells, which is the header."""
+    for sheet in sheets:
+        place = f"{path}#{sheet.name}"
+        if sheet.is_hidden:
+            yield Refusal(place, "hidden_sheet", f"the sheet {sheet.name!r} is hidden")
+            continue
+        filled = [(number, row) for number, row in enumerate(sheet.rows, 1) if any(row)]
+        wide = min(2, max((len(row) for _, row in filled), default=1))
+        header = next((at for at, (_, row) in enumerate(filled) if sum(map(bool, row)) >= wide), 0)
+        for number, row in filled[:header]:
+            yield Refusal(f"{place}!{number}", "above_header", " ".join(row).strip())
+        columns = name_columns(filled[header][1]) if filled else []
+        repeated = _find_repeated(columns)
+        if repeated is not None:
+            yield Refusal(place, "bad_sheet", f"the header has the column {repeated!r} twice")
+            continue
+        rows = ((n, dict(zip(columns, row, strict=False))) for n, row in filled[header + 1 :])
+        yield from _read_rows(place, columns, rows, settings)
+
+
+def _read_rows(
+    path: str,
+    columns: Collection[str],
+    rows: Iterable[tuple[int, Mapping[str, object]] | Refusal],
+    settings: IngestSettings,
+) -> Iterator[Record | Refusal]:
+    """A record of each row where a column is a field for text; else the rows as tables."""
+    if not {*columns}.isdisjoint(settings.text_fields or TEXT_FIELDS):
+        for row in rows:
+            yield row if isinstance(row, Refusal) else _make_record(path, *row, settings)
+        return
+    refused: list[Refusal] = []
+    nested: set[str] = set()
+
+    def list_cells() -> Iterator[Row]:
+        for row in rows:
+            try:
+                if isinstance(row, Refusal):
+                    refused.append(row)
+                    continue
+                check_text(_as_text(dict(row[1])))
+                labels = read_labels(row[1])
+                cells, left = read_cells({n: v for n, v in row[1].items() if n != FIELD})
+                longest = max(cells, key=lambda name: len(cells[name]), default="")
+                if longest and len(cells[longest]) > _LONGEST_CELL:
+                    detail = f"{longest!r} is a text: name it in ingest.text_fields"
+                    raise RefusedError("no_text_field", detail)
+                refused.extend(
+                    Refusal(f"{path}#{name}", "nested_value", "objects in lists are no cells")
+                    for name in left
+                    if name not in nested
+                )
+                nested.update(left)
+                yield Row(row[0], cells, labels)
+            except RefusedError as e:
+                place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
+                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
+
+    for table in write_tables(list_cells()):
+        source = f"{path}#rows{table.first}-{table.last}"
+        yield Record(source, table.text, access=table.access, blocks=table.blocks)
+    yield from refused
+
+
+_LONGEST_CELL = 1000
+"""Characters; what is longer is a text."""
 
 
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -422,10 +550,9 @@ def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[
     except UnicodeDecodeError as e:
         raise RefusedError("bad_parquet", str(e)) from e
     except _UNHELD:
-        yield from _read_parquet_rows(path, table, settings)
+        yield from _read_rows(path, table.column_names, _list_parquet_rows(path, table), settings)
         return
-    for number, row in enumerate(rows, 1):
-        yield _make_record(path, number, row, settings)
+    yield from _read_rows(path, table.column_names, enumerate(rows, 1), settings)
 
 
 _UNHELD = (ValueError, OverflowError, pa.ArrowException)
@@ -449,9 +576,9 @@ def _hold(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _read_parquet_rows(
-    path: str, table: pa.Table, settings: IngestSettings
-) -> Iterator[Record | Refusal]:
+def _list_parquet_rows(
+    path: str, table: pa.Table
+) -> Iterator[tuple[int, dict[str, object]] | Refusal]:
     """Each row by itself: those with a value that Python cannot hold are refused, others read."""
     for number in range(table.num_rows):
         row = {}
@@ -463,7 +590,7 @@ def _read_parquet_rows(
                 yield Refusal(f"{path}#line{number + 1}", "bad_record", detail)
                 break
         else:
-            yield _make_record(path, number + 1, row, settings)
+            yield number + 1, row
 
 
 def _make_record(
@@ -477,7 +604,7 @@ def _make_record(
     try:
         check_text(_as_text(dict(row)))
         # A text may be JSON that says anything.
-        texts = [n for n in settings.text_fields if isinstance(row.get(n), str)]
+        texts = [n for n in _name_texts(settings, row) if isinstance(row.get(n), str)]
         access = read_labels({n: value for n, value in row.items() if n not in texts})
     except RefusedError as e:
         return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
@@ -485,11 +612,15 @@ def _make_record(
     identifier = _take(fields, settings.id_fields)
     plain = {name: _as_text(value) for name, value in fields.items()}
     source = f"{path}#{identifier or content_id('row', plain)}"
-    names = [name for name in settings.text_fields if name in fields]
+    names = _name_texts(settings, fields)
     if not names:
-        detail = f"no field {' or '.join(settings.text_fields)}; it has {', '.join(sorted(row))}"
+        wanted = " or ".join(settings.text_fields or TEXT_FIELDS)
+        detail = f"no field {wanted}; it has {', '.join(sorted(row))}"
         return Refusal(source, "no_text_field", f"{detail}. Set ingest.text_fields")
-    text = mend_text(_as_text(fields.pop(names[0])))
+    try:
+        text = "\n\n".join(_read_paragraphs(name, fields.pop(name)) for name in names)
+    except RefusedError as e:
+        return Refusal(source, e.reason, e.detail)
     title = _take(fields, settings.title_fields)
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     return Record(
@@ -501,6 +632,26 @@ def _make_record(
         access,
         {name: _as_text(fields[name]) for name in sorted(fields)},
     )
+
+
+def _name_texts(settings: IngestSettings, row: Mapping[str, object]) -> list[str]:
+    """The fields that hold a row's text: all that the settings name, else the first usual one."""
+    named = [name for name in settings.text_fields or TEXT_FIELDS if row.get(name) is not None]
+    return named if settings.text_fields else named[:1]
+
+
+def _read_paragraphs(name: str, value: object) -> str:
+    """The text of a field; the texts of a list are paragraphs.
+
+    Raises:
+        RefusedError: `bad_record`; it holds something else, which is no prose.
+    """
+    given = value if isinstance(value, list | tuple) else [value]
+    parts = [part for part in given if isinstance(part, str)]
+    if len(parts) < len(given):
+        detail = f"the field {name!r} holds {_as_text(value)[:100]}, which is no text"
+        raise RefusedError("bad_record", f"{detail}: name fields of texts in ingest.text_fields")
+    return "\n\n".join(part for part in parts if part.strip())
 
 
 def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:
@@ -522,6 +673,9 @@ _READERS: Mapping[str, Reader] = {
     ".html": _read_html,
     ".htm": _read_html,
     ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
     ".csv": _read_csv,
+    ".tsv": _read_csv,
     ".parquet": _read_parquet,
 }

@@ -510,9 +510,9 @@ def _split_values(cell: Cell, *, dated: bool = False) -> Iterator[Cell]:
         at = cell.text.find(place, date.end)
         parts = [(0, date.end), *([(at, at + len(place))] if place else [])]
     for part in parts:
-        for place in trim(cell.text, *part):
-            words = cell.text[place.start : place.end]
-            yield Cell(words, (Span(span.start + place.start, span.start + place.end),))
+        for inner in trim(cell.text, *part):
+            words = cell.text[inner.start : inner.end]
+            yield Cell(words, (Span(span.start + inner.start, span.start + inner.end),))
 
 
 def _label_value(text: str, kind: _Type) -> str:
