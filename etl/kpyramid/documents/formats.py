@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,16 @@ from kpyramid.documents.labels import (
     cut_front_matter,
     read_labels,
     refuse_fields,
+)
+from kpyramid.documents.markup import (
+    Markup,
+    is_wikitext,
+    read_asciidoc,
+    read_jats,
+    read_mail,
+    read_notebook,
+    read_wikitext,
+    split_mailbox,
 )
 from kpyramid.documents.pages import read_page, render_markdown
 from kpyramid.documents.tables import Row, name_columns, read_cells, write_tables
@@ -311,7 +322,10 @@ def _check_size(size: int, settings: IngestSettings) -> None:
 def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
-    yield Record(path, mend_text(text))
+    if is_wikitext(text):
+        yield from _read_wikitext(path, data, settings)
+    else:
+        yield Record(path, mend_text(text))
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
@@ -340,6 +354,55 @@ def _read_converted(
     page = read_page(render_markdown(mend_text(text), html=False))
     title = converted.title or page.heading
     yield Record(path, page.text, title, converted.language, blocks=page.blocks)
+
+
+def _read_notebook(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    yield _make_page(path, read_notebook(decode_bytes(data, settings.fallback_encoding)))
+
+
+def _read_asciidoc(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    refuse_fields(text)
+    yield _make_page(path, read_asciidoc(text))
+
+
+def _read_wikitext(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    refuse_fields(text)
+    if find_spec("mwparserfromhell") is None:
+        raise RefusedError("needs_extra", f"wikitext is read with an extra: {EXTRA}")
+    yield _make_page(path, read_wikitext(text))
+
+
+def _read_jats(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    yield _make_page(path, read_jats(data))
+
+
+def _read_mailbox(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    for number, message in enumerate(split_mailbox(data), 1):
+        for record in _read_mail(f"{path}#{number}", message, settings):
+            if isinstance(record, Record) and "message-id" in record.metadata:
+                identifier = record.metadata["message-id"].strip("<>")
+                yield replace(record, source=f"{path}#{identifier}")
+            else:
+                yield record
+
+
+def _read_mail(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    try:
+        mail = read_mail(data)
+        yield replace(_make_page(path, mail.page), metadata=mail.headers)
+    except RefusedError as e:
+        yield Refusal(path, e.reason, e.detail)
+        return
+    for name in mail.attached:
+        yield Refusal(f"{path}#{name}", "attachment", f"{name!r} is attached: save it as a file")
+
+
+def _make_page(path: str, page: Markup) -> Record:
+    read = read_page(page.html)
+    title = page.title or read.title or read.heading
+    return Record(path, read.text, title, read.language, access=page.access, blocks=read.blocks)
 
 
 def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
@@ -675,6 +738,13 @@ _READERS: Mapping[str, Reader] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
+    ".ipynb": _read_notebook,
+    ".eml": _read_mail,
+    ".mbox": _read_mailbox,
+    ".xml": _read_jats,
+    ".adoc": _read_asciidoc,
+    ".asciidoc": _read_asciidoc,
+    ".wiki": _read_wikitext,
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,

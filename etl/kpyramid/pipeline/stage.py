@@ -24,10 +24,10 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
+    Function("converter", 2, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 16, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 17, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
     Function("annotator", 11, section="extract", resource="parser", libraries=("spacy",)),
     Function(
@@ -70,11 +70,11 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=4,
+        version=5,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
-        libraries=("kreuzberg", "markdown-it-py", "PyYAML"),
+        libraries=("kreuzberg", "markdown-it-py", "mwparserfromhell", "PyYAML"),
     ),
     Stage(
         "chunk",
@@ -97,7 +97,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=8,
+        version=9,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),

@@ -174,7 +174,7 @@ _LONGEST_NUMBER = 40
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
-    rf"[^\w\s]?\s?[A-Z]{{0,3}}[$€£¥]?\s?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
+    rf"[^\w\s]?\s?(?:[A-Z]{{0,3}}[$€£¥]\s?|[A-Z]{{3}}\s)?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
 )
 
 
@@ -202,7 +202,7 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of names that differ, both columns of names in parts, or none.
 
-    Identifiers are names only where there are no others.
+    Identifiers, and what has no header that says something, only where there is no other.
     """
     headers = {column: cell.text for column, cell in names.items()}
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
@@ -213,10 +213,11 @@ def _find_subject(
         texts = [row[column].text for row in rows if column in row]
         short = all(len(t.split()) <= _LONGEST_NAME and t[-1] not in ".?!" for t in texts)
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
-        named = counts["text"] > 0.5 * len(rows)
+        named = counts["text"] >= 0.5 * len(rows)
         if short and distinct and named and not any(column in columns for columns in parts):
-            words = headers.get(column, "").casefold().replace("_", " ").split()
-            chosen.append((bool(words) and words[-1] in _WORDS["identifiers"], column))
+            header = headers.get(column, "").casefold().replace("_", " ")
+            weak = header.split()[-1:] and header.split()[-1] in _WORDS["identifiers"]
+            chosen.append((bool(weak or (header and _SILENT.fullmatch(header))), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
