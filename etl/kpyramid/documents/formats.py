@@ -482,7 +482,7 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
         try:
             for row in reader:
                 line = reader.line_num
-                if row.pop(None, None) is not None:  # type: ignore[call-overload]
+                if row.pop(None, None) is not None:
                     detail = f"line {line} has more cells than the header"
                     yield Refusal(f"{path}#line{line}", "bad_record", detail)
                 elif FIELD in row and row[FIELD] is None:

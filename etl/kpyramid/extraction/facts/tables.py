@@ -145,25 +145,34 @@ _LONGEST_NAME, _LONGEST_VALUE = 8, 40
 def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
     """The nearest of caption, headings and title that names one thing.
 
-    Its words are large, and its noun is neither a part of texts nor, but in a title, a plural.
+    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over;
+    where another heading names no one thing, what stands above it is not meant either.
     """
     for level, cell in reversed(context):
         words = cell.text.split()
-        if not 0 < len(words) <= _LONGEST_NAME or cell.text[-1] in ".:?!,;":
-            continue
-        noun = lemmatise(words[-1].casefold())
-        plural = level and noun != words[-1].casefold() and words[-1].endswith("s")
+        noun = lemmatise(words[-1].casefold()) if words else ""
+        if noun in _WORDS["parts"]:
+            continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
-        if large and not plural and noun not in _WORDS["parts"]:
-            return cell
+        plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
+        first = words[0].casefold() if words else ""
+        deed = first.endswith("ing") and lemmatise(first) != first
+        is_name = large and not plural and not deed and ": " not in cell.text
+        short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
+        return cell if is_name and short else None
     return None
+
+
+def _is_empty(text: str) -> bool:
+    return _EMPTY.fullmatch(text) is not None and _classify(text) != "flag"
 
 
 def _classify(text: str) -> _Type:
     if text.casefold() in _WORDS["affirming"] | _WORDS["denying"]:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
-    if isinstance(value, Date) or _DATED.match(text) or _RANGE.fullmatch(text):
+    dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
+    if dated or _DATED.match(text) or _RANGE.fullmatch(text):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
     return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
@@ -211,7 +220,10 @@ def _find_subject(
     chosen: list[tuple[bool, int]] = []
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
-        short = all(len(t.split()) <= _LONGEST_NAME and t[-1] not in ".?!" for t in texts)
+        filled = len(texts) >= 0.6 * len(rows)
+        short = filled and all(
+            len(t.split()) <= _LONGEST_NAME and t[-1] not in ".?!" for t in texts
+        )
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
         named = counts["text"] >= 0.5 * len(rows)
         if short and distinct and named and not any(column in columns for columns in parts):
@@ -236,15 +248,19 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
     Cells of one header are of one type: of a table whose rows are each of one type, and whose
     columns are not, the rows are what has a header.
     """
-    inner = [{c: _classify(cell.text) for c, cell in row.items() if c} for row in rows]
-    by_row = [set(types.values()) for types in inner]
+    inner = [
+        {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
+        for row in rows
+    ]
+    by_row = [set(types.values()) for types in inner if types]
+    even = sum(len(kinds) == 1 for kinds in by_row) >= _MOST * len(by_row)
     by_column: dict[int, set[_Type]] = {}
     for types in inner:
         for column, kind in types.items():
             by_column.setdefault(column, set()).add(kind)
     if len(by_column) < 2 or (0 in names and not _GENERIC.fullmatch(names[0].text)):
         mixed = all(len(kinds) > 1 for kinds in by_column.values())
-        return len(by_column) > 1 and mixed and all(len(kinds) == 1 for kinds in by_row)
+        return len(by_column) > 1 and mixed and even
     if all(len(kinds) < 2 for kinds in by_column.values()):
         if any(len(kinds) > 1 for kinds in by_row):
             return False
@@ -252,7 +268,7 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
         labels = {row[0].text for row in rows if 0 in row}
         matrix = not labels.isdisjoint(cell.text for cell in names.values())
         return None if matrix or kinds != {"number"} else False
-    return all(len(kinds) == 1 for kinds in by_row) or None
+    return even or None
 
 
 # Headers as relations.
@@ -332,6 +348,7 @@ class _Findings:
         self._mentions: list[Mention] = []
         self._facts: list[Fact] = []
         self._dropped: list[Dropped] = []
+        self._noted: set[tuple[str, tuple[Span, ...]]] = set()
 
     def build(self) -> Extraction:
         return Extraction(
@@ -341,7 +358,8 @@ class _Findings:
     def _drop(self, reason: str, cells: Iterable[Cell]) -> None:
         """Notes the reason, where it is that, and the first words."""
         listed = [cell for cell in cells if cell.spans]
-        if listed:
+        if listed and (reason, listed[0].spans) not in self._noted:
+            self._noted.add((reason, listed[0].spans))
             text = " | ".join(cell.text for cell in listed[:_MOST_SHOWN])[:_LONGEST_SHOWN]
             self._dropped.append(Dropped(reason, text, listed[0].spans[0]))
 
@@ -349,6 +367,8 @@ class _Findings:
         self, pairs: Sequence[tuple[Cell, Cell]], subject: Cell | None, construction: str = "pair"
     ) -> None:
         """Keys and values of one thing, which the text before them names."""
+        names = [value for key, value in pairs if key.text.casefold() in _WORDS["naming"]]
+        subject = subject or next(iter(names), None)
         if subject is None:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
@@ -365,7 +385,9 @@ class _Findings:
         for row in rows:
             for column, cell in row.items():
                 types.setdefault(column, Counter())[_classify(cell.text)] += 1
-        if width == 2 and all(_GENERIC.fullmatch(cell.text) for cell in names.values()):
+        keys = {row[0].text.casefold() for row in rows if 0 in row}
+        is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
+        if width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
             self.add_pairs(pairs, context, "key")
         elif not rows or width < 2 or not names:
@@ -438,7 +460,7 @@ class _Findings:
                     kind = "text"  # "3M" among names
                 elif usual == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
-                if not _EMPTY.fullmatch(value.text):
+                if not _is_empty(value.text):
                     self._add_fact(head, header, said, value, kind, construction)
 
     def _add_fact(
@@ -452,9 +474,8 @@ class _Findings:
     ) -> None:
         negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
         if kind == "flag":
-            is_quality = _QUALITY.fullmatch(said.words)
-            relation = "is" if is_quality else "has"
-            words = said.words.lower() if is_quality else said.words
+            relation = "is" if _QUALITY.fullmatch(said.words) else None
+            words = said.words.lower()
             tail = Cell(words, header.spans if words == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "number" and said.unit and not _LETTER.search(value.text):
