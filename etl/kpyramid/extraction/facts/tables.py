@@ -138,7 +138,7 @@ _TOTAL = re.compile(
 )
 _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
 _EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]", re.I)
-_LONGEST_NAME, _LONGEST_VALUE = 8, 40
+_LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
 
@@ -473,11 +473,12 @@ class _Findings:
         construction: str,
     ) -> None:
         negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
-        if kind == "flag":
-            relation = "is" if _QUALITY.fullmatch(said.words) else None
-            words = said.words.lower()
+        if kind == "flag" and _QUALITY.fullmatch(said.words):
+            relation, words = "is", said.words.lower()
             tail = Cell(words, header.spans if words == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
+        elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
+            relation = None  # a tick may say what the row has, or what the column has
         elif kind == "number" and said.unit and not _LETTER.search(value.text):
             tail = Cell(f"{value.text}{'' if said.unit in '%°' else ' '}{said.unit}")
         if relation is None:
