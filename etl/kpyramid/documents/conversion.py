@@ -4,6 +4,7 @@ kreuzberg reads untrusted bytes in native code, so it runs in a child process wi
 """
 
 import json
+import re
 import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +45,24 @@ _FEW_ROWS = 5
 one, of six and more none. So few rows are read as a paragraph."""
 
 
+_ITEM = re.compile(rb"([ ]*)((?:[-*+]|#\.|\d{1,3}[.)]|\(?\w\))[ ]+)\S")
+_ROLE = re.compile(rb":[a-z][a-z:+-]{0,30}:`([^`<\n]{1,200}?)\s*(?:<[^>`\n]{0,200}>)?`")
+
+
+def mend_rst(source: bytes) -> bytes:
+    """RST with each list item in one line, and no roles: the library takes both for text."""
+    lines: list[bytes] = []
+    indent = 0
+    for line in _ROLE.sub(rb"\1", source).replace(b"\r\n", b"\n").split(b"\n"):
+        item = _ITEM.match(line)
+        if item is None and indent and line[:indent].isspace() and line[indent:].strip():
+            lines[-1] += b" " + line.strip()
+        else:
+            indent = len(item[1] + item[2]) if item else 0
+            lines.append(line)
+    return b"\n".join(lines)
+
+
 def serve(memory_bytes: int) -> None:
     """Converts what stands on standard input, file after file, until it ends.
 
@@ -64,6 +83,7 @@ def serve(memory_bytes: int) -> None:
     while line := sys.stdin.buffer.readline():
         asked = json.loads(line)
         data = sys.stdin.buffer.read(asked["size"])
+        data = mend_rst(data) if asked["ending"] == ".rst" else data
         try:
             found = extract_bytes_sync(data, CONVERTED[asked["ending"]], config=config)
             stated, text = found.metadata, found.content
