@@ -14,7 +14,7 @@ from kpyramid.documents.sentences import Span, split_sentences, trim
 _UNWRITTEN = re.compile(
     "\x1b\\[[0-9;:?]{0,40}[ -/]?[@-~]"  # a terminal's colours
     "|\x1b\\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\\\)"
-    "|[\u00ad\u200b\u2060\ufeff]+"  # where a word may be parted
+    "|[\u00ad\u200b\u2060]+"  # where a word may be parted
 )
 
 

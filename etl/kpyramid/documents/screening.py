@@ -213,7 +213,7 @@ def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | Non
         if kind == "heading" and _SENTENCE_END.search(text[max(start, end - 4) : end]):
             reason = None
         elif kind == "turn":
-            start += read_label(text[start:end])
+            start += read_label(text[start:end], is_marked=True)
         yield reason, Span(start, end)
 
 

@@ -1,13 +1,14 @@
 """Text cut into sentences, passages and chunks of whole sentences."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kpyramid.documents.words import AUXILIARIES, FUNCTION_WORDS, MODALS, lemmatise
 
 if TYPE_CHECKING:
+    from kpyramid.documents.blocks import Block
     from kpyramid.settings import ChunkSettings
 
 
@@ -33,6 +34,7 @@ _END = re.compile(
     (?<![.!?…]) [.!?…]++ ["'”’»)\]]*+ \s++ (?= ["'“‘«(\[]*+ [^\Wa-z_] )  # no small letter follows
     | [。！？]++ [」』”’)]*+                        # full-width stops need no space
     | \n [^\S\n]*+ \n \s*+ | \n (?= [^\S\n]*+ [-*•] \s )  # blank line, list item
+    | \n (?= [^\n\t]* \t )  # row of a table
     """,
     re.VERBOSE,
 )
@@ -174,13 +176,16 @@ class Piece:
     tokens: int
 
 
-def split_text(text: str, settings: "ChunkSettings") -> list[Piece]:
+def split_text(
+    text: str, settings: "ChunkSettings", headings: "Sequence[Block]" = ()
+) -> list[Piece]:
     """The chunks in order. Each is at most `max_tokens` long and ends where a sentence ends.
 
-    A sentence beyond the budget is cut between words. Each chunk after the first begins with
-    the last sentences of the one before, up to `overlap_tokens`.
+    A sentence beyond the budget is cut between words; a heading stays with what follows it. Each
+    chunk after the first begins with the last sentences of the one before, up to `overlap_tokens`.
     """
     sentences = [part for span in split_sentences(text) for part in _fit(text, span, settings)]
+    starts = {heading.start for heading in headings}
     pieces: list[Piece] = []
     first = 0
     while first < len(sentences):
@@ -190,6 +195,9 @@ def split_text(text: str, settings: "ChunkSettings") -> list[Piece]:
         ):
             last += 1
             tokens += sentences[last].tokens
+        while first < last < len(sentences) - 1 and sentences[last].start in starts:
+            tokens -= sentences[last].tokens
+            last -= 1
         pieces.append(Piece(sentences[first].start, sentences[last].end, tokens))
         if last + 1 == len(sentences):
             break
