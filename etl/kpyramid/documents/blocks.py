@@ -62,15 +62,19 @@ def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]
 # Labels: a few words and a colon before a value, or before what somebody says.
 
 _LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
+_MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
 _MOST_WORDS = 4
 _CLOSED = ARTICLES | JOINING | PREPOSITIONS
 _VERBAL = AUXILIARIES | MODALS | PRONOUNS
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
-def read_label(line: str) -> int:
-    """How many characters of a line are a label, its colon and the space behind it."""
-    label = _LABEL.match(line)
+def read_label(line: str, *, is_marked: bool) -> int:
+    """How many characters of a line are a label, its colon and the space behind it.
+
+    A label that is marked, by bold letters, may have a dash for a colon.
+    """
+    label = (_MARKED if is_marked else _LABEL).match(line)
     if label is None or line[0].islower():
         return 0
     words = [word.lower() for word in LETTERS.findall(label[0])]
@@ -95,7 +99,7 @@ def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] 
     What follows the labels of a run are sentences, or values.
     """
     given = list(lines)
-    ends = [read_label(text) for text, _ in given]
+    ends = [read_label(text, is_marked=marked) for text, marked in given]
     labels = [text[:end] for (text, _), end in zip(given, ends, strict=True)]
     frequent = Counter(filter(None, labels))
     kinds: list[tuple[Kind, int] | None] = []

@@ -14,7 +14,7 @@ from kpyramid.documents.sentences import Span, split_sentences, trim
 _UNWRITTEN = re.compile(
     "\x1b\\[[0-9;:?]{0,40}[ -/]?[@-~]"  # a terminal's colours
     "|\x1b\\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\\\)"
-    "|[\u00ad\u200b\u2060\ufeff]+"  # where a word may be parted
+    "|[\u00ad\u200b\u2060]+"  # where a word may be parted
 )
 
 
@@ -26,7 +26,7 @@ def normalise_text(text: str) -> str:
 # Remains of typesetting in texts that are read as they are.
 
 _PARTED = re.compile(
-    r"(?<!\w)([^\W\d_]{1,30})[-‐]\n[^\S\n]*([^\W\d_]{1,30})(?![^\W\d_])(\S*+)[^\S\n]?"
+    r"(?<!\w)([^\W\d_]{1,30})[-‐]\n[^\S\n]*([^\W\d_]{1,30})(?![^\W\d_])(\S*+)([^\S\n]?)"
 )
 _BOLD = re.compile(r"(?<!')('{2,3}|'{5})(?=[^'\s])((?:[^'\n]|'(?!'))+)\1(?!')")
 _IS_TEX = re.compile(
@@ -79,19 +79,22 @@ def _join_parted(text: str) -> str:
     words = set(_HYPHENATED.findall(text))
 
     def join(parted: re.Match[str]) -> str:
-        first, last, rest = parted.groups()
+        first, last, rest, blank = parted.groups()
         hyphen = "-"
         if last.islower() and not (rest.startswith("-") or f"{first}-{last}" in words):
             whole = first + last
-            known = whole in words or is_known(whole, "en")
-            if known or not (is_known(first, "en") and is_known(last, "en")):
+            parts = is_known(first, "en") and is_known(last, "en")
+            known = is_known(whole, "en") and first.lower() not in _COMPOUNDING
+            if whole in words or known or not parts:
                 hyphen = ""
-        return f"{first}{hyphen}{last}{rest}\n"
+        return f"{first}{hyphen}{last}{rest}" + ("\n" if blank else "")
 
     return _PARTED.sub(join, text)
 
 
 _HYPHENATED = re.compile(r"\w+(?:-\w+)*")
+_COMPOUNDING = frozenset("ill long self so well two three four five six ten".split())
+"""Words that stay apart from what they modify, though dictionaries have some wholes: longterm."""
 
 # Noise: what a parser was trained without.
 

@@ -62,6 +62,32 @@ _FEW_ROWS = 5
 one, of six and more none. So few rows are read as a paragraph."""
 
 
+_ITEM = re.compile(rb"([ ]*)((?:[-*+]|#\.|\d{1,3}[.)]|\(?\w\))[ ]+)\S")
+_ROLE = re.compile(
+    rb"(?::(pep|rfc|[a-z][a-z:+-]{0,30}):)?`([^`<\n]{1,200}?)\s*(?:<[^>`\n]{0,200}>)?`(?(1)|__?)"
+    rb"|(?<=\w)_(?=[\s.,;:)]|$)"
+)
+
+
+def _read_role(role: re.Match[bytes]) -> bytes:
+    number = (role[1] or b"") in {b"pep", b"rfc"} and (role[2] or b"").isdigit()
+    return role[1].upper() + b" " + role[2] if number else role[2] or b""
+
+
+def mend_rst(source: bytes) -> bytes:
+    """RST with each list item in a line, without roles and marks of links, which become text."""
+    lines: list[bytes] = []
+    indent = 0
+    for line in _ROLE.sub(_read_role, source).replace(b"\r\n", b"\n").split(b"\n"):
+        item = _ITEM.match(line)
+        if item is None and indent and line[:indent].isspace() and line[indent:].strip():
+            lines[-1] += b" " + line.strip()
+        else:
+            indent = len(item[1] + item[2]) if item else 0
+            lines.append(line)
+    return b"\n".join(lines)
+
+
 def serve(memory_bytes: int) -> None:
     """Converts what stands on standard input, file after file, until it ends.
 
@@ -95,6 +121,8 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
     }
     if ending == ".tex":
         data = _clean_tex(data.decode(errors="replace")).encode()
+    elif ending == ".rst":
+        data = mend_rst(data)
     try:
         found = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
     except KreuzbergError as e:

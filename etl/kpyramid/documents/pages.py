@@ -63,7 +63,7 @@ _SQUARE = {"2": "²", "3": "³"}
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text of a page and its blocks, its title, first `<h1>`, and the language it declares."""
+    """The text of a page, its blocks, its `<title>`, the heading of it all, and its language."""
 
     text: str
     blocks: tuple[Block, ...]
@@ -87,8 +87,10 @@ def read_page(source: str) -> Page:
     reader.handle_data(unescape(source[end:]))
     reader.close_all()
     text, blocks = _join_lines(_label_lines(_join_terms(reader.choose_lines())))
-    headings = (line.text for line in reader.lines if (line.kind, line.level) == ("heading", 1))
-    return Page(text, blocks, reader.title, next(headings, None), reader.language)
+    headings = [line for line in reader.lines if (line.kind, line.level) == ("heading", 1)]
+    is_first = len(headings) == 1 or headings[:1] == reader.lines[:1]
+    heading = headings[0].text if headings and is_first else None
+    return Page(text, blocks, reader.title, heading, reader.language)
 
 
 @dataclass(slots=True)
@@ -109,26 +111,22 @@ class _Line:
 def _join_terms(lines: Sequence[_Line]) -> Iterator[_Line]:
     """Each `<dd>` behind the `<dt>` before it, `Key: value`, unless it is a text of its own."""
     terms: list[_Line] = []
-    is_used = False
+    key = ""
     for line in lines:
-        if line.is_term or line.kind != "pair":
-            if terms and (is_used or not line.is_term):
-                yield from () if is_used else terms
-                terms, is_used = [], False
-            if line.is_term:
-                terms.append(line)
-            else:
-                yield line
-            continue
-        key = ", ".join(term.text.rstrip(" :") for term in terms)
-        if is_sentence(line.text) or not 0 < len(key) <= _LONGEST_KEY:
-            yield from () if is_used else terms
+        if line.is_term:
             line.kind = "paragraph"
+            terms.append(line)
+            continue
+        if terms:
+            key = ", ".join(term.text.rstrip(" :") for term in terms)
+        if line.kind != "pair" or is_sentence(line.text) or not 0 < len(key) <= _LONGEST_KEY:
+            yield from terms
+            line.kind = "paragraph" if line.kind == "pair" else line.kind
         else:
             line.text = f"{key}: {line.text}"
-        is_used = True
+        terms.clear()
         yield line
-    yield from () if is_used else terms
+    yield from terms
 
 
 _LONGEST_KEY = 100
@@ -147,7 +145,8 @@ def _label_lines(lines: Iterator[_Line]) -> list[_Line]:
 
 
 def _is_label(line: _Line) -> bool:
-    return line.lead.endswith(":") or line.text.startswith(":", len(line.lead))
+    marks = (":", " — ", " – ", " - ") if line.kind == "item" else ":"
+    return line.lead.endswith(":") or line.text.startswith(marks, len(line.lead))
 
 
 def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kpyramid.documents.blocks import Block, classify_labels, read_label
 from kpyramid.documents.cleaning import is_citation, list_blocks
-from kpyramid.documents.sentences import Dropped, Span, split_sentences, trim
+from kpyramid.documents.sentences import FIRM_END, Dropped, Span, split_sentences, trim
 from kpyramid.documents.words import LETTERS, read_words
 
 # Language identification: whether a text is in the configured language.
@@ -213,7 +213,7 @@ def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | Non
         if kind == "heading" and _SENTENCE_END.search(text[max(start, end - 4) : end]):
             reason = None
         elif kind == "turn":
-            start += read_label(text[start:end])
+            start += read_label(text[start:end], is_marked=True)
         yield reason, Span(start, end)
 
 
@@ -278,11 +278,14 @@ def _screen_lines(
         run: list[Span] = []
         for sentence in split_sentences(text[span.start : span.end]):
             here = Span(span.start + sentence.start, span.start + sentence.end)
-            reason, note = judge_sentence(text[here.start : here.end], language)
+            words = text[here.start : here.end]
+            reason, note = judge_sentence(words, language)
             if reason is None or (reason == "no_words" and run):
                 run.append(here)  # numbers after a stop that ended no sentence: "c. 1450 - c. 1499"
-                continue
-            dropped.append(_drop(reason, text, here, note))
+                if not FIRM_END.search(words):
+                    continue  # a parser takes the stop of "Ltd." for no end
+            else:
+                dropped.append(_drop(reason, text, here, note))
             if run:
                 kept.append(Span(run[0].start, run[-1].end))
             run = []
