@@ -101,7 +101,7 @@ def serve(memory_bytes: int) -> None:
         try:
             is_workbook = asked["ending"] == ".xlsx"
             reply = _read_workbook(data) if is_workbook else _convert(asked["ending"], data)
-        except ImportError as e:
+        except ModuleNotFoundError as e:
             reply = {"reason": "needs_extra", "detail": f"{e.name} is missing: {EXTRA}"}
         except MemoryError:
             reply = {"reason": "too_large", "detail": "it takes more memory than a file may"}

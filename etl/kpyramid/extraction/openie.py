@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpyramid.documents.screening import screen_text
+from kpyramid.documents.screening import detect_language, screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
 from kpyramid.extraction.facts.candidates import Findings
@@ -17,6 +17,10 @@ from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
+
+_PROSE = frozenset({"paragraph", "item", "quotation", "turn"})
+_TELLING, _MOST_TOLD = 100, 4000
+"""Characters of prose that tell the language of the cells and keys beside it."""
 
 
 class DependencyExtractor:
@@ -49,7 +53,12 @@ class DependencyExtractor:
                 yield given.text, kept
 
         for tree in self._parser.parse_parts(screen()):
-            yield _extract_tree(tree, *waiting.popleft())
+            left_out, given = waiting.popleft()
+            prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in _PROSE)
+            is_read = len(prose) < _TELLING or (
+                detect_language(prose[:_MOST_TOLD], self._language) == self._language
+            )
+            yield _extract_tree(tree, left_out, given if is_read else given._replace(blocks=()))
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
         """The n-ary facts of each sentence as it words them, pronouns unresolved.

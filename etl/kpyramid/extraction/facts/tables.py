@@ -221,9 +221,7 @@ def _find_subject(
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
-        short = filled and all(
-            len(t.split()) <= _LONGEST_NAME and t[-1] not in ".?!" for t in texts
-        )
+        short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
         named = counts["text"] >= 0.5 * len(rows)
         if short and distinct and named and not any(column in columns for columns in parts):
@@ -236,6 +234,12 @@ def _find_subject(
     # What a year's event is called by, "Winner", is not what the row is about.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a cell may be a name: "Adobe Inc." is one, "Waits until it ends." a sentence."""
+    count = len(text.split())
+    return count <= _LONGEST_NAME and (count <= _LONGEST_NAME / 2 or text[-1] not in ".?!")
 
 
 _MOST = 0.8
