@@ -156,7 +156,9 @@ def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
         first = words[0].casefold() if words else ""
-        deed = first.endswith("ing") and lemmatise(first) != first
+        stem = first.removesuffix("ing")
+        doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
+        deed = doing or _is_participle(first)
         is_name = large and not plural and not deed and ": " not in cell.text
         short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
         return cell if is_name and short else None
@@ -325,7 +327,7 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
         lemma = lemmatise(core[-1])
         state = "is" if lemma in VERBS["stative"] else "was"
         passive = [] if lemma in _WORDS["happening"] else [state]
-        if kind == "date":
+        if kind == "date" or value.count(".") > 1:  # a version
             exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
             return " ".join([*passive, *core, "on" if exact else "in"])
         if kind == "number":
