@@ -267,6 +267,8 @@ class _PageReader(HTMLParser):
             _refuse_labels(tag, attrs)
         if tag in _BLOCKS:
             self._end_line()
+            if self._open and self._open[-1] == "p":  # its end tag may be left out
+                self._close_last()
         if tag == "br" and not self._unread:
             self._line.append(_BREAK)
         if tag in _EMPTY:
@@ -280,7 +282,8 @@ class _PageReader(HTMLParser):
         if tag in _FURNITURE_OF_PAGES:
             aside = not any(self._count[content] for content in _CONTENT)
         hidden = "hidden" in named or (named.get("aria-hidden") or "").lower() == "true"
-        unseen = tag in _UNREAD or hidden or bool(_UNSEEN.search(named.get("style") or ""))
+        hidden |= bool(_UNSEEN.search(named.get("style") or ""))
+        unseen = tag in _UNREAD or (hidden and tag not in _STATING)  # a script may show a page
         if tag == "title" and self.title is None and not self._count["svg"]:
             self._title = []
         self._open.append(tag)
