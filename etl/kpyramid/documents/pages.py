@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 from kpyramid.documents.blocks import Block, Kind, classify_labels, is_sentence
 from kpyramid.documents.cleaning import normalise_text
@@ -532,7 +533,18 @@ def render_markdown(text: str, *, html: bool = True) -> str:
             line = token.map[0] + 1 if token.map else 1
             detail = f"quotes and lists nested deeper than {_DEEPEST} levels at line {line}"
             raise RefusedError("too_deep", detail)
+        if token.type == "inline" and "\n" in token.content:
+            _break_before_labels(token)
     return str(parser.renderer.render(tokens, parser.options, notes))
+
+
+def _break_before_labels(inline: Token) -> None:
+    """Ends the lines of a paragraph before those that are pairs or turns."""
+    lines = inline.content.replace("**", "").replace("__", "").split("\n")
+    labels = iter(classify_labels((line, False) for line in lines)[1:])
+    for child in inline.children or ():
+        if child.type in {"softbreak", "hardbreak"} and next(labels, None) is not None:
+            child.type = "hardbreak"
 
 
 def _skip_note_sign(state: StateInline, silent: bool) -> bool:
