@@ -66,6 +66,7 @@ _MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
 _MOST_WORDS = 4
 _CLOSED = ARTICLES | JOINING | PREPOSITIONS
 _VERBAL = AUXILIARIES | MODALS | PRONOUNS
+_NO_LABEL = _VERBAL | ARTICLES
 _STOP = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
@@ -78,7 +79,8 @@ def read_label(line: str, *, is_marked: bool) -> int:
     if label is None or line[0].islower():
         return 0
     words = [word.lower() for word in LETTERS.findall(label[0])]
-    return label.end() if len(words) <= _MOST_WORDS and _VERBAL.isdisjoint(words) else 0
+    is_label = len(words) == 1 or (len(words) <= _MOST_WORDS and _NO_LABEL.isdisjoint(words))
+    return label.end() if is_label else 0
 
 
 def is_sentence(text: str) -> bool:
@@ -105,7 +107,8 @@ def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] 
     kinds: list[tuple[Kind, int] | None] = []
     for first, last in _find_runs(ends):
         values = [is_sentence(given[at][0][ends[at] :]) for at in range(first, last)]
-        spoken = 2 * sum(values) > len(values)
+        repeated = any(frequent[label] > 1 for label in labels[first:last])
+        spoken = 2 * sum(values) > len(values) or (repeated and any(values))
         kinds += [None] * (first - len(kinds))
         for at, value in enumerate(values, first):
             marked = given[at][1] or last - first > 1 or frequent[labels[at]] > 1

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 
 from kpyramid.documents.blocks import Block, Kind, classify_labels, is_sentence
 from kpyramid.documents.cleaning import normalise_text
@@ -267,6 +268,8 @@ class _PageReader(HTMLParser):
             _refuse_labels(tag, attrs)
         if tag in _BLOCKS:
             self._end_line()
+            if self._open and self._open[-1] == "p":  # its end tag may be left out
+                self._close_last()
         if tag == "br" and not self._unread:
             self._line.append(_BREAK)
         if tag in _EMPTY:
@@ -280,7 +283,8 @@ class _PageReader(HTMLParser):
         if tag in _FURNITURE_OF_PAGES:
             aside = not any(self._count[content] for content in _CONTENT)
         hidden = "hidden" in named or (named.get("aria-hidden") or "").lower() == "true"
-        unseen = tag in _UNREAD or hidden or bool(_UNSEEN.search(named.get("style") or ""))
+        hidden |= bool(_UNSEEN.search(named.get("style") or ""))
+        unseen = tag in _UNREAD or (hidden and tag not in _STATING)  # a script may show a page
         if tag == "title" and self.title is None and not self._count["svg"]:
             self._title = []
         self._open.append(tag)
@@ -529,7 +533,18 @@ def render_markdown(text: str, *, html: bool = True) -> str:
             line = token.map[0] + 1 if token.map else 1
             detail = f"quotes and lists nested deeper than {_DEEPEST} levels at line {line}"
             raise RefusedError("too_deep", detail)
+        if token.type == "inline" and "\n" in token.content:
+            _break_before_labels(token)
     return str(parser.renderer.render(tokens, parser.options, notes))
+
+
+def _break_before_labels(inline: Token) -> None:
+    """Ends the lines of a paragraph before those that are pairs or turns."""
+    lines = inline.content.replace("**", "").replace("__", "").split("\n")
+    labels = iter(classify_labels((line, False) for line in lines)[1:])
+    for child in inline.children or ():
+        if child.type in {"softbreak", "hardbreak"} and next(labels, None) is not None:
+            child.type = "hardbreak"
 
 
 def _skip_note_sign(state: StateInline, silent: bool) -> bool:
