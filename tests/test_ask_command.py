@@ -279,7 +279,7 @@ def test_a_budget_stops_a_question_before_it_is_asked(warehouse: Warehouse, tmp_
 
 def make_asking() -> Settings:
     return make_settings(
-        query={"strategy": "naive", "mode": "paper", "triples": 5, "reader": "llm"},
+        query={"strategy": "naive", "options": {"mode": "paper", "triples": 5}, "reader": "llm"},
         llm=ENDPOINT,
     )
 

@@ -12,7 +12,7 @@ from kpyramid.cli.app import app
 from kpyramid.cli.options import print_json
 from kpyramid.cli.render import HIDDEN, JSON_ONLY, Result, lay_out, print_result
 
-OF_OBJECTS = {"Built", "Planned", "Asked", "Learned", "Evaluated", "Compared", "Located"}
+OF_OBJECTS = {"Values", "Built", "Planned", "Asked", "Learned", "Evaluated", "Compared", "Located"}
 """Results of objects that a test elsewhere makes."""
 RESULTS = [each for each in Result.__subclasses__() if each.__name__ not in OF_OBJECTS]
 PLAIN = (("str", "some words"), ("int", 3), ("bool", True), ("float", 0.5), ("Mapping", {}))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -176,18 +176,13 @@ def _check_strategy(name: str) -> str:
 class QuerySettings:
     """How questions are answered; no part of any snapshot, and options of `ask` override it.
 
-    `strategy`: where context comes from. `mode`: of polyrag, `paper` is its Algorithm 1 to the
-    letter, `authors` the authors' code, `best` ours. `triples`, `chunks`: most facts and passages
-    that one is read from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the query of the
-    ontology, says whether facts are enough, words the answer from the context, and leads a walk
-    over the graph: rules, or the model of [llm]. `options`: of the strategy, by name, as `evaluate
-    --strategy` takes them.
+    `strategy`: where context comes from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the
+    query of the ontology, says whether facts are enough, words the answer from the context, and
+    leads a walk over the graph: rules, or the model of [llm]. `options`: of the strategy, by name,
+    as `evaluate --strategy` takes them, such as `{ mode = "paper", triples = 5, chunks = 3 }`.
     """
 
     strategy: Annotated[str, AfterValidator(_check_strategy)] = "polyrag"
-    mode: Literal["best", "authors", "paper"] = "best"
-    triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
-    chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
     sparql: Maker = "rules"
     sufficiency: Maker = "rules"
     reader: Maker = "rules"
@@ -439,8 +434,7 @@ class PublishSettings:
     `max_violation_share`: more of its individuals have a statement that contradicts others, by
     the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
     those with the least evidence are withdrawn and become rejects.
-    `strict`: nothing is withdrawn, and any contradiction keeps it from becoming HEAD. One that only
-    the reasoner finds always does.
+    One that only the reasoner finds always keeps it from becoming HEAD; 0 has any do so.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
     """
@@ -451,7 +445,6 @@ class PublishSettings:
     min_kept_share: Share = 1.0
     max_unanswered_share: Share = 0.02
     max_violation_share: Share = 0.005
-    strict: bool = False
     reasoner_seconds: Seconds = 120.0
 
 
@@ -559,11 +552,18 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"])
 """Variables that say where things are and are no settings."""
 
+RETIRED = ("mode", "triples", "chunks")
+"""Of [query], which records of runs have; they are options of strategies now."""
+
 _REMOVED: Mapping[str, str] = {
+    **{
+        f"query.{name}": f"is an option now: write {name} under [query.options]" for name in RETIRED
+    },
     "publish.max_violations": (
         "is now publish.max_violation_share, a share of the individuals; what contradicts is "
-        "withdrawn unless publish.strict = true"
+        "withdrawn"
     ),
+    "publish.strict": "is now publish.max_violation_share = 0, which lets nothing be withdrawn",
     "cascade.hybrid": (
         "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
         "delete this line"
@@ -576,6 +576,14 @@ _REMOVED: Mapping[str, str] = {
 """Settings of earlier versions, with what to do about them."""
 
 
+def drop_retired(values: dict[str, Any]) -> None:
+    """Leaves out of the settings that a run was recorded with those that are none any more."""
+    for name in RETIRED:
+        values.get("query", {}).pop(name, None)
+    if values.get("publish", {}).pop("strict", False):
+        values["publish"]["max_violation_share"] = 0.0
+
+
 FIXED = frozenset(
     f"{section}.{name}"
     for section, names in {
@@ -584,10 +592,10 @@ FIXED = frozenset(
         "cascade": "language",
         "llm": "seed",
         "complete": "dimensions phrases priority region_share max_points member_similarity "
-        "accept_support accept_score most_open alias_similarity rounds seed",
+        "min_support accept_support accept_score most_open alias_similarity rounds seed",
         "condense": "neighbours anchor_similarity",
         "index": "exact_up_to min_recall seed",
-        "publish": "min_triple_share min_kept_share",
+        "publish": "min_document_share min_triple_share min_kept_share max_unanswered_share",
     }.items()
     for name in names.split()
 )

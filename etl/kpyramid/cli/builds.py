@@ -11,7 +11,7 @@ import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
+from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first, name_values
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -125,24 +125,6 @@ def build(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Staged(Result):
-    """A stage that ran; `details` are those of the stage, such as the snapshot of publish."""
-
-    stage: str
-    run: str
-    shard: str | None
-    rows: Mapping[str, int]
-    rejects: Mapping[str, int]
-    recomputed: int
-    seconds: float
-    details: Mapping[str, str] = field(metadata={"json": False})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, those of the stage among them."""
-        return {**super().to_dict(), **self.details}
-
-
 def stage(
     name: StageName,
     /,
@@ -157,7 +139,7 @@ def stage(
     shard: str | None = None,
     workers: int,
     quiet: bool,
-) -> Staged:
+) -> Result:
     """Run one stage of a build: what a scheduler calls, task by task.
 
     `--ref`, `--settings`, `--order` and `--allow-shrink` are given to stage ingest, which notes
@@ -187,16 +169,9 @@ def stage(
             shard=_parse_shard(shard),
             progress=progress,
         )
-    return Staged(
-        stage=mark.stage,
-        run=run,
-        shard=shard,
-        rows=mark.rows,
-        rejects=mark.rejects,
-        recomputed=mark.recomputed,
-        seconds=mark.seconds,
-        details=mark.details,
-    )
+    shown = {n: getattr(mark, n) for n in ("rows", "rejects", "recomputed", "seconds")}
+    details: dict[str, Any] = dict(mark.details)
+    return name_values(stage=mark.stage, run=run, shard=shard, **shown, **details)
 
 
 def _parse_shard(text: str | None) -> "Shard | None":

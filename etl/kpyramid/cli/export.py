@@ -1,7 +1,7 @@
 """`kpyramid export` and `import`: a snapshot in other forms, and back."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -9,24 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kpyramid.cli.options import SNAPSHOT_HELP
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.snapshot import Form
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
     from kpyramid.storage.layout import Warehouse
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exported(Result):
-    """What was written, and what was left out."""
-
-    snapshot: str
-    to: str
-    path: str
-    bytes: int
-    files: Sequence[str]
-    left_out: Sequence[str]
 
 
 def export(
@@ -39,7 +27,7 @@ def export(
     to: Form,
     warehouse: str,
     scope: "Scope",
-) -> Exported:
+) -> Result:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
     At an address it is made here first, then sent; of a folder the manifest goes last.
@@ -76,7 +64,7 @@ def export(
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:
         notes.append("Tables are left out that are about all documents.")
-    return Exported(
+    return name_values(
         snapshot=opened.id,
         to=to,
         path=path,

@@ -1,19 +1,18 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
 from kpyramid.cli.console import mark, show_count
 from kpyramid.cli.options import Count
-from kpyramid.cli.render import JSON_ONLY, Result, describe
+from kpyramid.cli.render import Result, describe, name_values
 from kpyramid.errors import GateError, InputError
-from kpyramid.ontology.importing.conversion import Change
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
@@ -25,22 +24,7 @@ if TYPE_CHECKING:
 _NEXT = "Review {}, then set induce.ontology to its path."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported(Result):
-    """An ontology from outside as it was written, and every change that was made for a build."""
-
-    output: str
-    form: str
-    classes: int
-    properties: int
-    properties_without_phrase: int
-    axioms: int
-    individuals: int
-    consistent: str
-    changes: Sequence["Change"]
-
-
-def import_(file: Path, /, *, output: Path | None = None) -> Imported:
+def import_(file: Path, /, *, output: Path | None = None) -> Result:
     """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
 
     A build wants a label for each class and property, one domain and one range for each property,
@@ -85,7 +69,7 @@ def import_(file: Path, /, *, output: Path | None = None) -> Imported:
             "rules they are found by their label only; add phrases, or sentences with their "
             f"values in {target.stem}.examples.jsonl",
         )
-    return Imported(
+    return name_values(
         output=str(target),
         form=imported.form,
         classes=len(schema.classes),
@@ -217,18 +201,6 @@ def bootstrap(
 _JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged(Result):
-    """The verdict of each gate on an ontology, and what its checks and questions gave."""
-
-    ontology: str
-    snapshot: str | None
-    gates: Mapping[str, str]
-    seconds: Mapping[str, float]
-    checks: Sequence[Mapping[str, Any]] = field(metadata=JSON_ONLY)
-    questions: Sequence[Mapping[str, Any]]
-
-
 def check(
     ontology: str,
     /,
@@ -238,7 +210,7 @@ def check(
     seconds: Annotated[float, typer.Option(min=1, max=86_400)] = 120.0,
     warehouse: str,
     scope: "Scope",
-) -> Judged:
+) -> Result:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
     Each gate says pass, fail or not run, and why. Exit code 4 when one fails. Of a snapshot that is
@@ -272,7 +244,8 @@ def check(
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
     advice = "correct it, or what beside it judges it, and check it again"
-    return Judged(
+    return name_values(
+        json_only=("checks",),
         ontology=str(files.turtle),
         snapshot=opened.id if opened else None,
         gates=judged.gates,

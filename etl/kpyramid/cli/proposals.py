@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -37,15 +37,6 @@ class Proposed(Result):
             yield f"and {left:,} more; --json lists all, --state some"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decided(Result):
-    """Entries that were written into the decisions file, and those that were there."""
-
-    file: str
-    decided: Sequence[Mapping[str, Any]]
-    unchanged: Sequence[Mapping[str, Any]]
-
-
 def proposals(
     *,
     accept: list[str] | None = None,
@@ -57,7 +48,7 @@ def proposals(
     opened: "Snapshot",
     loaded: "Settings",
     verbose: bool,
-) -> Proposed | Decided:
+) -> Proposed | Result:
     """List what completion proposes for the ontology; accept or reject it.
 
     A build proposes classes and properties that the graph states often and the ontology lacks.
@@ -121,7 +112,7 @@ def _decide(
     *,
     label: str | None,
     note: str,
-) -> Decided:
+) -> Result:
     from kpyramid.completion.review import decide, hold_file, read_file
     from kpyramid.snapshot.proposals import find_proposal
     from kpyramid.storage.writing import write_durably
@@ -154,7 +145,9 @@ def _decide(
         if named is None or Path(named).resolve() != path.resolve():
             notes.append(f'Name the file in the settings: [complete] decisions = "{path}"')
         notes.append("Then run `kpyramid build CORPUS` again; only what follows is computed.")
-    return Decided(file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes)
+    return name_values(
+        file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes
+    )
 
 
 def _read_word(p: "Listed", decisions: "Decisions") -> str | None:

@@ -1,7 +1,7 @@
 """What a command returns, and the one renderer that prints it: a JSON object, or words."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -45,6 +45,35 @@ class Result:
     def _list(self, form: str) -> dict[str, Any]:
         chosen = (one.name for one in fields(self) if one.metadata.get(form, True))
         return {name: to_plain(getattr(self, name)) for name in chosen}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Values(Result):
+    """Named values, without words of their own; those of `json_only` are left out of words."""
+
+    values: Mapping[str, Any]
+    json_only: Collection[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values, and the notes if there are any."""
+        notes = {"notes": [*self.notes]} if self.notes else {}
+        return {**notes, **to_plain(self.values)}
+
+    def show(self) -> Iterator[RenderableType]:
+        """Every value there is."""
+        left_out = {"notes", *self.json_only}
+        yield from describe({n: v for n, v in self.to_dict().items() if n not in left_out})
+
+
+def name_values(
+    *,
+    json_only: Collection[str] = (),
+    notes: Sequence[str] = (),
+    fault: PyramidError | int | None = None,
+    **values: Any,
+) -> Values:
+    """What a command came to that has no words of its own."""
+    return Values(values=values, json_only=json_only, notes=notes, fault=fault)
 
 
 def to_plain(value: object) -> Any:

@@ -32,8 +32,8 @@ from kpyramid.ontology.sandbox import end_process, list_environment, list_python
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import find_function
 from kpyramid.pipeline.workers import (
+    Compute,
     Load,
-    embed_all,
     load_embedder,
     pack_vector,
     share_out,
@@ -56,8 +56,6 @@ _SIZE = "\x00size"
 
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
-Compute = Callable[[Sequence[R]], Iterator[bytes]]
-"""What computes results: those of some texts, in their order."""
 
 
 class Progress(Protocol):
@@ -177,9 +175,8 @@ def share_work(
     function: str,
     settings: Settings,
     workers: int,
-    load: Load,
+    load: Load[R],
     chosen: tuple[object, ...],
-    work: Compute[R],
     here: Compute[R] | None = None,
 ) -> Compute[R]:
     """A function's work over the settings' engine: actors of a Ray cluster, or this machine.
@@ -187,10 +184,10 @@ def share_work(
     There it is worker processes, or `here`.
     """
     if settings.engine.name == "processes":
-        return here or (lambda texts: share_out(texts, workers, load, chosen, work))
+        return here or (lambda texts: share_out(texts, workers, load, chosen))
     identify = partial(fingerprint_function, find_function(function), settings)
     address = settings.engine.address
-    return lambda texts: share_over_ray(texts, address, load, chosen, work, identify)
+    return lambda texts: share_over_ray(texts, address, load, chosen, identify)
 
 
 class CachedEmbedder:
@@ -215,8 +212,7 @@ class CachedEmbedder:
         self.name = identity.name
         self._workers = workers
         self._files = identity.files
-        chosen = (settings.embed,)
-        place = ("embedder", settings, workers, load_embedder, chosen, embed_all)
+        place = ("embedder", settings, workers, load_embedder, (settings.embed,))
         self._share = share_work(*place, self._compute_here)
         self._settings = settings
         self._progress = progress

@@ -78,15 +78,13 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
         return "pass"
     tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
-    for table, setting, share in (
-        ("documents", "min_document_share", publish.min_document_share),
-        ("triples", "min_triple_share", publish.min_triple_share),
-    ):
+    shares = {"documents": publish.min_document_share, "triples": publish.min_triple_share}
+    for table, share in shares.items():
         before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
         if rows[table] < share * before:
             return (
-                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
-                f"publish.{setting} = {share} of them. {_MEANT}"
+                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than {share:.0%} of "
+                f"them. {_MEANT}"
             )
     return "pass"
 
@@ -134,10 +132,9 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     row, reason = lost[0]
     return (
         f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
-        f"in, more than publish.min_kept_share = {least} allows; the first is "
+        f"in, where {1.0 - least:.0%} are allowed; the first is "
         f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
-        "The snapshot's view `derivations` shows what was merged and why; if these merges are "
-        "right, lower the setting and build again, else report the two wordings"
+        "The snapshot's view `derivations` shows what was merged and why; report the wordings"
     )
 
 
@@ -182,7 +179,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
         advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects --requests` says why; {advice}"
+        f"{share:.0%}. `kpyramid rejects --requests` says why; {advice}"
     )
 
 
@@ -494,5 +491,5 @@ def hash_judges(settings: Settings, files: OntologyFiles) -> str:
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
     publish = settings.publish
-    limits: list[JsonValue] = [publish.strict, publish.max_violation_share, publish.min_kept_share]
+    limits: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share]
     return hash_value([*limits, texts, *describe_floor(settings)])

@@ -45,7 +45,7 @@ from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all
+from kpyramid.pipeline.workers import load_extractor, load_parser
 from kpyramid.settings import Settings
 from kpyramid.storage.copies import bring_corpus
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
@@ -84,7 +84,7 @@ def open_extractor(
 ) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     chosen = (settings.extract.parser, settings.extract.language)
-    compute = share_work("extractor", settings, workers, load_extractor, chosen, extract_all)
+    compute = share_work("extractor", settings, workers, load_extractor, chosen)
     place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
     return CachedFunction("extractor", *place, read_only=read_only)
 
@@ -94,7 +94,7 @@ def open_annotator(
 ) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
     chosen = (settings.extract.parser,)
-    compute = share_work("annotator", settings, workers, load_parser, chosen, parse_all)
+    compute = share_work("annotator", settings, workers, load_parser, chosen)
     return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
 
 
