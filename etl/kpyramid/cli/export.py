@@ -1,9 +1,7 @@
 """`kpyramid export` and `import`: a snapshot in other forms, and back."""
 
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,21 +73,7 @@ def export(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported(Result):
-    """A snapshot that the warehouse has; `imported`: it had not before."""
-
-    snapshot: str
-    imported: bool
-
-    def show(self) -> Iterator[str]:
-        """What to do with it."""
-        yield f"Snapshot {self.snapshot} is {'' if self.imported else 'already '}there, whole."
-        yield "It was made as its id says; compare the id with the sender's."
-        yield f"To serve it: kpyramid promote main {self.snapshot}"
-
-
-def import_(path: str, /, *, place: "Warehouse") -> Imported:
+def import_(path: str, /, *, place: "Warehouse") -> Result:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
 
     It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
@@ -102,4 +86,9 @@ def import_(path: str, /, *, place: "Warehouse") -> Imported:
     from kpyramid.storage.archive import import_snapshot
 
     identifier, is_new = import_snapshot(place, path)
-    return Imported(snapshot=identifier, imported=is_new)
+    words = [
+        f"Snapshot {identifier} is {'' if is_new else 'already '}there, whole.",
+        "It was made as its id says; compare the id with the sender's.",
+        f"To serve it: kpyramid promote main {identifier}",
+    ]
+    return name_values(snapshot=identifier, imported=is_new, words=words)

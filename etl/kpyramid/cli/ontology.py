@@ -1,13 +1,11 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import RenderableType
 
 from kpyramid.cli.console import mark, show_count
 from kpyramid.cli.options import Count
@@ -113,32 +111,6 @@ def write_target(target: Path, text: str) -> None:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut(Result):
-    """A first ontology of a field as it was written, and what was left."""
-
-    output: str
-    sense: int
-    senses: Sequence[str]
-    classes: int
-    from_conceptnet: int
-    properties: Sequence[str]
-    instances_left: int
-    deeper_left: int
-
-    def show(self) -> Iterator[RenderableType]:
-        """Which sense was taken and how another is, then the fields."""
-        for number, gloss in enumerate(self.senses, 1):
-            taken = number == self.sense
-            choice = "taken" if taken else f"--sense {number} takes it"
-            yield f"Sense {number} ({choice}): {gloss}"
-        values = self._list("words")
-        yield from describe({n: v for n, v in values.items() if n not in _SHOWN_ABOVE})
-
-
-_SHOWN_ABOVE = frozenset({"sense", "senses", "notes"})
-
-
 def bootstrap(
     *,
     domain: str,
@@ -148,7 +120,7 @@ def bootstrap(
     conceptnet: Path | None = None,
     output: Path | None = None,
     quiet: bool,
-) -> Cut:
+) -> Result:
     """Cut a first ontology of a field from WordNet, offline, for a person to review.
 
     Classes are the meanings below the word, with labels, synonyms and definitions; properties are
@@ -185,15 +157,23 @@ def bootstrap(
     added = merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet else 0
     schema = build_schema(cut, title=domain)
     write_target(target, write_schema(schema))
-    return Cut(
-        output=str(target),
+    made = {
+        "output": str(target),
+        "classes": len(schema.classes),
+        "from_conceptnet": added,
+        "properties": [p.label for p in schema.properties],
+        "instances_left": cut.instances,
+        "deeper_left": cut.deeper,
+    }
+    choices = [
+        f"Sense {at} ({'taken' if at == sense else f'--sense {at} takes it'}): {each.gloss}"
+        for at, each in enumerate(senses, 1)
+    ]
+    return name_values(
         sense=sense,
-        senses=[s.gloss for s in senses],
-        classes=len(schema.classes),
-        from_conceptnet=added,
-        properties=[p.label for p in schema.properties],
-        instances_left=cut.instances,
-        deeper_left=cut.deeper,
+        senses=[each.gloss for each in senses],
+        **made,
+        words=[*choices, *describe(made)],
         notes=[_NEXT.format(target)],
     )
 
@@ -281,31 +261,24 @@ _SENTENCES = 3
 _FIRST = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Described(Result):
-    """The individuals that bear a name, or the members of a class or property."""
-
-    individuals: Sequence["Individual"]
-    members: "Members | None"
-
-    def show(self) -> Iterator[str]:
-        """One individual with its sentences; of several a line each."""
-        if members := self.members:
-            kind = "individual" if members.kind == "class" else "value"
-            yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
-            yield from (f"  {text}" for text in members.first)
-            if members.count > len(members.first):
-                yield f"  and {members.count - len(members.first)} more"
-        if len(self.individuals) == 1:
-            yield from _describe(self.individuals[0])
-            return
-        for individual in self.individuals:
-            kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
-            count = len(individual.values) + len(individual.value_of)
-            yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
+def _word_found(individuals: "Sequence[Individual]", members: "Members | None") -> Iterator[str]:
+    """One individual with its sentences; of several a line each."""
+    if members:
+        kind = "individual" if members.kind == "class" else "value"
+        yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
+        yield from (f"  {text}" for text in members.first)
+        if members.count > len(members.first):
+            yield f"  and {members.count - len(members.first)} more"
+    if len(individuals) == 1:
+        yield from _describe(individuals[0])
+        return
+    for individual in individuals:
+        kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
+        count = len(individual.values) + len(individual.value_of)
+        yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
 
 
-def show(name: str, /, *, opened: "Snapshot") -> Described:
+def show(name: str, /, *, opened: "Snapshot") -> Result:
     """Show what the ontology says of an individual, and the sentences that say so.
 
     A name that several individuals bear is answered with all of them; ask again with an id. What
@@ -323,7 +296,8 @@ def show(name: str, /, *, opened: "Snapshot") -> Described:
         if members is None:
             raise
         ids = []
-    return Described(individuals=[individuals.describe(key) for key in ids], members=members)
+    found = [individuals.describe(key) for key in ids]
+    return name_values(individuals=found, members=members, words=_word_found(found, members))
 
 
 def _describe(individual: "Individual") -> Iterator[str]:

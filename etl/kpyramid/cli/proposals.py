@@ -1,7 +1,7 @@
 """`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,21 +20,14 @@ _LISTED = 25
 State = Literal["open", "accepted", "alias", "rejected"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proposed(Result):
-    """The proposals of a snapshot, with what the decisions file says of each."""
-
-    snapshot: str
-    proposals: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """The first of them, each in a few lines."""
-        if not self.proposals:
-            yield f"Snapshot {self.snapshot} has no such proposals."
-        for row in self.proposals[:_LISTED]:
-            yield from _describe(row)
-        if (left := len(self.proposals) - _LISTED) > 0:
-            yield f"and {left:,} more; --json lists all, --state some"
+def _word_proposals(snapshot: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The first of them, each in a few lines."""
+    if not rows:
+        yield f"Snapshot {snapshot} has no such proposals."
+    for row in rows[:_LISTED]:
+        yield from _describe(row)
+    if (left := len(rows) - _LISTED) > 0:
+        yield f"and {left:,} more; --json lists all, --state some"
 
 
 def proposals(
@@ -48,7 +41,7 @@ def proposals(
     opened: "Snapshot",
     loaded: "Settings",
     verbose: bool,
-) -> Proposed | Result:
+) -> Result:
     """List what completion proposes for the ontology; accept or reject it.
 
     A build proposes classes and properties that the graph states often and the ontology lacks.
@@ -99,7 +92,8 @@ def proposals(
                 places = dict.fromkeys(place for key in p.facts for place in opened.evidence(key))
                 row["sentences"] = [asdict(place) for place in places]
             rows.append(row)
-    return Proposed(snapshot=opened.id, proposals=rows)
+    words = _word_proposals(opened.id, rows)
+    return name_values(snapshot=opened.id, proposals=rows, words=words)
 
 
 def _decide(

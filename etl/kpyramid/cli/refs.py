@@ -1,7 +1,7 @@
 """Commands of who operates a warehouse: move refs, list logs, runs and snapshots, clear up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -156,31 +156,23 @@ def runs(*, place: "Warehouse") -> Result:
     return name_values(runs=list_runs(place))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshots(Result):
-    """The snapshots of a warehouse, newest first."""
-
-    snapshots: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """A line per snapshot."""
-        yield from lay_out(
-            {
-                "id": row["id"],
-                "refs": row["refs"],
-                "committed": row["created"] or "never",
-                "documents": row["rows"].get("documents"),
-                "condensed facts": row["rows"].get("condensed"),
-            }
-            for row in self.snapshots
-        ) or ["No snapshot yet; `kpyramid build CORPUS` makes one."]
-
-
-def snapshots(*, place: "Warehouse") -> Snapshots:
+def snapshots(*, place: "Warehouse") -> Result:
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.storage.verification import list_snapshots
 
-    return Snapshots(snapshots=list_snapshots(place))
+    listed: Sequence[Mapping[str, Any]] = list_snapshots(place)
+    lines = lay_out(
+        {
+            "id": row["id"],
+            "refs": row["refs"],
+            "committed": row["created"] or "never",
+            "documents": row["rows"].get("documents"),
+            "condensed facts": row["rows"].get("condensed"),
+        }
+        for row in listed
+    )
+    nothing = ["No snapshot yet; `kpyramid build CORPUS` makes one."]
+    return name_values(snapshots=listed, words=lines or nothing)
 
 
 def verify(
@@ -407,32 +399,14 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
     return [*made, *_NOT_REACHED, *lost]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared(Result):
-    """What changed between two snapshots, counted per table; with a table also its rows."""
-
-    a: Mapping[str, str]
-    b: Mapping[str, str]
-    summary: str
-    tables: Mapping[str, Mapping[str, int]]
-    made_with: Mapping[str, Any]
-    table: str | None
-    rows: Sequence[Mapping[str, Any]] | None
-
-    def show(self) -> Iterator[str]:
-        """The counts, then the rows, each with the fields that changed."""
-        values = self._list("words")
-        del values["notes"], values["rows"]
-        yield from describe(values)
-        for row in self.rows or ():
-            yield f"{_SIGNS[row['change']]} {row['words']}"
-            for name, (was, now) in row["fields"].items():
-                words = (
-                    "edited"
-                    if name == "text"
-                    else f"{phrase(was) or was}, now {phrase(now) or now}"
-                )
-                yield f"    {name}: {words}"
+def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
+    """The counts, then the rows, each with the fields that changed."""
+    yield from describe({n: value for n, value in compared.items() if n != "rows"})
+    for row in compared["rows"] or ():
+        yield f"{_SIGNS[row['change']]} {row['words']}"
+        for name, (was, now) in row["fields"].items():
+            words = f"{phrase(was) or was}, now {phrase(now) or now}"
+            yield f"    {name}: {'edited' if name == 'text' else words}"
 
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -449,7 +423,7 @@ def diff(
     table: str | None = None,
     limit: Natural = 20,
     scope: "Scope",
-) -> Compared:
+) -> Result:
     """Say what changed from snapshot A to snapshot B: by default, what last night changed.
 
     First a count per table of what is new, gone and changed, and the settings, models and stages
@@ -472,13 +446,14 @@ def diff(
         rows = changes.read(table, limit or None) if table else None
         counts = {name: asdict(changes.count(name)) for name in NAMES}
         left = sum(counts[table].values()) - len(rows) if table and rows is not None else 0
-        return Compared(
-            a={"name": before, "snapshot": sides[0].id},
-            b={"name": after, "snapshot": sides[1].id},
-            summary=changes.summarise(),
-            tables=counts,
-            made_with=changes.list_causes(),
-            table=table,
-            rows=None if rows is None else [asdict(row) for row in rows],
-            notes=[f"{left:,} more; --limit 0 shows all"] if left else [],
-        )
+        compared = {
+            "a": {"name": before, "snapshot": sides[0].id},
+            "b": {"name": after, "snapshot": sides[1].id},
+            "summary": changes.summarise(),
+            "tables": counts,
+            "made_with": changes.list_causes(),
+            "table": table,
+            "rows": None if rows is None else [asdict(row) for row in rows],
+        }
+    notes = [f"{left:,} more; --limit 0 shows all"] if left else []
+    return Result(values=compared, words=_word_changes(compared), notes=notes)
