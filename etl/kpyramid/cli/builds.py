@@ -10,7 +10,7 @@ import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import Result, lay_out, name_first, name_values
+from kpyramid.cli.render import Result, lay_out, name_first
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -158,9 +158,8 @@ def stage(
             shard=_parse_shard(shard),
             progress=progress,
         )
-    shown = {n: getattr(mark, n) for n in ("rows", "rejects", "recomputed", "seconds")}
-    details: dict[str, Any] = dict(mark.details)
-    return name_values(stage=mark.stage, run=run, shard=shard, **shown, **details)
+    named = {"stage": mark.stage, "run": run, "shard": shard}
+    return Result(values={**named, **mark.describe(), **mark.details})
 
 
 def _parse_shard(text: str | None) -> "Shard | None":

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -387,7 +388,10 @@ def judge_floor(
     if evaluate.questions is None:
         return {}
     found = _answer(settings, warehouse, snapshot)
-    means = {name: _average(found, name) for name in sorted(evaluate.floor)}
+    means = {
+        name: fmean(row.scores[name] for row in found.rows if name in row.scores)
+        for name in sorted(evaluate.floor)
+    }
     refused = [name for name, mean in means.items() if _is_worse(name, mean, evaluate.floor[name])]
     if not refused:
         said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
@@ -397,7 +401,13 @@ def judge_floor(
         f"evaluate.floor {evaluate.floor[name]}"
         for name in refused
     )
-    lost = _name_lost(settings, warehouse, found, snapshot, head, refused)
+    if head in (None, snapshot):
+        lost = "HEAD is this snapshot" if head else "there is no HEAD to compare with"
+    else:
+        try:
+            lost = _name_lost(_answer(settings, warehouse, str(head)), found, refused)
+        except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
+            lost = f"HEAD cannot be compared with: {e}"
     asked = f"{len(found.rows)} questions of {evaluate.questions}"
     return {GATE: f"fail: {said}, of {asked}; {lost}"}
 
@@ -441,9 +451,8 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     return found
 
 
-def _average(found: "Answers", metric: str) -> float:
-    scores = [row.scores[metric] for row in found.rows if metric in row.scores]
-    return sum(scores) / len(scores)
+def _is_worse(metric: str, score: float, other: float) -> bool:
+    return score > other if _falls(metric) else score < other
 
 
 def _falls(metric: str) -> bool:
@@ -451,32 +460,14 @@ def _falls(metric: str) -> bool:
     return _open_metrics()[metric].better == "lower"
 
 
-def _is_worse(metric: str, score: float, other: float) -> bool:
-    return score > other if _falls(metric) else score < other
-
-
-def _name_lost(
-    settings: Settings,
-    warehouse: Warehouse,
-    found: "Answers",
-    snapshot: str,
-    head: str | None,
-    refused: Sequence[str],
-) -> str:
+def _name_lost(before: "Answers", found: "Answers", refused: Sequence[str]) -> str:
     """The questions that HEAD scores better on by a metric that was refused."""
-    if head is None:
-        return "there is no HEAD to compare with"
-    if head == snapshot:
-        return "HEAD is this snapshot"
-    try:
-        before = {row.question.id: row.scores for row in _answer(settings, warehouse, head).rows}
-    except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
-        return f"HEAD cannot be compared with: {e}"
+    scores = {row.question.id: row.scores for row in before.rows}
     lost = [
         f"{row.question.id} ({' '.join(row.question.text.split())})"
         for row in found.rows
         if any(
-            name in row.scores and _is_worse(name, row.scores[name], before[row.question.id][name])
+            name in row.scores and _is_worse(name, row.scores[name], scores[row.question.id][name])
             for name in refused
         )
     ]

@@ -19,7 +19,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
-from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.pipeline.fingerprints import describe_model_part, find_stored
 from kpyramid.pipeline.models import (
     Looker,
     Model,
@@ -44,7 +44,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse, name_place
-from kpyramid.storage.results import TableFile, find_result, read_result
+from kpyramid.storage.results import TableFile, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
 # A stage is run on what is stored, with a model that asks nobody and notes what it would be
@@ -68,7 +68,7 @@ _SKIPPED = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a stage would ask: requests, those answered already, given up or in an open batch.
+    """What a stage would ask a model: requests, those answered, given up or in an open batch.
 
     `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
     `in_batches`: the Batch API takes them.
@@ -224,9 +224,9 @@ class Forecast:
         """All that is asked where the graph is there, with the names that rules give proposals."""
         if "proposals" not in self._known:
             self._run("complete", model)
-        known = self._run("condense", model)
-        found = self.estimator.estimate(model.pending.values())
-        return found if known else self._foresee_batches("condense")
+        if self._run("condense", model):
+            return self.estimator.estimate(model.pending.values())
+        return self._foresee_batches("condense")
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
@@ -388,8 +388,8 @@ def _plan_stages(
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
             inputs["corpus"] = load_erased(warehouse).mark(listing.fingerprint)
-        key = key_result(fingerprint_stage(stage, settings), inputs)
-        result = find_result(warehouse, stage.name, key) if known and stage.writes else None
+        _, result = find_stored(warehouse, stage, settings, inputs)
+        result = result if known and stage.writes else None
         if result is not None:
             for name, file in result.tables.items():
                 made.setdefault(name, []).append(file.sha256)
@@ -422,19 +422,20 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
         name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
     }
+    counts: Row = {
+        name: sum(getattr(outlook, name) for outlook in outlooks)
+        for name in ("asked", "hits", "failed", "waiting", "learned_from")
+    }
+    unpriced = sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices))
     return {
         "calls": round(total.calls.expected),
         "tokens": round(total.tokens.expected),
         "cost": _price(outlooks, settings, batch=False),
         "model": {
-            "asked": sum(outlook.asked for outlook in outlooks),
-            "hits": sum(outlook.hits for outlook in outlooks),
-            "failed": sum(outlook.failed for outlook in outlooks),
-            "waiting": sum(outlook.waiting for outlook in outlooks),
+            **counts,
             **ranges,
             "batch_cost": _price(outlooks, settings, batch=True),
-            "unpriced": sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices)),
-            "learned_from": sum(outlook.learned_from for outlook in outlooks),
+            "unpriced": [*unpriced],
         },
     }
 

@@ -19,7 +19,7 @@ from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
 from kpyramid.pipeline.cache import Progress
-from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
+from kpyramid.pipeline.fingerprints import find_stored
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
@@ -113,8 +113,7 @@ def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) 
                 require_readable(corpus, converts=is_installed(CONVERTER))
             inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
-        key = key_result(fingerprint_stage(stage, run.settings), inputs)
-        result = find_result(run.warehouse, stage.name, key)
+        key, result = find_stored(run.warehouse, stage, run.settings, inputs)
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
@@ -137,8 +136,8 @@ def is_stored(run: Run, name: str) -> bool:
         InputError: a stage before it is not done.
     """
     stage = find_stage(name)
-    key = key_result(fingerprint_stage(stage, run.settings), _list_inputs(run, stage))
-    return find_result(run.warehouse, name, key) is not None
+    _, result = find_stored(run.warehouse, stage, run.settings, _list_inputs(run, stage))
+    return result is not None
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:

@@ -63,6 +63,15 @@ class StageMark:
     gates: Mapping[str, str] = field(default_factory=dict)
     model: Mapping[str, JsonValue] = field(default_factory=dict)
 
+    def describe(self) -> dict[str, JsonValue]:
+        """Its counts, as commands, reports and DAGs show them."""
+        return {
+            "rows": dict(self.rows),
+            "rejects": dict(self.rejects),
+            "recomputed": self.recomputed,
+            "seconds": self.seconds,
+        }
+
 
 def start_run(
     warehouse: Warehouse,

@@ -126,7 +126,7 @@ def plan(
     count = min(corpus.declared.shards, most, MOST_SHARDS)
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
     log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
-    counts = {mark.stage: _describe(mark) for mark in marks}
+    counts = {mark.stage: mark.describe() for mark in marks}
     return Plan(night.run, night.ref, tuple(stored), shards, counts)
 
 
@@ -167,7 +167,7 @@ def run_stages(
     corpus: Corpus, stages: Sequence[str], run: str, warehouse: str, shard: str | None = None
 ) -> dict[str, JsonValue]:
     """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
-    return {name: _describe(_call(corpus, name, run, warehouse, shard)) for name in stages}
+    return {name: _call(corpus, name, run, warehouse, shard).describe() for name in stages}
 
 
 def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
@@ -230,7 +230,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "run": run,
         "moved": moved,
         "waits": is_candidate and (own is None or own.snapshot != snapshot),
-        **_describe(mark),
+        **mark.describe(),
     }
 
 
@@ -265,16 +265,6 @@ def _call(
             workers=corpus.declared.workers,
             shard=Shard(*map(int, shard.split("/"))) if shard else None,
         )
-
-
-def _describe(mark: StageMark) -> dict[str, JsonValue]:
-    """Its counts, which the task returns and sends as metrics."""
-    return {
-        "rows": dict(mark.rows),
-        "rejects": dict(mark.rejects),
-        "recomputed": mark.recomputed,
-        "seconds": mark.seconds,
-    }
 
 
 def is_published(ref: str, warehouse: str) -> bool:

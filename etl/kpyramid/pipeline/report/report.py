@@ -115,14 +115,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
-            {
-                "stage": mark.stage,
-                "rows": dict(mark.rows),
-                "recomputed": mark.recomputed,
-                "seconds": mark.seconds,
-                "rejects": sum(mark.rejects.values()),
-            }
-            for mark in marks
+            {"stage": m.stage, **m.describe(), "rejects": sum(m.rejects.values())} for m in marks
         ],
         "calls": totals.run.calls,
         "tokens": totals.run.tokens,
