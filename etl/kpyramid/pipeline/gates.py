@@ -107,7 +107,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     from kpyramid.condensation.graph import unfold_nouns
     from kpyramid.condensation.merging import guard_comparer
     from kpyramid.graph.synonyms.comparison import Comparer
-    from kpyramid.pipeline.cache import CachedEmbedder, Silence
+    from kpyramid.pipeline.cache import CachedEmbedder, Context
     from kpyramid.pipeline.models import Opener
     from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 
@@ -121,9 +121,8 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     stands, how = read_derivations(triples, condensed)
     by_model = run.settings.condense.mode == "llm"
     with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
-        embedder = CachedEmbedder(
-            run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
-        )
+        context = Context(run.warehouse, run.settings)
+        embedder = CachedEmbedder(context, opener.connect, "publish")
         compare = guard_comparer(Comparer(embedder))
         trusted = [by_model and why == "llm" for why in how]
         lost = list(list_lost(said, standing, stands, trusted, compare))

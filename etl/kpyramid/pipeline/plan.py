@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
-from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
+from kpyramid.pipeline.cache import CachedEmbedder, Context, Silence, open_converter
 from kpyramid.pipeline.fingerprints import describe_model_part, find_stored
 from kpyramid.pipeline.models import (
     Looker,
@@ -87,26 +87,18 @@ class Outlook:
 class Forecast:
     """Looks ahead of one build; `files` are the parts of tables that are made already, by name.
 
-    With `keep` what the rules find, and vectors, are stored for the build that follows; else
-    nothing is.
+    What the rules find, and vectors, are stored for the build that follows unless `context` is
+    read only.
     """
 
     def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        corpus: Corpus,
-        files: Mapping[str, Sequence[TableFile]],
-        *,
-        keep: bool = False,
-        workers: int = 1,
+        self, context: Context, corpus: Corpus, files: Mapping[str, Sequence[TableFile]]
     ) -> None:
-        self._warehouse = warehouse
-        self._settings = settings
+        self._context = context
+        self._warehouse = context.warehouse
+        self._settings = context.settings
         self._corpus = corpus
         self._files = files
-        self._keep = keep
-        self._workers = workers
         self._foreseen: dict[str, pa.Table] = {}
         """What stages would make as far as it is known, without what a model would say."""
         self._share_new = 1.0
@@ -125,10 +117,9 @@ class Forecast:
 
     @cached_property
     def _made(self) -> dict[str, pa.Table]:
-        place = (self._warehouse, self._settings, self._workers, Silence())
         return ingest.run(
             corpus=self._corpus.read_files(),
-            converter=open_converter(*place, read_only=not self._keep),
+            converter=open_converter(self._context),
             erased=load_erased(self._warehouse),
             settings=self._settings.ingest,
         )
@@ -138,7 +129,7 @@ class Forecast:
         """The chunks, stored or cut from the documents."""
         if "chunks" in self._files:
             return self._read("chunks")
-        splitter = open_splitter(self._warehouse, self._settings, Silence(), read_only=True)
+        splitter = open_splitter(replace(self._context, read_only=True))
         return chunk.run(self.documents, splitter=splitter)["chunks"]
 
     @cached_property
@@ -171,7 +162,7 @@ class Forecast:
 
     def look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
-        embedder = _StoredVectors(self._warehouse, self._settings)
+        embedder = _StoredVectors(self._context)
         new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
         share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
@@ -230,8 +221,7 @@ class Forecast:
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
-        place = (self._warehouse, self._settings, find_stage(stage), self._workers)
-        return Ports(*place, Silence(), Looker(model), read_only=not self._keep)
+        return Ports(self._context, find_stage(stage), Looker(model))
 
     def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
         """Runs a stage with a model that asks nobody; whether all it needs is there.
@@ -243,7 +233,7 @@ class Forecast:
             return False
         ports = self._open(name, model)
         if stored or self._settings.embed.is_served:
-            ports.embedder = _StoredVectors(self._warehouse, self._settings)
+            ports.embedder = _StoredVectors(self._context)
         tables = {table: self._read(table) for table in stage.reads}
         try:
             self._foreseen |= ports.run(tables)
@@ -292,8 +282,7 @@ class Forecast:
 
     def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
         """What the rules find, stored or found anew where a prompt depends on it."""
-        place = (self._warehouse, self._settings, self._workers, Silence())
-        extractor = open_extractor(*place, read_only=not self._keep)
+        extractor = open_extractor(self._context)
         cascade = self._settings.cascade
         if cascade.mode == "paper" and cascade.paraphrase == "rules":  # its first step reads them
             return extractor.stream(texts)
@@ -322,8 +311,8 @@ FORECASTS: Mapping[str, Callable[[Forecast, Model], Estimate]] = {
 class _StoredVectors:
     """An `Embedder` that computes nothing."""
 
-    def __init__(self, warehouse: Warehouse, settings: Settings) -> None:
-        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), Looker.connect)
+    def __init__(self, context: Context) -> None:
+        self._embedder = CachedEmbedder(context, Looker.connect)
         self.name = self._embedder.name
 
     def list_missing(self, texts: Sequence[str]) -> list[str]:
@@ -371,19 +360,19 @@ def plan_build(
     """
     require_ontology(settings)
     fetch_books(warehouse)
+    context = Context(warehouse, settings, workers, read_only=not keep)
     with open_corpus(name_place(corpus), warehouse) as listing:
-        return _plan_stages(listing, warehouse, settings, keep=keep, workers=workers)
+        return _plan_stages(listing, context)
 
 
-def _plan_stages(
-    listing: Corpus, warehouse: Warehouse, settings: Settings, *, keep: bool, workers: int
-) -> list[Row]:
+def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
+    warehouse, settings = context.warehouse, context.settings
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, list[TableFile]] = {}
     rows: dict[str, tuple[int, int]] = {}
     plan: list[Row] = []
     known = True
-    forecast = Forecast(warehouse, settings, listing, files, keep=keep, workers=workers)
+    forecast = Forecast(context, listing, files)
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
@@ -398,7 +387,7 @@ def _plan_stages(
             plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
             continue
         if known:
-            rows, known = _count_rows(forecast, warehouse, settings), False
+            rows, known = _count_rows(forecast, context), False
         total, cached = rows.get(stage.name, (None, None))
         row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
         outlooks = []
@@ -451,15 +440,13 @@ def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> J
     return asdict(cost)
 
 
-def _count_rows(
-    forecast: Forecast, warehouse: Warehouse, settings: Settings
-) -> dict[str, tuple[int, int]]:
+def _count_rows(forecast: Forecast, context: Context) -> dict[str, tuple[int, int]]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
     texts = sorted(set(documents["text"].to_pylist()))
     passages = sorted({passage for *_, passage in extract.list_passages(documents)})
-    new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
-    unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)
+    new = open_splitter(context).list_missing(texts)
+    unread = open_extractor(context).list_missing(passages)
     return {
         "ingest": (documents.num_rows, 0),
         "chunk": (len(texts), len(texts) - len(new)),

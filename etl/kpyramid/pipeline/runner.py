@@ -18,7 +18,7 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
-from kpyramid.pipeline.cache import Progress
+from kpyramid.pipeline.cache import Context, Progress
 from kpyramid.pipeline.fingerprints import find_stored
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
@@ -226,7 +226,7 @@ def _open_ports(
 ) -> Iterator[Ports]:
     place = (run.warehouse, run.settings, run.folder, run.ref)
     with Opener(*place, collecting=collecting) as opener:
-        yield Ports(run.warehouse, run.settings, stage, workers, progress, opener)
+        yield Ports(Context(run.warehouse, run.settings, workers, progress), stage, opener)
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:

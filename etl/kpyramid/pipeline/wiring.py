@@ -37,6 +37,7 @@ from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.pipeline.cache import (
     CachedEmbedder,
     CachedFunction,
+    Context,
     Progress,
     open_converter,
     share_work,
@@ -61,41 +62,28 @@ R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
-def open_splitter(
-    warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
-) -> CachedFunction[str, tuple[Piece, ...]]:
+def open_splitter(context: Context) -> CachedFunction[str, tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
     def compute(texts: Sequence[str]) -> Iterator[bytes]:
         for text in texts:
-            yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
+            yield _PIECES.dump_json(tuple(split_text(text, context.settings.chunk)))
 
-    place = (warehouse, settings, compute, _PIECES.validate_json, progress)
-    return CachedFunction("splitter", *place, read_only=read_only)
+    return CachedFunction("splitter", context, compute, _PIECES.validate_json)
 
 
-def open_extractor(
-    warehouse: Warehouse,
-    settings: Settings,
-    workers: int,
-    progress: Progress,
-    *,
-    read_only: bool = False,
-) -> CachedFunction[Titled, Extraction]:
+def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
-    chosen = (settings.extract.parser, settings.extract.language)
-    compute = share_work("extractor", settings, workers, load_extractor, chosen)
-    place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
-    return CachedFunction("extractor", *place, read_only=read_only)
+    extract = context.settings.extract
+    compute = share_work("extractor", context, load_extractor, (extract.parser, extract.language))
+    return CachedFunction("extractor", context, compute, _EXTRACTION.validate_json)
 
 
-def open_annotator(
-    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
-) -> CachedFunction[str, str]:
+def open_annotator(context: Context) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
-    chosen = (settings.extract.parser,)
-    compute = share_work("annotator", settings, workers, load_parser, chosen)
-    return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
+    chosen = (context.settings.extract.parser,)
+    compute = share_work("annotator", context, load_parser, chosen)
+    return CachedFunction("annotator", context, compute, bytes.decode)
 
 
 class ExampleReader:
@@ -127,33 +115,20 @@ class ExampleReader:
 class Ports:
     """What the stages of a build are given, each opened when a stage first asks for it.
 
-    `opener` opens the models that are asked over a network, where the settings name one. With
-    `read_only` no vector is stored. `corpus`: the files for the stage that reads them.
+    `opener` opens the models that are asked over a network, where the settings name one.
+    `corpus`: the files for the stage that reads them.
 
     Raises:
         SettingsError: at first use; a model or an ontology that the settings name is not there.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        stage: Stage,
-        workers: int,
-        progress: Progress,
-        opener: Opener | Looker,
-        *,
-        read_only: bool = False,
-        corpus: Iterable[SourceFile] = (),
-    ) -> None:
-        self.settings = settings
-        self.corpus = corpus
-        self._warehouse = warehouse
+    def __init__(self, context: Context, stage: Stage, opener: Opener | Looker) -> None:
+        self.settings = context.settings
+        self.corpus: Iterable[SourceFile] = ()
+        self._context = context
         self._stage = stage
-        self._progress = progress
-        self._place = (warehouse, settings, workers, progress)
+        self._progress = context.progress
         self._opener = opener
-        self._read_only = read_only
         self._functions: list[CachedFunction[Any, Any]] = []
 
     @cached_property
@@ -179,34 +154,32 @@ class Ports:
     @cached_property
     def converter(self) -> Convert | None:
         """Converts files that are not text; None without the extra for it."""
-        return open_converter(*self._place, read_only=self._read_only)
+        return open_converter(self._context)
 
     @cached_property
     def erased(self) -> Erased:
         """What no build takes in any more."""
-        return load_erased(self._warehouse)
+        return load_erased(self._context.warehouse)
 
     @cached_property
     def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
-        return self._note(open_splitter(self._warehouse, self.settings, self._progress))
+        return self._note(open_splitter(self._context))
 
     @cached_property
     def extractor(self) -> ExtractFunction:
         """Finds the facts in texts by rules."""
-        return self._note(open_extractor(*self._place)).stream
+        return self._note(open_extractor(self._context)).stream
 
     @cached_property
     def annotator(self) -> CachedFunction[str, str]:
         """Parses texts."""
-        return self._note(open_annotator(*self._place))
+        return self._note(open_annotator(self._context))
 
     @cached_property
     def embedder(self) -> Embedder:
         """The embedding model."""
-        embedder = CachedEmbedder(
-            *self._place, self._opener.connect, self._stage.name, read_only=self._read_only
-        )
+        embedder = CachedEmbedder(self._context, self._opener.connect, self._stage.name)
         self._note(embedder.function)
         return embedder
 

@@ -30,7 +30,7 @@ from kpyramid.pipeline.airflow.corpora import (
     require_source,
 )
 from kpyramid.pipeline.build import call_stage
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.models import Looker
 from kpyramid.pipeline.runner import Shard, is_stored, read_parts
 from kpyramid.pipeline.stage import PIPELINE, find_stage
@@ -157,8 +157,8 @@ def _count_new(run: Run, embedding: set[str]) -> int:
     if run.settings.cascade.reads_chunks:  # by a model: what it has answered is not looked up
         return int(chunks.num_rows)
     passages = sorted({passage for *_, passage in list_passages(documents)})
-    extractor = open_extractor(run.warehouse, run.settings, 1, Silence(), read_only=True)
-    embedder = CachedEmbedder(run.warehouse, run.settings, 1, Silence(), Looker.connect)
+    context = Context(run.warehouse, run.settings, read_only=True)
+    extractor, embedder = open_extractor(context), CachedEmbedder(context, Looker.connect)
     texts = title_chunks(documents, chunks)
     return max(len(extractor.list_missing(passages)), len(embedder.function.list_missing(texts)))
 
