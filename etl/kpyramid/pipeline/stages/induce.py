@@ -45,6 +45,7 @@ from kpyramid.pipeline.stages.instances import (
     list_copulas,
     make_instances,
     make_rejects,
+    part_rejects,
     read_facts,
     state_values,
 )
@@ -132,27 +133,22 @@ def run(
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates: list[Candidate] = []
     for facts in graph.walk_facts(np.arange(len(triples))):
-        read, refused = read_facts(
+        read = read_facts(
             *("induce", facts, linker.named, index, schema, kinds, linker.find, kind_of)
         )
-        candidates += read
-        rejects += refused
+        candidates += part_rejects(read, rejects)
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
-        read, refused = read_passages(documents, chunks, annotator, reader, checker)
-        rejects += refused
-        read, refused = part_unsure(read, candidates, min_confidence)
-        candidates += read
-        rejects += refused
+        passages = read_passages(documents, chunks, annotator, reader, checker)
+        stated = part_rejects(passages, rejects)
+        candidates += part_rejects(part_unsure(stated, candidates, min_confidence), rejects)
     if inducer is not None:
-        read, refused = ask_model(documents, chunks, inducer, checker)
-        candidates += read
-        rejects += refused
+        candidates += part_rejects(ask_model(documents, chunks, inducer, checker), rejects)
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)
-    stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
-    made = [row for row in linker.list_made() if row["entity_id"] in stated]
+    named = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
+    made = [row for row in linker.list_made() if row["entity_id"] in named]
     return {
         "entities": build_table("entities", made),
         "instances": build_table("instances", rows),
