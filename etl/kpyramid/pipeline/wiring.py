@@ -227,16 +227,8 @@ class Ports:
         """Names of proposals by a language model, batch by batch."""
         if self.model is None:
             return None
-        llm = self.settings.llm
-        return Namer(
-            self.model.caller,
-            model=llm.model or llm.provider,
-            domain=self.settings.cascade.domain,
-            language=self.settings.cascade.language,
-            max_tokens=llm.max_tokens,
-            concurrency=llm.concurrency,
-            foresees=isinstance(self._opener, Looker),
-        )
+        model = self.settings.llm.model or self.settings.llm.provider
+        return Namer(self.model.caller, *self._batching, model, self._foresees)
 
     @cached_property
     def condenser(self) -> Condenser | None:
@@ -250,8 +242,7 @@ class Ports:
         """Statements by a language model, batch by batch of facts of one subject and anchor."""
         if self.model is None or self.settings.condense.summarise != "llm":
             return None
-        foresees = isinstance(self._opener, Looker)
-        return Summariser(self.model.caller, *self._batching, foresees)
+        return Summariser(self.model.caller, *self._batching, self._foresees)
 
     def run(self, tables: Tables) -> dict[str, pa.Table]:
         """What the stage makes of the tables that it reads, through the ports that it declares.
@@ -278,6 +269,10 @@ class Ports:
     def count_computed(self) -> int:
         """The rows that no cache had."""
         return sum(function.computed for function in self._functions)
+
+    @property
+    def _foresees(self) -> bool:
+        return isinstance(self._opener, Looker)
 
     @property
     def _batching(self) -> tuple[str, str, int, int]:
