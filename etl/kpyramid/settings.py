@@ -433,8 +433,8 @@ class PublishSettings:
     `max_unanswered_share`: more of its chunks lack the language model's answer.
     `max_violation_share`: more of its individuals have a statement that contradicts others, by
     the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
-    those with the least evidence are withdrawn and become rejects.
-    One that only the reasoner finds always keeps it from becoming HEAD; 0 has any do so.
+    those with the least evidence are withdrawn and become rejects. With 0 any contradiction keeps
+    it from becoming HEAD, as one that only the reasoner finds always does.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
     """
@@ -483,18 +483,13 @@ class Settings:
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
-        if self.asks_model and self.llm.provider == "none":
-            raise ValueError(
-                "[cascade], [induce], [complete] or [condense] asks a model but llm.provider is "
-                '"none": set it to "openai" with llm.model and, for a server of your own, '
-                "llm.base_url"
-            )
-        if self.query.asks_model and self.llm.provider == "none":
-            raise ValueError(
-                '[query] asks a model but llm.provider is "none": set it to "openai" with '
-                "llm.model and, for a server of your own, llm.base_url, or leave sparql, "
-                'sufficiency and reader at "rules"'
-            )
+        steps = "[cascade], [induce], [complete] or [condense]"
+        for section, asks in ((steps, self.asks_model), ("[query]", self.query.asks_model)):
+            if asks and self.llm.provider == "none":
+                raise ValueError(
+                    f'{section} asks a model but llm.provider is "none": set it to "openai" with '
+                    "llm.model and, for a server of your own, llm.base_url, or leave it to rules"
+                )
         return self
 
     @model_validator(mode="after")
@@ -559,10 +554,7 @@ _REMOVED: Mapping[str, str] = {
     **{
         f"query.{name}": f"is an option now: write {name} under [query.options]" for name in RETIRED
     },
-    "publish.max_violations": (
-        "is now publish.max_violation_share, a share of the individuals; what contradicts is "
-        "withdrawn"
-    ),
+    "publish.max_violations": "is now publish.max_violation_share, a share of the individuals",
     "publish.strict": "is now publish.max_violation_share = 0, which lets nothing be withdrawn",
     "cascade.hybrid": (
         "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
@@ -576,12 +568,13 @@ _REMOVED: Mapping[str, str] = {
 """Settings of earlier versions, with what to do about them."""
 
 
-def drop_retired(values: dict[str, Any]) -> None:
-    """Leaves out of the settings that a run was recorded with those that are none any more."""
+def read_recorded(values: dict[str, Any], place: str) -> Settings:
+    """The settings that a run was recorded with, those that are none any more left out."""
     for name in RETIRED:
         values.get("query", {}).pop(name, None)
     if values.get("publish", {}).pop("strict", False):
         values["publish"]["max_violation_share"] = 0.0
+    return check_settings(values, {"file": place})
 
 
 FIXED = frozenset(

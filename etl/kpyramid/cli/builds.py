@@ -143,6 +143,7 @@ def stage(
     stage itself then finds everything computed.
     """
     from kpyramid.pipeline.build import call_stage
+    from kpyramid.pipeline.report.report import describe_mark
 
     with show_progress(quiet=quiet) as progress:
         mark = call_stage(
@@ -159,7 +160,7 @@ def stage(
             progress=progress,
         )
     named = {"stage": mark.stage, "run": run, "shard": shard}
-    return Result(values={**named, **mark.describe(), **mark.details})
+    return Result(values={**named, **describe_mark(mark), **mark.details})
 
 
 def _parse_shard(text: str | None) -> "Shard | None":

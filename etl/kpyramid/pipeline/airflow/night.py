@@ -32,6 +32,7 @@ from kpyramid.pipeline.airflow.corpora import (
 from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.models import Looker
+from kpyramid.pipeline.report.report import describe_mark
 from kpyramid.pipeline.runner import Shard, is_stored, read_parts
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages.extract import list_passages
@@ -126,7 +127,7 @@ def plan(
     count = min(corpus.declared.shards, most, MOST_SHARDS)
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
     log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
-    counts = {mark.stage: mark.describe() for mark in marks}
+    counts = {mark.stage: describe_mark(mark) for mark in marks}
     return Plan(night.run, night.ref, tuple(stored), shards, counts)
 
 
@@ -167,7 +168,7 @@ def run_stages(
     corpus: Corpus, stages: Sequence[str], run: str, warehouse: str, shard: str | None = None
 ) -> dict[str, JsonValue]:
     """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
-    return {name: _call(corpus, name, run, warehouse, shard).describe() for name in stages}
+    return {name: describe_mark(_call(corpus, name, run, warehouse, shard)) for name in stages}
 
 
 def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
@@ -230,7 +231,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "run": run,
         "moved": moved,
         "waits": is_candidate and (own is None or own.snapshot != snapshot),
-        **mark.describe(),
+        **describe_mark(mark),
     }
 
 
