@@ -190,7 +190,8 @@ def override(
 ) -> Settings:
     """The settings with the options of the command in [query]; what was not given stays.
 
-    Each `option` is one of the strategy's, as `name=value`.
+    Options of the settings are those of their strategy, and go where another one is given. Each
+    `option` is one of the strategy's, as `name=value`.
 
     Raises:
         SettingsError: a decision is to be a model's and there is none.
@@ -200,7 +201,8 @@ def override(
     for name in DECISIONS:
         if chosen.get(name) == "llm":
             require_model(settings, f"--{name} llm asks")
-    options = settings.query.options | parse_options(option)
+    is_other = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
+    options = ({} if is_other else settings.query.options) | parse_options(option)
     if mode is not None:
         options["mode"] = mode
     return replace(settings, query=replace(settings.query, options=options, **chosen))
