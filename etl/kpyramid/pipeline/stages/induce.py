@@ -140,15 +140,15 @@ def run(
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
         passages = read_passages(documents, chunks, annotator, reader, checker)
-        stated = part_rejects(passages, rejects)
-        candidates += part_rejects(part_unsure(stated, candidates, min_confidence), rejects)
+        values = part_rejects(passages, rejects)
+        candidates += part_rejects(part_unsure(values, candidates, min_confidence), rejects)
     if inducer is not None:
         candidates += part_rejects(ask_model(documents, chunks, inducer, checker), rejects)
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)
-    named = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
-    made = [row for row in linker.list_made() if row["entity_id"] in named]
+    stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
+    made = [row for row in linker.list_made() if row["entity_id"] in stated]
     return {
         "entities": build_table("entities", made),
         "instances": build_table("instances", rows),
