@@ -311,10 +311,8 @@ def _answer(
     candidates: Sequence[str],
     backends: Backends,
 ) -> Answer:
-    named = asked.strategy
-    return answer(
-        question, snapshot, named, candidates=candidates, backends=backends, **asked.options
-    )
+    options: dict[str, Any] = {**asked.options, "candidates": candidates, "backends": backends}
+    return answer(question, snapshot, asked.strategy, **options)
 
 
 # What `ask --trace FILE` adds to a file: a question with what was found for it, a line of JSON.

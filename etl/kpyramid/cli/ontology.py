@@ -157,7 +157,7 @@ def bootstrap(
     added = merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet else 0
     schema = build_schema(cut, title=domain)
     write_target(target, write_schema(schema))
-    made = {
+    made: dict[str, Any] = {
         "output": str(target),
         "classes": len(schema.classes),
         "from_conceptnet": added,
