@@ -443,7 +443,7 @@ def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> J
 def _count_rows(forecast: Forecast, context: Context) -> dict[str, tuple[int, int]]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
-    texts = sorted(set(documents["text"].to_pylist()))
+    texts = sorted(set(chunk.list_texts(documents)))
     passages = sorted({passage for *_, passage in extract.list_passages(documents)})
     new = open_splitter(context).list_missing(texts)
     unread = open_extractor(context).list_missing(passages)

@@ -62,12 +62,12 @@ R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
-def open_splitter(context: Context) -> CachedFunction[str, tuple[Piece, ...]]:
+def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
-    def compute(texts: Sequence[str]) -> Iterator[bytes]:
-        for text in texts:
-            yield _PIECES.dump_json(tuple(split_text(text, context.settings.chunk)))
+    def compute(texts: Sequence[Titled]) -> Iterator[bytes]:
+        for text, _, headings in texts:
+            yield _PIECES.dump_json(tuple(split_text(text, context.settings.chunk, headings)))
 
     return CachedFunction("splitter", context, compute, _PIECES.validate_json)
 
@@ -162,7 +162,7 @@ class Ports:
         return load_erased(self._context.warehouse)
 
     @cached_property
-    def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
+    def splitter(self) -> CachedFunction[Titled, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._context))
 
