@@ -573,6 +573,9 @@ def read_recorded(values: dict[str, Any], place: str) -> Settings:
     """The settings that a run was recorded with, those that are none any more left out."""
     for name in RETIRED:
         values.get("query", {}).pop(name, None)
+    ingest = values.get("ingest", {})
+    if ingest.get("text_fields") == ["text", "content", "body"]:  # tried in turn, as by default
+        ingest["text_fields"] = []
     if values.get("publish", {}).pop("strict", False):
         values["publish"]["max_violation_share"] = 0.0
     return check_settings(values, {"file": place})
