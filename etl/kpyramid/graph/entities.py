@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kpyramid.documents.words import IS_A
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.graph.names import (
+    LINKS,
     STATES,
     Name,
     Shortening,
@@ -37,6 +40,9 @@ from kpyramid.keys import content_id
 
 UNKNOWN = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
+
+THING = "THING"
+"""The type of a mention that its document says to be no person, and the recogniser does not know."""
 
 _SHARE = 0.2
 """Share of a name's typed mentions from which a type is one of its types."""
@@ -188,9 +194,11 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
+    things = {use.document for use in uses[key] if _says_thing(use)}
     for use in uses[key]:
-        votes[use.type] += 1
-        types[use.document][use.type] += 1
+        kind = THING if use.document in things and use.type in {UNKNOWN, "PERSON"} else use.type
+        votes[kind] += 1
+        types[use.document][kind] += 1
         found = features[use.document]
         if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
             found |= {("neighbour", uses.find_key(use.other)), (use.side, use.relation)}
@@ -205,6 +213,15 @@ def _read_entry(uses: Uses, key: str) -> Entry:
         features_in=features_in,
         rank=_rank(name),
     )
+
+
+def _says_thing(use: Use) -> bool:
+    """Whether the fact says of what kind the name is, and no person is of it: "is a planet"."""
+    if use.relation != IS_A or use.side != "head" or use.is_title:
+        return False
+    words = parse_name(use.other).words
+    end = next((at for at, word in enumerate(words) if at and word in LINKS), len(words))
+    return end > 0 and find_kind_label(words[end - 1]) != "PERSON"
 
 
 def _rank(name: Name) -> tuple[bool, int, int, int, str]:

@@ -13,6 +13,7 @@ from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
+    is_deictic,
     is_location,
     is_respective,
     name_owner,
@@ -406,7 +407,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     for part in frame.parts:
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None:
+        if phrase is None or part.gap is not None or is_deictic(phrase.text):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= at <= tail.last for at in listed):

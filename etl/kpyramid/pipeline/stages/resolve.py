@@ -22,6 +22,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
 from kpyramid.graph.names import Name, may_stand_alone, parse_name
+from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.nouns import (
     Phrase,
     is_of_document,
@@ -182,8 +183,8 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
 
 def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
     """Document, title without what tells it from namesakes, and whole title, of names."""
-    for row in documents.select(["document_id", "title"]).to_pylist():
-        title = BRACKET.sub("", row["title"] or "").strip()
+    for row in documents.select(["document_id", "title", "text"]).to_pylist():
+        title = find_named(BRACKET.sub("", row["title"] or "").strip(), row["text"])
         name = parse_name(title)
         if name.proper and len(name.words) <= _MAX_TITLE:
             yield row["document_id"], title, row["title"]
