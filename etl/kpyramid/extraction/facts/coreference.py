@@ -43,6 +43,8 @@ GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
+_UNSURE = frozenset({"MISC", "NOUN", "ORG"})
+"""Types of names of which the recogniser knows little, or errs."""
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
@@ -86,8 +88,7 @@ _LINKING = frozenset("of in at for on from by to and with".split())
 
 
 _ABOUT = re.compile(
-    r"(?:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)(?: to| with| of)? (?=[^\Wa-z])",
-    re.IGNORECASE,
+    r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)(?: to| with| of)? (?=[^\Wa-z])"
 )
 """What leads to the name in titles that are none: "Introducing X", "About X", "Interview: X"."""
 
@@ -207,8 +208,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         kinds.add(own)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
     many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
-    firm = token.tag == "NNPS" and not any(c.word == "the" for c in token.children)
-    many, group = many and not firm, group or firm  # "Velt Foods" is one
+    firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
+    many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -348,10 +349,29 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
+def list_called(one: Antecedent) -> set[str]:
+    """The entity types of what an entity was called: "a census-designated place"."""
+    found: set[str] = set()
+    for kind in one.kinds:
+        label = find_kind_label(kind)
+        found |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
+    return found
+
+
 def list_labels(one: Antecedent) -> set[str]:
     """The entity types that an entity may have: by what it was called, else the recogniser's."""
-    called = {label for kind in one.kinds if (label := find_kind_label(kind)) is not None}
-    return called or {"PERSON" if one.person else one.phrase.label}
+    return list_called(one) or {"PERSON" if one.person else one.phrase.label}
+
+
+def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
+    """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
+
+    What the text was about before comes to mind first all the same.
+    """
+    labels = list_labels(best), list_labels(other)
+    alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
+    joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
+    return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -489,14 +509,20 @@ class Antecedents:
         return replace(one.phrase, resolved=True) if one is not None else None
 
     def _choose_owner(self, noun: Node) -> Antecedent | None:
-        """The last named subject, or the topic, of a kind that can have the attribute."""
+        """The last named subject, or the topic, of a kind that can have the attribute.
+
+        The recogniser alone is not sure of the topic's kind.
+        """
         fitting = [
             a
             for a in self._active
             if a.phrase.is_named
             and noun.sentence - a.sentence <= _TOPIC_WINDOW
             and (a.role in SUBJECTS or a is self.topic)
-            and not ATTRIBUTES[noun.word].isdisjoint(list_labels(a))
+            and (
+                not ATTRIBUTES[noun.word].isdisjoint(list_labels(a))
+                or (a is self.topic and a.phrase.label in _UNSURE and not list_called(a))
+            )
         ]
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
@@ -518,7 +544,7 @@ class Antecedents:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
             return
-        if any(self._is_rival(best, other, token) for _, _, other in weighed[:-1]):
+        if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
             return
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
@@ -581,16 +607,6 @@ class Antecedents:
                 return False
         root = self.tree[one.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
-
-    def _is_rival(self, best: Antecedent, other: Antecedent, token: Node) -> bool:
-        """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
-
-        What the text was about before comes to mind first all the same.
-        """
-        labels = list_labels(best), list_labels(other)
-        alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
-        joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
-        return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
 
     def _is_one_of_many(self, one: Antecedent) -> bool:
         """Return whether it was named last in a list: "a town or city would set its own time"."""
@@ -814,7 +830,9 @@ class Antecedents:
             if thing or any(find_kind_label(kind) != "PERSON" for kind in list_said_kinds(token)):
                 return None  # "the Severn", "Mercury is a planet"
             labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
-            if known is not None and token.entity not in labels:
+            acts = token.dep in SUBJECTS and token.head.lemma not in {"be", "have"}
+            acts = acts and known is not None and known.phrase.label == "PERSON"
+            if known is not None and token.entity not in labels and not acts:
                 return None
         if known is not None and known not in self._active:
             self._keep(known, token.sentence)

@@ -213,6 +213,7 @@ def _is_above(node: Node, other: Node) -> bool:
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
+_DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
 _MAX_BRACKET = 60
@@ -343,7 +344,7 @@ def _join_date(month: Node) -> None:
 def _is_date(node: Node) -> bool:
     """Whether the token is part of a date, by its figures ("4/5/2020") or to the recogniser."""
     numeral = node.text[0].isdigit() and not node.text.isdigit()
-    return node.entity == "DATE" or (numeral and isinstance(read_value(node.text), Date))
+    return node.entity == "DATE" or node.word in _DAYS or (numeral and isinstance(read_value(node.text), Date))
 
 
 def _part_date(start: Node) -> None:
@@ -364,7 +365,8 @@ def _part_date(start: Node) -> None:
         name = name.head
     glued = [node for node in run if node.head not in run and node.head is not prep]
     inside = all(start.i <= node.head.i <= name.i for node in glued)
-    if not glued or not inside or (prep.tag != "IN" if prep else len(run) < 2):
+    single = len(run) == 1 and run[0].word not in _DAYS
+    if not glued or not inside or (prep.tag != "IN" if prep else single):
         return
     verb = name.head if prep is None else prep.head
     if name.dep == "pobj" and name.head is prep:
