@@ -42,7 +42,7 @@ UNKNOWN = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
 
 THING = "THING"
-"""The type of a mention that its document says to be no person, and the recogniser does not know."""
+"""The type of one word that its document says to be no person: a planet is no short form of one."""
 
 _SHARE = 0.2
 """Share of a name's typed mentions from which a type is one of its types."""
@@ -194,7 +194,8 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
-    things = {use.document for use in uses[key] if _says_thing(use)}
+    lone = len(name.words) == 1
+    things = {use.document for use in uses[key] if lone and _says_thing(use)}
     for use in uses[key]:
         kind = THING if use.document in things and use.type in {UNKNOWN, "PERSON"} else use.type
         votes[kind] += 1

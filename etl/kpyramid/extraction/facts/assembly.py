@@ -425,6 +425,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             dated = not part.link or part.link[0].word in _DATING
             time = phrase.text if dated else f"{words} {phrase.text}"
             found.setdefault("time", time)
+        elif part.role == "manner" and part.link:
+            found.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
@@ -31,6 +31,9 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
+
+WORDS = read_words(__file__, "words.toml")
+"""Lists of words; `words.toml` says what each is for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,15 +271,7 @@ _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 """What stands in formulas, not in names."""
 _ADDRESS = re.compile(r"https?://|www\.")
-_EMPTY_NOUNS = frozenset(
-    (
-        "most some many much all each both one ones none few others other another any several "
-        "thing things way ways lot lots number use part parts kind kinds type types sort sorts "
-        "level levels role case cases fact example instance reason reasons addition order rest "
-        "least something anything everything nothing someone anyone everyone such same others' "
-        "phase aspect aspects factor factors element elements point points step steps key"
-    ).split()
-)
+_EMPTY_NOUNS = WORDS["empty_nouns"]
 """Nouns and pronouns that say nothing without what completes them."""
 _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
@@ -291,32 +286,21 @@ _ABOUT_THE_TEXT = re.compile(
     re.IGNORECASE,
 )
 """Subjects by which a text speaks of itself and of what it sets out to do."""
-DIRECTIONS = frozenset(
-    "north south east west northeast northwest southeast southwest left right".split()
-)
-_WHERE = frozenset(
-    "in at on within near off above under beside behind along inside outside opposite".split()
-)
-_DEICTIC = frozenset(
-    (
-        "today now nowadays currently presently later once recently lately then here there soon "
-        "afterwards afterward thereafter tomorrow yesterday tonight earlier before ago"
-    ).split()
-)
+DIRECTIONS = WORDS["directions"]
+_WHERE = WORDS["where"]
+_DEICTIC = WORDS["deictic"]
 """Adverbs that point from the text to a time or a place, and name neither."""
 _RELATIVE = re.compile(
     r"(the )?(last|this|next|past|previous|preceding|following|coming|current|same|recent)"
-    r"( [\w-]+)? ?([a-z]+days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer|autumn"
-    r"|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
+    r"( [\w-]+)? ?([a-z]+days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
+    r"|autumn|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
     r"|.{1,40} (ago|earlier|later|before|after)",
     re.IGNORECASE,
 )
 """Times that only the date of the text, or what it told before, turns into a date."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """What "for the first time" and "at the time" hold: a circumstance without a date."""
-_PHRASAL = frozenset(
-    "addition recognition order case fact turn return response accordance honor honour".split()
-)
+_PHRASAL = WORDS["phrasal"]
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = frozenset(
     (

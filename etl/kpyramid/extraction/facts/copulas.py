@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import DIRECTIONS, Findings, word_noun
+from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
@@ -23,10 +23,7 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-_RELATIONAL = frozenset(
-    "cause symptom sign ingredient component effect treatment cure remedy function origin source "
-    "complication predator prey habitat vector consequence theme product export".split()
-)
+_RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = {
     "long": "length",
@@ -50,10 +47,7 @@ _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
 MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
-_WEIGHING = frozenset(
-    "important main major key principal primary significant notable essential common well-known"
-    " popular famous leading vital crucial".split()
-)
+_WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
@@ -157,7 +151,8 @@ def add_attribute_value(
         owner = of[0][0] if of else None
     if owner is None and not has_poss and (relational or subject.word in ATTRIBUTES):
         owner, indirect = findings.antecedents.find_owner(subject), True
-        if owner is None and not measured:
+        bare = all(c.dep == "det" for c in subject.children)
+        if owner is None and bare and not measured:
             findings.drop("unresolved_attribute", subject.i, value.i)
             return True
     words, tokens = word_noun(subject)

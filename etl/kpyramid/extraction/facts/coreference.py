@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
-    GENERIC_NOUNS,
     ATTRIBUTES,
+    GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
     find_gender,
@@ -88,7 +88,8 @@ _LINKING = frozenset("of in at for on from by to and with".split())
 
 
 _ABOUT = re.compile(
-    r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)(?: to| with| of)? (?=[^\Wa-z])"
+    r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)"
+    r"(?: to| with| of)? (?=[^\Wa-z])"
 )
 """What leads to the name in titles that are none: "Introducing X", "About X", "Interview: X"."""
 
@@ -502,7 +503,7 @@ class Antecedents:
         return self._resolved.get(token.i)
 
     def find_owner(self, noun: Node) -> Phrase | None:
-        """What a bare attribute is of: "the height". One that anything has is of the text's topic."""
+        """What a bare attribute is of: "the height"; one that anything has is of the topic."""
         one = self._owners.get(noun.i)
         if noun.word not in ATTRIBUTES and self.topic is not None:
             one = None if self.topic.person else self.topic

@@ -131,7 +131,10 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
 
 def _tells_manner(noun: Node) -> bool:
     """Whether a bare noun behind "by" says how: "by hand", "by accident"; an agent is "a hand"."""
-    return noun.head.word == "by" and noun.word in MANNERS and noun.left_edge is noun
+    completed = noun.left_edge is not noun or any(
+        c.dep != "prep" or c.word == "of" for c in noun.children
+    )
+    return noun.head.word == "by" and noun.word in MANNERS and not completed
 
 
 def _is_second_half(word: Node) -> bool:

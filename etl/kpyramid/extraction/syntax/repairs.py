@@ -344,7 +344,11 @@ def _join_date(month: Node) -> None:
 def _is_date(node: Node) -> bool:
     """Whether the token is part of a date, by its figures ("4/5/2020") or to the recogniser."""
     numeral = node.text[0].isdigit() and not node.text.isdigit()
-    return node.entity == "DATE" or node.word in _DAYS or (numeral and isinstance(read_value(node.text), Date))
+    return (
+        node.entity == "DATE"
+        or node.word in _DAYS
+        or (numeral and isinstance(read_value(node.text), Date))
+    )
 
 
 def _part_date(start: Node) -> None:
@@ -590,6 +594,8 @@ def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
     for name in tree.nodes:
         if name.pos != "PROPN" or name.dep not in SUBJECTS or name.head.pos not in {"VERB", "AUX"}:
             continue
+        if name.entity == "PERSON" and name.iob == "I":
+            continue  # the recogniser knows a full name
         verb, lemma = name.head, name.head.lemma.lower()
         if any(c.dep in {"det", "cc", "conj"} for c in name.children):
             continue  # "the Titanic died"; of two names each may be anything

@@ -100,7 +100,7 @@ knows no transitive property with either, so that a longer circle is found here.
 
 
 def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
-    """By place, those that it lies in: "born in Velm, Orland", or a value of "located in" says so."""
+    """By place, those that it lies in, as "born in Velm, Orland" or "Velm is located in" says."""
     wider: dict[str, set[str]] = defaultdict(set)
     beside: dict[tuple[str, str, str, int], tuple[str, str, int]] = {}
     ends = []

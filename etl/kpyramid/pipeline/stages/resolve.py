@@ -19,10 +19,10 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
 from kpyramid.graph.names import Name, may_stand_alone, parse_name
-from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.nouns import (
     Phrase,
     is_of_document,
