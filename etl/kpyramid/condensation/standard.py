@@ -200,7 +200,7 @@ def _list_properties(
                     found[key, way != turned].add((prop.iri, turned))
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
-    stating = []
+    stating: list[frozenset[_Name]] = []
     for phrase, read in zip(phrases, reads, strict=True):
         wording, head, tail = phrase.said
         if (phrase.ends, head, tail) not in known:

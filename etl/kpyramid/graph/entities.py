@@ -195,9 +195,11 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
     lone = len(name.words) == 1
-    things = {use.document for use in uses[key] if lone and _says_thing(use)}
+    things = {(u.document, label) for u in uses[key] if lone and (label := _find_kind(u))}
     for use in uses[key]:
-        kind = THING if use.document in things and use.type in {UNKNOWN, "PERSON"} else use.type
+        typed = use.type == "PERSON" and (use.document, THING) in things
+        untyped = use.type == UNKNOWN and any((use.document, t) in things for t in (THING, UNKNOWN))
+        kind = THING if typed or untyped else use.type
         votes[kind] += 1
         types[use.document][kind] += 1
         found = features[use.document]
@@ -216,13 +218,14 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     )
 
 
-def _says_thing(use: Use) -> bool:
-    """Whether the fact says of what kind the name is, and no person is of it: "is a planet"."""
+def _find_kind(use: Use) -> str | None:
+    """THING where the fact says that the name is of a kind of things, UNKNOWN of an open kind."""
     if use.relation != IS_A or use.side != "head" or use.is_title:
-        return False
+        return None
     words = parse_name(use.other).words
     end = next((at for at, word in enumerate(words) if at and word in LINKS), len(words))
-    return end > 0 and find_kind_label(words[end - 1]) != "PERSON"
+    label = find_kind_label(words[end - 1]) if end else "PERSON"
+    return None if label == "PERSON" else UNKNOWN if label is None else THING
 
 
 def _rank(name: Name) -> tuple[bool, int, int, int, str]:

@@ -46,24 +46,7 @@ ENDINGS = _WORDS["endings"] | PERSONAL
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
 ELDER = _WORDS["elder"]
 PLURALS = _WORDS["plurals"]
-ABBREVIATIONS = {
-    "assn": "association",
-    "bros": "brothers",
-    "co": "company",
-    "corp": "corporation",
-    "dept": "department",
-    "ft": "fort",
-    "govt": "government",
-    "incorporated": "inc",
-    "intl": "international",
-    "junior": "jr",
-    "ltd": "limited",
-    "mt": "mount",
-    "natl": "national",
-    "senior": "sr",
-    "st": "saint",
-    "univ": "university",
-}
+ABBREVIATIONS = dict(pair.split(":") for pair in sorted(_WORDS["abbreviations"]))
 """Words of names that are the same word written short."""
 
 NATIONS = {

@@ -27,9 +27,9 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
     Function("splitter", 1, section="chunk"),
     Function(
-        "extractor", 16, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor", 17, section="extract", resource="parser", libraries=("py3langid", "spacy")
     ),
-    Function("annotator", 11, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 12, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -87,7 +87,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=4,
+        version=5,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -97,7 +97,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=8,
+        version=9,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),
@@ -116,7 +116,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=9,
+        version=10,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -127,7 +127,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=18,
+        version=19,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -142,7 +142,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=11,
+        version=12,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

@@ -307,9 +307,11 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
         told = active[key] & wordings.keys()
+        # Of two as frequent "is a" is the name: "was a" says that it ended.
+        present = Counter({w: 2 * n + w.startswith(("is ", "are ")) for w, n in counts.items()})
         yield {
             "relation_id": content_id("relation", key),
-            "name": pick_most_common(counts),
+            "name": pick_most_common(present),
             "inverse_of": content_id("relation", min(told)) if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
