@@ -187,8 +187,9 @@ def _order(findings: Iterable[Finding], wider: Mapping[str, set[str]]) -> list[F
     ranks = {(f.subject_id, f.prop.iri, f.object_id): f.rank for f in findings if f.prop}
 
     def find_rank(f: Finding) -> tuple[Any, ...]:
-        own = wider.get(f.object_id or "", ()) if f.prop else ()
-        above = [ranks[key] for o in own if (key := (f.subject_id, f.prop.iri, o)) in ranks]
+        iri = f.prop.iri if f.prop else ""
+        keys = [(f.subject_id, iri, larger) for larger in wider.get(f.object_id or "", ())]
+        above = [ranks[key] for key in keys if key in ranks]
         return min(f.rank, *above) if above else f.rank, -len(above), f.key
 
     return sorted(findings, key=find_rank)
