@@ -13,10 +13,10 @@ from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
-    Stance,
     VerbGroup,
     find_noun_clause,
 )
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -74,6 +74,8 @@ class Findings:
     """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
+    told: dict[int, Stance] = field(default_factory=dict)
+    """How the tokens are meant that stand in quotations and plots."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
 
@@ -302,12 +304,7 @@ _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|ne
 """What "for the first time" and "at the time" hold: a circumstance without a date."""
 _PHRASAL = WORDS["phrasal"]
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
-_KIND_RELATIONS = frozenset(
-    (
-        "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of,"
-        "has been a,has been the,have been,had been a,had been the,had been"
-    ).split(",")
-)
+_KIND_RELATIONS = WORDS["kind_relations"]
 
 
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
@@ -315,7 +312,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
-    empty = all(w in _EMPTY_WORDS for w in words) and candidate.relation not in _KIND_RELATIONS
+    empty = all(w in _EMPTY_WORDS for w in words) and "_".join(words) not in _KIND_RELATIONS
     if is_location(words):
         empty = not _names_place(candidate)
     if empty:

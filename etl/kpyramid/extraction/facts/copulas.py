@@ -25,18 +25,7 @@ from kpyramid.extraction.syntax.tree import (
 
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
-_DIMENSIONS = {
-    "long": "length",
-    "high": "height",
-    "tall": "height",
-    "wide": "width",
-    "broad": "width",
-    "deep": "depth",
-    "thick": "thickness",
-    "old": "age",
-    "above": "elevation",
-    "below": "depth",
-}
+_DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
@@ -247,7 +236,10 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     A noun of no known kind of thing keeps its adjectives, "is good idea for", but those that only
     say how much it matters: "is metabolite of".
     """
-    special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
+    text = noun.tree.text
+    taken = any(text[c.left_edge.idx : c.end].lower() in TAKING_BACK for c in noun.children)
+    taken = taken or text[: noun.idx].lower().endswith("ex-")
+    special = is_singled_out(noun) or taken
     if noun.pos == "NOUN" and special:
         owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
         phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
+from kpyramid.documents.values import read_value
+from kpyramid.documents.words import MODALS, RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type
@@ -159,6 +160,8 @@ def read_facts(
                 continue
             ends = [_find_mentions(raw, side, by_place, by_name) for side in ("head", "tail")]
             kinds = [tuple(row["type"] for row in end) for end in ends]
+            if not ends[1] and read_value(raw["tail"]) is not None:
+                kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
             said = raw["relation"]
             if phrases[said] == len(forms):
                 forms.append(normalise_relation(said))
@@ -225,7 +228,8 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
 def _find_fault(raw: Row) -> str | None:
     if raw["negated"]:
         return "negated"
-    if raw["modality"] and not str(raw["relation"]).startswith(f"{raw['modality']} "):
+    modal = str(raw["relation"]).partition(" ")[0] if raw["modality"] in MODALS else None
+    if raw["modality"] and modal != raw["modality"]:
         return "not_asserted"  # a condition; "may cause" says itself how sure it is
     if raw["attribution"]:
         return "attributed"
