@@ -42,7 +42,6 @@ UNUSABLE = {
     "content_null": FailureKind.EMPTY,
     "content_empty": FailureKind.EMPTY,
     "malformed": FailureKind.INVALID,
-    "wrapped": FailureKind.INVALID,
     "wrong_schema": FailureKind.INVALID,
     "surrogate": FailureKind.INVALID,
     "surrogate_raw": FailureKind.INVALID,

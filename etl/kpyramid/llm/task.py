@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
+from itertools import islice
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -461,22 +462,76 @@ def unfence(text: str) -> str:
 
 
 def parse_json(content: str, model: type[M]) -> M:
-    """The reply as a value of the task's model, validated strictly.
+    """The reply as a value of the task's model; no value is converted.
+
+    The reply is paid, so thoughts, prose and a fence around the JSON are left out, small slips in
+    it (a comma too many, single quotes) mended, and keys that the model does not know dropped. One
+    that was cut off is not mended: what it lacks would be lost without a word.
 
     Raises:
         ReplyError: no JSON, not of the model, or with characters that no text holds.
     """
-    text = unfence(content)
-    try:
-        value = load_json(text)
-    except (ValueError, RecursionError) as e:
-        raise ReplyError(FailureKind.INVALID, f"no JSON: {quote_text(str(e))}") from None
+    value = _load_reply(content)
     if _holds_broken_text(value):
         raise ReplyError(FailureKind.INVALID, "the JSON holds a NUL or half of a surrogate pair")
     try:
-        return model.model_validate_json(text, strict=True)
+        try:
+            return model.model_validate_json(json.dumps(value), strict=True)
+        except ValidationError as e:
+            if not _drop_unknown(value, e):
+                raise
+            return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as e:
         raise ReplyError(FailureKind.INVALID, _list_problems(e)) from None
+
+
+_MOST_STARTS = 20
+"""Braces of a reply at which its JSON may begin."""
+_OBJECT = re.compile(r"""\{\s*["'\w]""")
+_STRING = re.compile(r'"(?:\\.|[^"\\])*+"', re.DOTALL)
+
+
+def _load_reply(content: str) -> Any:
+    """The value of the JSON in a reply."""
+    text = unfence(content.removeprefix("\ufeff"))
+    try:
+        return load_json(text)
+    except (ValueError, RecursionError) as e:
+        failed = ReplyError(FailureKind.INVALID, f"no JSON: {quote_text(str(e))}")
+    text = text.rpartition("</think>")[2]
+    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    starts = [match.start() for match in islice(_OBJECT.finditer(text), _MOST_STARTS)]
+    for start in starts:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if not {*"{}[]"} & {*text[end:]}:
+            return value
+    body = text[starts[0] : text.rfind("}") + 1] if starts else ""
+    plain = _STRING.sub("", body)
+    if not body or any(plain.count(a) != plain.count(b) for a, b in ("{}", "[]")):
+        raise failed
+    import json_repair  # loaded where a reply has slips
+
+    try:
+        value = json_repair.loads(body, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        raise failed from None
+    if not isinstance(value, dict):
+        raise failed
+    return value
+
+
+def _drop_unknown(value: Any, error: ValidationError) -> bool:
+    """Drops the keys that a model does not know; whether there were any."""
+    places = [each["loc"] for each in error.errors() if each["type"] == "extra_forbidden"]
+    for *path, name in places:
+        inner = value
+        for step in path:
+            inner = inner[step]
+        del inner[name]
+    return bool(places)
 
 
 def quote_text(text: str, longest: int = _LONGEST_QUOTE) -> str:
