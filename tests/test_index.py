@@ -14,13 +14,10 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
-from kpyramid.snapshot.divided import DividedView
 from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.parts import count_parts
 from kpyramid.snapshot.search import (
     OneThread,
-    PlacedVectors,
     rank_exactly,
     rank_words,
     weigh_words,
@@ -112,13 +109,6 @@ def test_threads_do_not_change_a_byte_of_the_index(tmp_path: Path, vectors: Matr
     assert all(other == first for other in others)
 
 
-def test_equal_cosines_come_in_the_order_of_the_rows() -> None:
-    matrix = np.array([[1, 0], [0, 1], [1, 0], [1, 0]], np.float32)
-    question = np.array([1, 0], np.float32)
-    assert [row for row, _ in rank_exactly(matrix, question, 2)] == [0, 2]
-    assert [row for row, _ in rank_exactly(matrix, question, 9)] == [0, 2, 3, 1]
-
-
 def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
     import bm25s
     import Stemmer
@@ -197,41 +187,6 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         assert snapshot.names[entity] == entities[entity]["name"]
         assert snapshot.surface_forms([entity])[entity] == tuple(entities[entity]["surface_forms"])
     assert snapshot.facts_about(list(entities), most=2) == [r["condensed_id"] for r in rows[:2]]
-
-
-def test_documents_decide_which_facts_are_seen(built: Path) -> None:
-    index = Store(built)
-    documents, facts = index.rows("documents"), index.rows("condensed")
-    for allowed in range(len(documents)):
-        mask = np.arange(len(documents)) == allowed
-        seen = DividedView(index, mask).mask("condensed")
-        told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
-        assert seen.tolist() == told
-        part = index.part("condensed")
-        near = part.nearest(part.matrix[0], len(part), seen)
-        assert {row for row, _ in near} == set(np.flatnonzero(seen).tolist())
-
-
-def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> None:
-    snapshot = Snapshot(built)
-    (entity,) = link_text("Who founded Aster Pictures?", snapshot).entities
-    assert snapshot.names[entity] == "Aster Pictures"
-    assert snapshot.names.get("entity-none") is None
-    assert snapshot.evidence("condensed-none") == [] == snapshot.facts_about(["entity-none"])
-    with pytest.raises(KeyError):
-        snapshot.vectors_of(["condensed-none"])
-
-
-def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
-    before = pa.total_allocated_bytes()
-    store = Store(built)
-    part = store.part("condensed")
-    assert part.matrix.shape == (len(part), 48)
-    assert not any(matrix.flags.owndata for matrix in store.map_vectors("condensed"))
-    assert pa.total_allocated_bytes() <= before
-    mapped = Path("/proc/self/maps")
-    if mapped.exists():
-        assert str(built / "index" / "condensed.arrow") in mapped.read_text("utf-8")
 
 
 FILES = ["chunks.arrow", "condensed.arrow", "entities.arrow", "names.arrow", "meta.json"]
@@ -369,20 +324,6 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
         assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)
     (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
     assert "kpyramid[large]" in warning.getMessage()
-
-
-def test_vectors_in_parts_are_as_in_one_matrix() -> None:
-    chance = np.random.default_rng(0)
-    matrix = chance.standard_normal((9, 4)).astype(np.float32)
-    order = chance.permutation(9)
-    placed = matrix[order]
-    parts = [placed[:2], placed[2:2], placed[2:7], placed[7:]]
-    vectors = PlacedVectors(parts, np.argsort(order))
-    assert vectors.shape == matrix.shape and len(vectors) == 9
-    for rows in (np.arange(9), np.array([[3, 0], [8, 3]]), np.array([], np.int64), 5, [1, 1]):
-        assert np.array_equal(vectors[rows], matrix[rows])
-    assert vectors @ matrix[0] == pytest.approx(matrix @ matrix[0])
-    assert [count_parts(rows) for rows in (0, 1, 64, 300, 10**6)] == [1, 1, 2, 8, 64]
 
 
 def test_a_changed_document_leaves_the_other_parts_and_their_files(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from kpyramid.settings import EmbedSettings, Settings
 from kpyramid.storage.layout import Warehouse
 from tests.tiny_instructor import (
     INSTRUCTION,
-    LONGEST,
     compute_vector,
     draw_weights,
     require_instructor,
@@ -77,21 +76,6 @@ def test_the_instruction_is_read_and_left_out_of_the_mean(
     assert unread @ made < 0.99
 
 
-def test_another_instruction_makes_other_vectors(
-    embedder: InstructorEmbedder, folder: Path
-) -> None:
-    other = InstructorEmbedder("tiny", folder, "Represent the fact for clustering: ")
-
-    assert (other.embed(TEXTS[:1])[0] @ embedder.embed(TEXTS[:1])[0]) < 0.999
-
-
-def test_the_hand_sees_where_a_text_is_cut(folder: Path) -> None:
-    short, long = "a " * (LONGEST // 2), "a " * (2 * LONGEST)
-    made = [compute_vector(folder, draw_weights(0), INSTRUCTION, text) for text in (short, long)]
-
-    assert np.abs(made[0] - made[1]).max() > 1e-4
-
-
 def test_a_build_keeps_vectors_by_text_and_instruction(
     embedder: InstructorEmbedder, folder: Path, tmp_path: Path
 ) -> None:
@@ -106,21 +90,6 @@ def test_a_build_keeps_vectors_by_text_and_instruction(
     assert embed(INSTRUCTION) == (len(TEXTS), expected)
     assert embed(INSTRUCTION) == (0, expected)
     assert embed("Represent: ")[0] == len(TEXTS)
-
-
-def test_many_vectors_lie_in_a_file_that_goes_with_them(
-    embedder: InstructorEmbedder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kpyramid.storage.memory._LARGE", 1)
-    monkeypatch.setattr("kpyramid.pipeline.cache._BLOCK", 2)
-    settings = Settings(embed=EmbedSettings("instructor", str(folder), INSTRUCTION))
-    cached = CachedEmbedder(Warehouse(tmp_path), settings, 2, Silence(), _connect_nowhere)
-
-    vectors = cached.embed([*TEXTS, TEXTS[0]])
-
-    assert vectors.tobytes() == embedder.embed([*TEXTS, TEXTS[0]]).tobytes()
-    assert isinstance(vectors.base, np.memmap)
-    assert list((tmp_path / "staging").iterdir()) == []
 
 
 def _connect_nowhere(*_: object) -> NoReturn:

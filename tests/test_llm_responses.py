@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from kpyramid.errors import EndpointError
 from kpyramid.llm.endpoint import Place, raise_complaint, read_complaint, read_retry_after
 from kpyramid.llm.task import (
     FailureKind,
@@ -25,6 +24,7 @@ from kpyramid.llm.task import (
     read_usage,
     unfence,
 )
+from tests.rows import read_rows
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -147,12 +147,6 @@ def test_usage_is_read_with_its_details() -> None:
     assert has_usage({"usage": {"prompt_tokens": 1, "completion_tokens": 1}})
 
 
-def test_reasoning_that_only_the_total_holds_is_part_of_the_completion() -> None:
-    details = {"completion_tokens_details": {"reasoning_tokens": 50}}
-    usage = count(prompt_tokens=10, completion_tokens=5, total_tokens=65, **details)
-    assert usage == Usage(10, 55, 50, 0)
-
-
 @pytest.mark.parametrize("bad", [None, -1, 0, "12", True, 1.5, 10**15, float("inf"), [], {}])
 def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
     reply = make_reply()
@@ -168,12 +162,6 @@ def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
     assert not has_usage({"usage": {"prompt_tokens": 5, "completion_tokens": bad}})
 
 
-def test_parts_of_a_count_are_never_more_than_the_whole() -> None:
-    details = {"completion_tokens_details": {"reasoning_tokens": 99}}
-    prompt = {"prompt_tokens_details": {"cached_tokens": 99}}
-    assert count(prompt_tokens=7, completion_tokens=3, **details, **prompt) == Usage(7, 3, 3, 7)
-
-
 @pytest.mark.parametrize(
     "text",
     ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```', ' ```JSON \r\n{"a": 1}\r\n```\n'],
@@ -185,11 +173,6 @@ def test_fence_around_all_of_the_text_is_taken_off(text: str) -> None:
 @pytest.mark.parametrize("text", ['Sure!\n```json\n{"a": 1}\n```', "```json\n{", '"```"', ""])
 def test_what_is_no_fence_around_all_stays(text: str) -> None:
     assert unfence(text) == text
-
-
-def test_fenced_json_of_the_model_is_parsed() -> None:
-    text = '```json\n{"claims": ["Ärger \\ud83d\\ude00"], "count": 2}\n```'
-    assert parse_json(text, Claims) == Claims(claims=("Ärger 😀",), count=2)
 
 
 @pytest.mark.parametrize(
@@ -232,22 +215,7 @@ def test_quoted_text_is_one_short_line_that_any_file_holds() -> None:
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "300"}, 300.0),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after": "-4"}, 0.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:14:20 GMT"}, 60.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:12:20 GMT"}, 0.0),
-        ({"retry-after": "Tue, 99 Nov 2023 22:12:20 GMT"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": ""}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "1", "retry-after-ms": "250"}, 0.25),
-        ({"retry-after": "1", "retry-after-ms": "x"}, 1.0),
-    ],
+    read_rows("llm_responses.time_to_wait_is_read_in_every_form"),
 )
 def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert read_retry_after(headers, NOW) == seconds
@@ -270,25 +238,10 @@ def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [
-        ({"error": "no such route"}, "no such route"),
-        ({"detail": "Not Found"}, "Not Found"),
-        ({"detail": [{"loc": ["body", "seed"]}]}, "seed"),
-        ({"message": "nope"}, "nope"),
-        ({"error": None}, "the page"),
-        ([], "the page"),
-        (None, "the page"),
-        ("words", "words"),
-    ],
+    read_rows("llm_responses.what_a_server_says_is_found_in_any_shape"),
 )
 def test_what_a_server_says_is_found_in_any_shape(body: Any, words: str) -> None:
     assert words in read_complaint(400, body, "the page").message
-
-
-@given(st.integers(100, 599), JSON)
-def test_every_error_is_of_one_of_the_kinds(status: int, body: Any) -> None:
-    with pytest.raises((TransientError, ReplyError, EndpointError)):
-        raise_complaint(read_complaint(status, body, ""), PLACE, None, "")
 
 
 def test_a_replayed_reply_took_no_tokens() -> None:

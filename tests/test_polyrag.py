@@ -49,13 +49,6 @@ def test_the_paper_mode_reads_the_five_nearest_chunks_and_carries_nothing(
     assert [item.key for item in found.context] == nearest
 
 
-def test_both_numbers_of_algorithm_1_are_settings(snapshot: Snapshot) -> None:
-    few = answer(BORN, snapshot, mode="paper", ontology=False, triples=3, sufficient=1.0, chunks=2)
-    graph, text = few.trace[1], few.trace[2]
-    assert (graph.layer, len(graph.found)) == ("graph", 3)
-    assert text.reason.startswith("2 passages")
-
-
 @pytest.mark.parametrize("options", [{"triples": 0}, {"chunks": 0}, {"floor": 1.5}, {"mode": "x"}])
 def test_what_no_setting_can_be_is_refused(snapshot: Snapshot, options: dict[str, object]) -> None:
     with pytest.raises(InputError):
@@ -151,14 +144,6 @@ def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(
     assert (graph.layer, graph.choices) == ("graph", ("London",))
 
 
-def test_a_layer_whose_values_are_no_candidates_is_not_enough(snapshot: Snapshot) -> None:
-    found = answer(BORN, snapshot, candidates=["Paris", "Leeds"])
-    assert found.trace[0].outcome is Outcome.INSUFFICIENT
-    assert "gives one of the options" in found.trace[0].reason
-    assert found.trace[1].outcome is not Outcome.ANSWERED
-    assert set(found.choices) <= {"Paris", "Leeds"}
-
-
 def test_facts_about_what_is_named_come_before_nearer_ones_about_others(
     snapshot: Snapshot,
 ) -> None:
@@ -195,13 +180,6 @@ def test_empty_layers_are_said_to_be_empty(
     assert [step.outcome for step in found.trace][1] is Outcome.EMPTY
     for strategy in ("naive", "kaping", "exact", "direct"):
         assert answer(BORN, bare, strategy).text == ""
-
-
-def test_the_same_question_gets_the_same_answer(snapshot: Snapshot) -> None:
-    again = open_snapshot(snapshot.id, snapshot.folder.parent.parent)
-    for question in (BORN, "Who founded the Harlow Brewing Company?", "What did Mary Stone write?"):
-        one, other = answer(question, snapshot), answer(question, again)
-        assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
 
 
 def test_every_place_of_every_answer_stands_in_its_document(snapshot: Snapshot) -> None:

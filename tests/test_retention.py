@@ -31,7 +31,6 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, list_standing, read_head
-from kpyramid.storage.results import find_result
 from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.verification import check_bytes, check_refs
 from tests.corpora import (
@@ -194,30 +193,6 @@ def test_what_somebody_came_to_need_while_it_moved_is_put_back(
     assert [item.path for item in done.moved] == [f"snapshots/{b}"]
     assert list_there(warehouse) == {a, c}
     assert check_bytes(warehouse.snapshots / a) == []
-
-
-def test_a_result_that_is_found_while_it_moves_is_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "w")
-    shutil.rmtree(warehouse.runs)
-    shutil.rmtree(warehouse.refs)
-    (marker,) = warehouse.cache.glob("results/chunk/*/result.json")
-    key = json.loads(marker.read_bytes())["key"]
-    real = retention._rename
-
-    def rename(source: Path, target: Path) -> None:
-        if source == marker.parent:
-            assert find_result(warehouse, "chunk", key)
-            later = (START + timedelta(days=10)).timestamp()
-            os.utime(marker, (later, later))  # a build of that day found it
-        real(source, target)
-
-    monkeypatch.setattr(retention, "_rename", rename)
-    sweep(warehouse, 9)
-
-    assert find_result(warehouse, "chunk", key)
-    assert not [*warehouse.cache.glob("results/extract/*")]
 
 
 @pytest.mark.parametrize("damaged", ["run.json", "stages/chunk.json"])

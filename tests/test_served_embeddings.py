@@ -177,15 +177,6 @@ def test_a_vector_without_direction_or_numbers_is_refused(vector: object) -> Non
         ServedEmbedder("small", None, Answer()).embed(["a"])
 
 
-def test_a_vector_of_any_length_becomes_one_of_unit_length() -> None:
-    class Answer:
-        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
-            return {"data": [{"index": 0, "embedding": [3, 4e0]}]}
-
-    made = ServedEmbedder("small", None, Answer()).embed(["a"])
-    assert made.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
-
-
 def test_dimensions_that_the_endpoint_leaves_aside_are_told(tmp_path: Path) -> None:
     class Answer:
         def obtain(self, key: str, request: object) -> Mapping[str, Any]:
@@ -241,21 +232,6 @@ def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
     assert list_inputs(server) == Counter(TEXTS), "each text is paid for once"
 
 
-def test_what_is_in_flight_when_another_call_fails_is_kept(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.latency = 0.2
-    server.faults.add("401", path=PATH, skip=1)
-    settings = make_settings(server.base_url, {"concurrency": 4})
-    with pytest.raises(EndpointError):
-        open_cached(tmp_path, settings).embed(TEXTS)
-    server.faults.clear()
-    server.latency = 0.0
-
-    open_cached(tmp_path, settings).embed(TEXTS)
-    assert list_inputs(server) == Counter(TEXTS)
-
-
 def test_known_vectors_cost_nothing_wherever_the_model_is_served(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -266,15 +242,6 @@ def test_known_vectors_cost_nothing_wherever_the_model_is_served(
 
     assert after.tobytes() == before[[2, 0]].tobytes()
     assert other.log == [] and embedder.function.computed == 0
-
-
-@pytest.mark.parametrize("change", [{"model": "large"}, {"dimensions": 9}, {"instruction": "q: "}])
-def test_another_model_size_or_instruction_is_asked_again(
-    change: dict[str, Any], server: Loopback, tmp_path: Path
-) -> None:
-    open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
-    open_cached(tmp_path, make_settings(server.base_url, **change)).embed(TEXTS[:3])
-    assert server.calls(PATH) == 2
 
 
 def serve_size(size: int) -> Connect:
@@ -453,12 +420,3 @@ def test_a_killed_build_loses_what_is_in_flight_and_nothing_else(tmp_path: Path)
         "at most the reply not stored, the call open"
     )
     assert max(counts.values()) <= 2
-
-
-@pytest.mark.slow
-def test_two_builds_at_once_buy_each_vector_once(tmp_path: Path) -> None:
-    with serve(latency=0.2) as server:
-        processes = [start_build(server.base_url, tmp_path) for _ in range(2)]
-        assert [process.wait(120) for process in processes] == [0, 0]
-
-    assert list_inputs(server) == Counter(TEXTS)

@@ -249,27 +249,6 @@ def test_diseases_that_chemicals_induce_become_choice_questions(tmp_path: Path) 
     assert question.gold_documents == ("3",)
 
 
-def test_names_that_are_linked_to_one_entity_become_choice_questions(tmp_path: Path) -> None:
-    rows = []
-    for n in range(9):
-        for name in (f"Alpha{n}", f"Omega{n}"):
-            sentence = f"{name} was there ."
-            rows.append(
-                {
-                    "_id": len(rows),
-                    "triple": [name, "was", "there"],
-                    "true_link": {"subject": f"/m/{n}", "object": "NULL"},
-                    "src_sentences": [sentence],
-                }
-            )
-    write_lines(tmp_path / "any.jsonl", *rows)
-    found = read_set(tmp_path)
-    check_whole(found)
-    assert len(found.questions) == 18
-    (question,) = [q for q in found.questions if q.entities[0] == "Alpha4"]
-    assert question.values == ("Omega4",)
-
-
 def test_gold_tuples_become_open_questions_for_their_subjects(tmp_path: Path) -> None:
     sentence = "President Bush made an offer on the wage ."
     lines = [
@@ -287,49 +266,6 @@ def test_gold_tuples_become_open_questions_for_their_subjects(tmp_path: Path) ->
     assert question.answers == (("President Bush",),)
     assert found.left_out is not None
     assert sum(found.left_out.values()) == 3
-
-
-def test_facts_of_essays_become_queries_for_their_essay(tmp_path: Path) -> None:
-    shared = "Water is wet."
-    write_lines(
-        tmp_path / "essays.jsonl",
-        {"id": 1, "topic": "A", "text": "About a.", "facts": ["A is first.", shared]},
-        {"id": 2, "topic": "B", "text": "About b.", "facts": ["B is second.", shared]},
-    )
-    found = read_set(tmp_path)
-    assert [(q.text, q.gold_documents) for q in found.questions] == [
-        ("A is first.", ("1",)),
-        ("B is second.", ("2",)),
-    ]
-    assert found.left_out == {"several essays have this fact": 2}
-
-
-def test_an_ontologys_hierarchy_becomes_choice_questions(tmp_path: Path) -> None:
-    kinds = "".join(
-        f':k{n} a owl:Class ; rdfs:label "sign{n}" .\n'
-        f':c{n} a owl:Class ; rdfs:label "case{n}" ; rdfs:subClassOf :k{n} ;'
-        f' rdfs:comment "A sign{n} that is small." .\n'
-        for n in range(9)
-    )
-    (tmp_path / "any.ttl").write_text(
-        "@prefix : <http://x.org/o#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
-        f"@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n{kinds}"
-    )
-    found = read_set(tmp_path)
-    check_whole(found)
-    (question,) = [q for q in found.questions if q.entities[0] == "case4"]
-    assert question.values == ("sign4",)
-    assert question.gold_documents == ("c4",)
-    assert {"id": "c4", "title": "case4", "text": "case4: A sign4 that is small."} in found.corpus
-
-
-def test_individuals_become_open_questions(tmp_path: Path) -> None:
-    (tmp_path / "any.n3").write_text(GRAPH)
-    found = read_set(tmp_path)
-    (question,) = found.questions
-    assert question.text in {"Who is the boss of Ann?", "What is the boss of Ann?",
-                             "Who is Ann's boss?", "What is Ann's boss?"}  # fmt: skip
-    assert question.answers[0][0] == "Bob"
 
 
 def test_a_graph_that_says_nothing_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.verification import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
+from tests.rows import read_rows
 
 Row = Mapping[str, object]
 
@@ -225,13 +226,6 @@ def test_what_cannot_be_read_is_a_reject_that_names_its_place(tmp_path: Path, na
     assert all(row["text"] == "good" for row in documents.values())
 
 
-def test_every_file_of_a_broken_corpus_is_counted(tmp_path: Path) -> None:
-    documents, rejects = ingest_files(tmp_path, {name: BROKEN[name][0] for name in BROKEN})
-
-    seen = {source.partition("#")[0] for source in (*documents, *rejects)}
-    assert seen == set(BROKEN)
-
-
 def test_a_string_that_is_no_utf8_inside_parquet_is_a_reject(tmp_path: Path) -> None:
     text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
@@ -348,16 +342,6 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
-def test_two_rows_of_one_name_are_two_documents(tmp_path: Path) -> None:
-    data = b'{"id": 1, "text": "one"}\n{"id": 1, "text": "two"}\n{"text": "x"}\n{"text": "x"}'
-
-    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
-
-    assert len(documents) == 4
-    assert not rejects
-    assert {"a.jsonl#1", "a.jsonl#1~2"} < set(documents)
-
-
 def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,17 +400,6 @@ def test_json_of_any_depth_is_a_document_or_a_reject() -> None:
     assert read == sorted(read, reverse=True)
     assert read[0]
     assert {record.reason for record in records if isinstance(record, Refusal)} == {"bad_json"}
-
-
-def test_a_suffix_that_is_an_id_already_is_not_given_again(tmp_path: Path) -> None:
-    ids = ["a", "a", "a~2", "b~2", "b", "b", "b"]
-    data = "\n".join(json.dumps({"id": name, "text": "same"}) for name in ids).encode()
-
-    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
-
-    assert not rejects
-    assert len(documents) == len(ids)
-    assert len({row["document_id"] for row in documents.values()}) == len(ids)
 
 
 def test_a_record_named_like_another_file_is_a_document_of_its_own(tmp_path: Path) -> None:
@@ -522,16 +495,6 @@ def test_an_unreadable_folder_is_a_reject_that_names_it(
         list_corpus(tmp_path / "closed")
 
 
-def test_the_listing_is_in_the_order_of_its_paths(tmp_path: Path) -> None:
-    files = {f"c/{name}": b"x" for name in ("b/z.txt", "b.txt", "a/y.txt", "b/a/x.txt", "c.txt")}
-    ingest_files(tmp_path, files)
-    (tmp_path / "c" / "aa.txt").symlink_to(tmp_path / "c" / "b" / "z.txt")
-
-    paths = [path for path, _ in list_corpus(tmp_path / "c").files]
-
-    assert paths == ["a/y.txt", "aa.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
-
-
 def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None:
     files = {"a.txt": b"seen", "warehouse/data/b.txt": b"made", "warehouse/c.txt": b"seen"}
     ingest_files(tmp_path, files)
@@ -610,14 +573,6 @@ def test_html_of_any_depth_is_read_whole(tmp_path: Path) -> None:
     documents, _ = ingest_files(tmp_path, files)
 
     assert documents["a.html"]["text"] == "x\n" * 99_999 + "xdeep"
-
-
-def test_deep_nesting_neither_crashes_nor_loses_text(tmp_path: Path) -> None:
-    files = {"a.html": b"<div>" * 5000 + b"deep", "b.md": b"> " * 60 + b"deep"}
-
-    documents, _ = ingest_files(tmp_path, files)
-
-    assert [row["text"] for row in documents.values()] == ["deep", "deep"]
 
 
 @given(
@@ -844,18 +799,7 @@ def test_front_matter_never_loses_a_label(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "---\n\nSuccess: it went well.\n\n---\n\nMore.",
-        "---\ntitle: T\naccessed: 2020\naccession: 12\naccess date: 2020\n# access: a\n---\nText.",
-        "---\ntitle: 'Access: a history'\n---\nText.",
-        "# Mill\n\nAccess: free\nHours: 9-17\n\nText.",
-        "Mill\n----\nAccess: free\nHours: 9-17\n\nHistory\n-------\nText.",
-        "Access: take bus 7 from the station, then walk.\n\nText.",
-        "Access is good.\n\nText.",
-        "# Settings\n\nWrite this:\n\n```yaml\naccess: board\n```\n",
-        "[access]: https://example.org/\n\nText.",
-        "<!-- generated -->\n# T\n\nText.",
-    ],
+    read_rows("sources.texts_that_only_look_like_front_matter_are_read"),
 )
 def test_texts_that_only_look_like_front_matter_are_read(text: str) -> None:
     (record,) = read_records("a.md", text.encode(), IngestSettings())
@@ -865,15 +809,7 @@ def test_texts_that_only_look_like_front_matter_are_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("head", "is_refused"),
-    [
-        ("<meta name='access' content='a'>", True),
-        ("<META content='a' NAME=Acess>", True),
-        ("<meta property='og:access' content='a'>", True),
-        ("<meta access='a'>", True),
-        ("<body data-access='a'>", True),
-        ("<meta name='dcterms.accessRights' content='open'>", False),
-        ("<meta charset='utf-8'><a accesskey='a' href='access'></a>", False),
-    ],
+    read_rows("sources.a_page_that_says_access_is_a_reject"),
 )
 def test_a_page_that_says_access_is_a_reject(head: str, is_refused: bool) -> None:
     for name in ("a.html", "a.md"):
