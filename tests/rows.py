@@ -17,11 +17,13 @@ def _read(module: str) -> dict[str, list[Any]]:
 def read_rows(name: str) -> list[Any]:
     """The rows `TEST` of `tests/rows/MODULE.json`, for a name MODULE.TEST.
 
-    A row is one value, or a list with a value per parameter; a value that is a list is a tuple.
+    A row is one value, or a list with a value per parameter; lists are tuples.
     """
     module, _, test = name.partition(".")
     return [_freeze(row) for row in _read(module)[test]]
 
 
 def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _freeze(part) for name, part in value.items()}
     return tuple(map(_freeze, value)) if isinstance(value, list) else value

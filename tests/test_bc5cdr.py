@@ -1,7 +1,6 @@
 """BC5CDR: BioC is read as it stands, bad files are refused, scores are those of the definition."""
 
 import gzip
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from sets.bc5cdr import (
 )
 
 from kpyramid.errors import InputError
-from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
 HEAD = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>"
@@ -113,14 +111,3 @@ def test_script_explains_data_of_another_form(tmp_path: Path) -> None:
     done = run_script("--data", str(tmp_path))
     assert done.returncode == 2
     assert "give --data a folder of the form of bc5cdr_train" in done.stderr
-
-
-@pytest.mark.slow
-def test_pairs_beat_cooccurrence_by_a_fifth_on_abstracts_not_seen() -> None:
-    """On 200 of the 500 abstracts, so that the test is quick; with all of them it is 1.34."""
-    done = run_script("--data", str(find_bench("bc5cdr_train")), "--limit", "200", "--json")
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)
-    assert figures["f1_over_cooccurrence"] >= 1.2
-    assert figures["cooccurrence_f1"] > figures["document_cooccurrence_f1"]
-    assert figures["f1_without_examples"] > 1.1 * figures["cooccurrence_f1"]

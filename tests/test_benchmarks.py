@@ -28,7 +28,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "canon": ("canon_base", "--limit 40", "macro_f1 micro_f1 pairwise_f1"),
     "carb": ("carb_dev", "--limit 5", "precision recall f1 auc time_over_pipeline "
              "scaling_over_bare"),
-    "choice": ("text2kgbench_public", "--limit 5 --only tekgen-music --quick --questions 4",
+    "choice": ("text2kgbench_public", "--limit 5 --only tekgen-music --quick --questions 2",
                "f1_naive f1_kaping f1_polyrag gap_closed layers"),
     "completion": ("text2kgbench_public", "--limit 3", "recovered_at_n missing_at_20 "
                    "answered_before answered_after ontologies hidden left_out seeds"),
@@ -45,7 +45,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                "faults_dev"),
     "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
                   "overhead_ms wall_over_floor planned_over_actual"),
-    "lookup": ("musique100", "--limit 4", "demo_tuned musique_unseen"),
+    "lookup": ("musique100", "--limit 2", "demo_tuned musique_unseen"),
     "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
     "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
              "judge_kappa majority_rate"),
@@ -56,11 +56,11 @@ RUNS: dict[str, tuple[str, str, str]] = {
                  "all_gold_at_8 ndcg_at_10 mrr"),
     "pathquestion": ("pathquestion_pq", "--limit 4 --only wts", "held best_two_hop "
                      "best_three_hop hits_at_1_two_hop calls_per_question_two_hop missing"),
-    "publish": ("", "--triples 1000 --limit 50", "publish_over_copy verify_over_sha256 "
+    "publish": ("", "--triples 1000 --limit 5", "publish_over_copy verify_over_sha256 "
                 "open_seconds diff_seconds peak_mb"),
     "query": ("", "--triples 1000 --limit 8", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
-    "redundancy": ("text2kgbench_public", "--limit 4", "none rules standard"),
+    "redundancy": ("text2kgbench_public", "--limit 1", "none rules standard"),
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),

@@ -12,7 +12,6 @@ from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.bootstrapping import (
-    Concept,
     Cut,
     WordNet,
     build_schema,
@@ -86,20 +85,6 @@ def test_the_licence_of_wordnet_stands_in_the_output() -> None:
     assert WORDNET.joinpath("LICENSE").read_text("utf-8").strip() == WordNet(WORDNET).licence
 
 
-def test_inverse_links_are_tied_only_where_their_ends_swap() -> None:
-    concepts = {k: Concept(k, int(k != "r"), parents=["r"] if k != "r" else []) for k in "rab"}
-    tied = Cut("r", concepts)
-    tied.link("partOf", "a", "b", "a, b")
-    tied.link("hasPart", "b", "a", "b, a")
-    properties = {p.label: p for p in build_schema(tied, title="t").properties}
-    assert properties["part of"].inverse_of == properties["has part"].iri
-    assert properties["part of"].domain == properties["has part"].range
-    tied.link("hasPart", "b", None, "b, something outside")
-    properties = {p.label: p for p in build_schema(tied, title="t").properties}
-    assert properties["part of"].inverse_of is None
-    assert properties["has part"].range == n.THING
-
-
 def test_circles_of_meanings_are_refused_and_named(tmp_path: Path) -> None:
     (tmp_path / "data.noun").write_text(
         "00000001 03 n 01 top 0 002 ~ 00000002 n 0000 @ 00000003 n 0000 | the top\n"
@@ -114,10 +99,6 @@ def test_circles_of_meanings_are_refused_and_named(tmp_path: Path) -> None:
 def test_an_unknown_word_is_refused_with_words_near_it() -> None:
     with pytest.raises(InputError, match="no noun 'bodi of water'; near it are body of water"):
         WordNet(WORDNET).find_senses("bodi of water")
-
-
-def test_plurals_find_their_singular() -> None:
-    assert WordNet(WORDNET).find_senses("Lakes")[0].words == ("lake",)
 
 
 def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.cascade_script import (
     read_one,
     read_row,
 )
+from tests.rows import read_rows
 
 TEXT = (
     "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
@@ -42,17 +43,9 @@ def test_evidence_without_a_word_that_says_something_is_none(evidence: str) -> N
 
 @pytest.mark.parametrize(
     ("triple", "evidence"),
-    [
-        (INVENTED, "Paris"),
-        (INVENTED, "The town is old."),
-        (INVENTED, "was in Paris for a year"),
-        (("Ole Krag", "owns", "Paris"), "Paris"),
-        (("Ole Krag", "owns", "Paris"), "in Paris"),
-        (("Ole Krag", "owns", "London"), "Ole Krag"),
-        (("Paris", "lies near", "London"), "Ole Krag was in Paris for a year."),
-        (("London", "is", "old town"), "The town is old."),
-        (("Ole Krag", "bought", "it is"), "Ole Krag was in Paris for a year."),
-    ],
+    read_rows(
+        "cascade_support.an_end_that_the_evidence_says_nothing_of_makes_no_fact__triple_evidence"
+    ),
 )
 @pytest.mark.parametrize("title", [None, "Ole Krag"])
 def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(

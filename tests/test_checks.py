@@ -40,6 +40,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
+from tests.rows import read_rows
 
 KPG = "https://w3id.org/kpyramid/general#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -226,14 +227,7 @@ def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
 
 @pytest.mark.parametrize(
     ("planted", "said"),
-    [
-        (f'{ADA} <{KPG}occupation> ")" .\n', "“Ada Holm”: a value of “occupation” "),
-        (f'{ADA} <{KPG}deathYear> "1850"^^<{GYEAR}> .\n', "checks: fail: A person died before"),
-        (
-            f'{ADA} <{KPG}deathYear> "late"^^<{GYEAR}> .\n',
-            "“death year” must be of datatype “gYear”",
-        ),
-    ],
+    read_rows("checks.a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was"),
 )
 def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str, said: str
@@ -355,26 +349,7 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("own.shapes.ttl", "this is no Turtle"),
-        ("own.examples.jsonl", "{"),
-        ("own.questions.toml", "[[questions]]\ntext = 'Who?'\nsparql = 'SELECT ?p WHERE'"),
-        (
-            "own-late-violation.rq",
-            "# Late\nSELECT * { SERVICE <http://a.b/> { ?s ?p ?o } }",
-        ),
-        (
-            "own.examples.jsonl",
-            '{"text": "A b C", "triples": [{"sub": "A", "rel": "b", "obj": "C"}]}',
-        ),
-        (
-            "own.shapes.ttl",
-            "@prefix sh: <http://www.w3.org/ns/shacl#> .\n"
-            f"[] a sh:NodeShape ; sh:targetClass <{KPG}Persn> ; sh:property "
-            f"[ sh:path <{KPG}birthYear> ; sh:maxCount 1 ] .",
-        ),
-        ("own.ttl", "@prefix : <https://example.org/own#> ."),
-    ],
+    read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage"),
 )
 def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
     tmp_path: Path, name: str, text: str

@@ -82,24 +82,7 @@ def test_a_wrong_file_is_refused_by_name_and_entry(text: str, problem: str) -> N
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        (KING.replace("PopulatedPlace", "Realm"), r"range <.*Realm> is no class"),
-        (KING + f'splits = "{GENERAL}rules"\n', r"splits <.*rules> is no property"),
-        (KING + f'inverse_of = "{PERSON}"\n', r"inverse_of <.*Person> is no property"),
-        (
-            KING.replace(PLACE, "http://www.w3.org/2001/XMLSchema#gYear")
-            + f'inverse_of = "{GENERAL}birthPlace"\n',
-            "literals, which have no inverse_of",
-        ),
-        (KING + 'iri = "king"\n', "not an absolute IRI"),
-        (KING + f'iri = "{GENERAL}birthPlace"\n', "has <.*birthPlace> already"),
-        (VILLAGE.replace("village", "towns"), None),
-        (VILLAGE.replace("village", "Person"), "has <.*Person> already"),
-        (
-            KING.replace("is king of", "birth place", 1).replace("PopulatedPlace", "Place"),
-            "has <.*birthPlace> already",
-        ),
-    ],
+    read_rows("decisions.an_entry_that_does_not_fit_the_ontology_is_refused"),
 )
 def test_an_entry_that_does_not_fit_the_ontology_is_refused(text: str, problem: str | None) -> None:
     if problem is None:

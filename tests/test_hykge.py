@@ -15,15 +15,13 @@ from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
-from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.hykge import (
-    describe_entity,
     find_chains,
     score_chains,
 )
 from kpyramid.query.paths import StatedPath
-from kpyramid.query.types import Answer, Outcome, Question
+from kpyramid.query.types import Answer, Outcome
 from kpyramid.snapshot.adjacency import Adjacency
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
@@ -126,16 +124,6 @@ def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
     assert any(len(chain.facts) == 2 for chain in chains)
 
 
-def test_4_2_2_a_description_has_the_class_what_it_is_and_sentences(snapshot: Snapshot) -> None:
-    (entity,) = snapshot.entities_by_name()["brent tor"]
-    told = describe_entity(entity, QuestionAnalysis(Question("What is Brent Tor?"), snapshot))
-
-    assert told and told.text.startswith("Brent Tor (") and "is a hill" in told.text
-    assert ": Brent Tor is a hill in Devon." in told.text
-    assert told.evidence[0].text == "Brent Tor is a hill in Devon."
-    assert [place.text in told.text for place in told.evidence] == [True] * len(told.evidence)
-
-
 def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
     chains = [make_path("A", "B"), make_path("C", "D")]
     stray = _Table((0.9, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.0))
@@ -146,16 +134,6 @@ def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
         0.0,
         0.0,
     ]
-
-
-def test_4_3_at_most_ten_chains_are_read_best_first(snapshot: Snapshot) -> None:
-    two = answer(UNCLE, snapshot, "hykge", paths=2, descriptions=False)
-    ten = answer(UNCLE, snapshot, "hykge", descriptions=False)
-
-    assert two.trace[-1].reason.startswith("2 of ") and len(ten.context) <= 11
-    _, asker = ask_model(snapshot, descriptions=False)
-    read = asker.asked[-1].messages[1].content
-    assert "[1] " in read and "[11] " not in read
 
 
 def test_4_4_chains_are_read_with_their_arrows_and_descriptions_after_them(
@@ -212,12 +190,6 @@ def test_a_cross_encoder_by_path_scores_pairs(tmp_path: Path) -> None:
     alone = encoder.score(["novel"], ["novel"])
     assert alone[0, 0] == scores[1, 1]  # a score depends on its pair alone
     assert encoder.score([], ["x"]).shape == (1, 0) and encoder.score(["x"], []).shape == (0, 1)
-
-
-def test_a_cross_encoder_orders_the_chains(snapshot: Snapshot, tmp_path: Path) -> None:
-    folder = write_reranker(tmp_path / "tiny")
-    found = answer(UNCLE, snapshot, "hykge", rerank=str(folder), descriptions=False)
-    assert found.context and found.trace[-1].found
 
 
 def test_a_cross_encoder_that_is_none_is_named(snapshot: Snapshot, tmp_path: Path) -> None:

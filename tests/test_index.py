@@ -24,7 +24,6 @@ from kpyramid.snapshot.search import (
 )
 from kpyramid.snapshot.store import Store
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import read_head
 from kpyramid.storage.snapshots import READ_FORMATS
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests.corpora import (
@@ -253,20 +252,6 @@ def test_a_folder_that_is_no_snapshot_is_refused_by_its_path(tmp_path: Path, nam
         open_snapshot(tmp_path / name)
 
 
-def test_an_unchanged_build_makes_no_index_and_publishes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse, snapshot = copy_shared_build(tmp_path / "w")
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("the index was made again")
-
-    monkeypatch.setattr("kpyramid.snapshot.indexing.build_index", refuse)
-    assert build_corpus(shared_corpus(), warehouse).snapshot == snapshot
-    head = read_head(warehouse, "main")
-    assert head is not None and head.parent is None
-
-
 def test_a_damaged_index_is_made_anew_and_never_copied(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     whole = hash_tree(warehouse.snapshots / snapshot)
@@ -277,22 +262,6 @@ def test_a_damaged_index_is_made_anew_and_never_copied(tmp_path: Path) -> None:
     shutil.copytree(warehouse.snapshots / snapshot, moved.snapshots / "0000000000000000")
     assert build_corpus(shared_corpus(), moved).snapshot == snapshot
     assert hash_tree(moved.snapshots / snapshot) == whole
-
-
-def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path) -> None:
-    warehouse, exact = copy_shared_build(tmp_path / "w")
-    settings = make_settings(index={"exact_up_to": 1})
-    nearly = build_corpus(shared_corpus(), warehouse, settings).snapshot
-    assert nearly != exact
-    one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
-    plan = Store(other.folder).meta["tables"]["condensed"]
-    assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
-    part, same = (
-        Store(one.folder).part("condensed"),
-        Store(other.folder).part("condensed"),
-    )
-    for vector in part.matrix[np.arange(5)]:
-        assert part.nearest(vector, 3) == same.nearest(vector, 3)
 
 
 def test_one_thread_lasts_until_the_last_caller_has_left() -> None:

@@ -21,20 +21,19 @@ from making.instructions import (
     TaughtWalk,
     encode_rows,
     find_leaks,
-    find_shortest,
     make_instructions,
     split_walks,
 )
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
-from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import NearFact
 from kpyramid.query.ksl import Subgraph, find_subgraph
-from kpyramid.query.model.walks import INSTRUCTION, parse_step, render_step
+from kpyramid.query.model.walks import INSTRUCTION, render_step
 from kpyramid.query.paths import StatedPath, find_paths
 from kpyramid.query.types import Outcome, Question
 from kpyramid.settings import Settings
@@ -45,6 +44,7 @@ from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import CountingScript
 from tests.corpora import ROOT, pass_gates, share
+from tests.rows import read_rows
 
 OPEN = [
     {"id": "chain", "text": "Anna Holm founded Aster Pictures. Aster Pictures is located in Leeds. "
@@ -183,19 +183,6 @@ def test_4_1_question_options_and_the_whole_history_are_in_every_prompt(public: 
     assert found.choices == ("Leeds",)
 
 
-def test_line_13_the_walk_ends_at_the_first_option(public: Snapshot) -> None:
-    found = by_model(CountingScript(choose("Leon Batt|Oslo")), WHERE, public, *CHOICES)
-
-    assert found.choices == ("Oslo",) and found.calls == 2 and found.tokens == 20
-
-
-def test_rules_walk_without_a_model(public: Snapshot) -> None:
-    found = by_rules(WHERE, public, *CHOICES)
-
-    assert (found.choices, found.layer, found.calls) == (("Leeds",), "graph", 0)
-    assert 0 < found.confidence <= 1
-
-
 # Traps.
 
 
@@ -300,14 +287,7 @@ def test_a_walk_without_a_step_is_refused(public: Snapshot, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "options", "why"),
-    [
-        ("Who is Zog?", CHOICES, "the question names no entity of the graph"),
-        ("Who is Zog?", (), "the question names no entity of the graph"),
-        (WHERE, ("the moon", HOSTILE), "no option is an entity of the graph"),
-        (WHERE, ("Quuxville", "Kiruna"), "no path of at most 2 steps joins the question"),
-        (WHERE, ("Peter Ash", "Kiruna"), "no path of at most 2 steps joins the question"),
-        ("Leeds or Oslo?", ("Leeds", "Oslo"), "the question names only its options"),
-    ],
+    read_rows("ksl.what_cannot_be_walked_says_why"),
 )
 def test_what_cannot_be_walked_says_why(
     public: Snapshot, text: str, options: tuple[str, ...], why: str
@@ -375,26 +355,6 @@ def test_a_text_that_gives_orders_stays_inside_the_fence(public: Snapshot, said:
     assert len(re.findall(r"^- ", tag[2], re.M)) == 3
 
 
-def test_a_hostile_option_changes_no_choice(public: Snapshot) -> None:
-    asker = CountingScript(choose("Aster Pictures|Leeds"))
-    found = by_model(asker, WHERE, public, HOSTILE, "Leeds")
-
-    assert found.choices == ("Leeds",)
-    assert all(HOSTILE not in request.messages[0].content for request in asker.asked)
-
-
-@given(st.text(max_size=40), st.integers(0, 9), st.booleans())
-def test_no_reply_is_read_as_a_tail_that_was_not_offered(
-    text: str, tails: int, may_stop: bool
-) -> None:
-    for content in (text, json.dumps({"tail": len(text)}), json.dumps({"tail": text})):
-        try:
-            at = parse_step(Reply(content, Usage()), tails, may_stop=may_stop)
-        except ReplyError:
-            continue
-        assert (at is None and may_stop) or (at is not None and 0 <= at < tails)
-
-
 # 4.2, Algorithm 2: rows for fine-tuning.
 
 GOLD: list[dict[str, Any]] = [
@@ -429,16 +389,6 @@ def test_4_2_each_step_of_the_shortest_path_is_a_row(public: Snapshot) -> None:
     assert "Current entity: Anna Holm" in first.input and "Steps so far" not in first.input
     assert "Anna Holm – married → Leon Batt" in first.input  # all tails, right or not
     assert "- Anna Holm – founded → Aster Pictures" in second.input
-
-
-def test_a_path_leads_through_no_other_option(public: Snapshot) -> None:
-    within = find_within("What of Anna Holm?", public, "Leon Batt", "Oslo")
-    start, target = find_row(public, "Anna Holm"), find_row(public, "Oslo")
-    nodes = frozenset(within.nodes.tolist())
-
-    assert find_shortest(within, nodes, start, target, set(within.options), 5) is None
-    through = find_shortest(within, nodes, start, target, {target}, 5)
-    assert through is not None and len(through.facts) == 2
 
 
 def test_what_gives_no_row_is_counted_with_the_reason(public: Snapshot) -> None:
@@ -528,6 +478,7 @@ ASKED: list[dict[str, Any]] = [
 # The recipe of `docs/`: one step of LoRA on a tiny model.
 
 
+@pytest.mark.slow
 @pytest.mark.needs("instructor", "tune")
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft about transformers
 def test_the_lora_recipe_learns_from_rows(root: File, tmp_path: File) -> None:

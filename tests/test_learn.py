@@ -289,13 +289,6 @@ def test_a_dry_run_writes_nothing(corpus: Path, base: Snapshot, reader: Reader) 
     assert hash_tree(corpus) == before
 
 
-def test_labels_are_carried_to_the_document(corpus: Path, base: Snapshot, reader: Reader) -> None:
-    teach(corpus, base, reader, BIRTH | {"access": ["staff", "board"]})
-
-    (row,) = read_file(corpus)
-    assert row["access"] == ["board", "staff"]
-
-
 def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
@@ -322,13 +315,6 @@ def test_a_basis_whose_labels_cannot_be_looked_up_is_put_aside(
 
 
 # Poisoning, bad rows, and other runs.
-
-
-def test_rows_that_disagree_go_to_quarantine(corpus: Path, base: Snapshot, reader: Reader) -> None:
-    found = teach(corpus, base, reader, BIRTH, BIRTH | {"gold": "Leeds"})
-
-    assert list_reasons(found) == ["quarantined rows_disagree"] * 2
-    assert not read_file(corpus)
 
 
 def test_a_row_that_disagrees_with_what_was_learnt_goes_to_quarantine(
@@ -509,15 +495,3 @@ def test_the_command_learns_by_a_model_and_the_pyramid_knows_it(
     build(corpus, open_warehouse(place), Settings())
     found = ask_pyramid("Which studio did Anna Holm run?", place, "main", Settings())
     assert [e.learnt for e in found.evidence] == ["gold"]
-
-
-def test_a_model_that_makes_what_no_answer_bears_teaches_nothing(
-    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    bad = {"head": "Anna Holm", "relation": "murdered", "tail": "Leon Batt"}
-    with ask_scripted(tmp_path, wts_generate={"triples": [bad]}) as (_, asker):
-        path = write_rows(tmp_path, ask("Where was Anna Holm, wife of Leon Batt, born?", "Bergen"))
-        found = learn(path, corpus, base, lambda _: Generator(asker, reader))
-
-    assert list_reasons(found) == ["refused no_statement"]
-    assert "neither of its ends is in the answer" in found.outcomes[0].detail

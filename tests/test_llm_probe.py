@@ -68,12 +68,7 @@ def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
 
 @pytest.mark.parametrize(
     ("refuses", "words"),
-    [
-        (["temperature"], 'set llm.temperature = "default"'),
-        (["response_format"], "choose a model or a server that can"),
-        (["max_tokens", "max_completion_tokens"], "mend llm.model or llm.base_url"),
-        (["messages"], "mend llm.model or llm.base_url"),
-    ],
+    read_rows("llm_probe.refused_probe_says_what_to_mend"),
 )
 def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None:
     with serve(refuses=refuses) as server:

@@ -69,23 +69,7 @@ def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) ->
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        {},
-        {"choices": None},
-        {"choices": []},
-        {"choices": "none"},
-        {"choices": {"0": {}}},
-        {"choices": [None]},
-        {"choices": [{}]},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": "hello"}]},
-        make_reply(content=None),
-        make_reply(content=""),
-        make_reply(content=" \n"),
-        make_reply(content=None, tool_calls=[], refusal=""),
-        make_reply(content=None, finish_reason="error"),
-        {"error": {"message": "overloaded \ud800\0"}, "choices": []},
-    ],
+    read_rows("llm_responses.reply_without_content_is_empty"),
 )
 def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
     assert find_kind(raw) is FailureKind.EMPTY
@@ -93,17 +77,7 @@ def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        None,
-        "text",
-        [1],
-        make_reply(content=["a"]),
-        make_reply(content=[{"type": "text", "text": "a"}]),
-        make_reply(content={"a": 1}),
-        make_reply(content=3),
-        make_reply(content=None, tool_calls=[{"function": {"name": "f"}}]),
-        make_reply(content=None, function_call={"name": "f"}),
-    ],
+    read_rows("llm_responses.reply_of_another_form_is_invalid"),
 )
 def test_reply_of_another_form_is_invalid(raw: Any) -> None:
     assert find_kind(raw) is FailureKind.INVALID
@@ -223,12 +197,7 @@ def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: fl
 
 @pytest.mark.parametrize(
     "body",
-    [
-        {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
-        {"error": {"message": "slow down", "code": 429}},
-        [{"error": {"message": "slow down", "code": 429, "status": "RESOURCE_EXHAUSTED"}}],
-        {"error": {"message": "slow down", "type": "rate_limit_error", "code": None}},
-    ],
+    read_rows("llm_responses.error_that_came_with_200_is_busy_when_it_says_so"),
 )
 def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
     with pytest.raises(TransientError, match="slow down") as caught:

@@ -78,12 +78,7 @@ def test_what_may_pass_is_transient_and_one_call(
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [
-        ("quota", "What was answered is kept.*only for the rest"),
-        ("401", "key in the variable SOME_KEY"),
-        ("403", "key in the variable SOME_KEY"),
-        ("404", "does not know the model 'm'.*It has: loopback"),
-    ],
+    read_rows("llm_transport.what_no_request_survives_is_said_with_what_to_mend"),
 )
 def test_what_no_request_survives_is_said_with_what_to_mend(
     server: Loopback, fault: str, words: str

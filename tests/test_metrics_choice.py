@@ -21,16 +21,7 @@ def score(name: str, question: EvalQuestion, *chosen: str, text: str = "") -> fl
 
 @pytest.mark.parametrize(
     ("chosen", "precision", "recall", "f1", "accuracy"),
-    [
-        ("AB", 1, 1, 1, 1),
-        ("A", 1, 1 / 2, 2 / 3, 0),
-        ("AC", 1 / 2, 1 / 2, 1 / 2, 0),
-        ("ABC", 2 / 3, 1, 4 / 5, 0),
-        ("CD", 0, 0, 0, 0),
-        ("", 0, 0, 0, 0),
-        ("ABCDEFGH", 1 / 4, 1, 2 / 5, 0),
-        ("AAB", 1, 1, 1, 1),
-    ],
+    read_rows("metrics_choice.chosen_options_score_as_computed_by_hand"),
 )
 def test_chosen_options_score_as_computed_by_hand(
     chosen: str, precision: float, recall: float, f1: float, accuracy: float

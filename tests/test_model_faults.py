@@ -15,6 +15,7 @@ from tests import reader
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, open_settings, run
+from tests.rows import read_rows
 
 
 @pytest.fixture(autouse=True)
@@ -112,12 +113,7 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [
-        ("401", "key"),
-        ("404", "model"),
-        ("quota", "quota"),
-        ("html", "/v1"),
-    ],
+    read_rows("model_faults.what_no_retry_can_mend_stops_at_once_with_what_to_do"),
 )
 def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     server: Loopback, corpus: Path, tmp_path: Path, fault: str, words: str

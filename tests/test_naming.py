@@ -111,15 +111,7 @@ def test_another_name_for_what_exists_becomes_its_alias_and_a_part_its_split() -
 
 @pytest.mark.parametrize(
     ("fields", "doubt"),
-    [
-        ({"phrases": ("laboured for", "sued")}, "“sued” may say something else"),
-        (
-            {"phrases": ("employs", "laboured for")},
-            "“employs” says the contrary, or reads from the other end",
-        ),
-        ({"doubt": "cosine 0.91 to “works for”"}, "cosine 0.91 to “works for”"),
-        ({"splits": EMPLOYER}, "by the rules it says another thing"),
-    ],
+    read_rows("naming.a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for"),
 )
 def test_a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for(
     fields: dict[str, Any], doubt: str
@@ -170,17 +162,7 @@ def test_nothing_is_asked_twice_in_later_rounds_and_the_names_stay() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"name": ""}, "is no name"),
-        ({"name": "42"}, "is no name"),
-        ({"name": "known; drop"}, "is no name"),
-        ({"name": "a name that has far too many words in it"}, "too long"),
-        ({"name": "k" * 60}, "too long"),
-        ({"name": "employer"}, "is the name of something else"),
-        ({"name": "Works For"}, "is the name of something else"),
-        ({"definition": "Short."}, "has 6 characters"),
-        ({"definition": "x" * 400}, "has 400 characters"),
-    ],
+    read_rows("naming.a_bad_name_leaves_the_rules_one_and_is_counted"),
 )
 def test_a_bad_name_leaves_the_rules_one_and_is_counted(fields: Any, said: str) -> None:
     naming = name(Answers(change(**fields)), propose("advised"))

@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 
 from kpyramid.numerics.gaussian import find_shrinkage, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Moments, round_digits
+from tests.rows import read_rows
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
@@ -19,12 +20,6 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 def draw_points(count: int, size: int, seed: int = 0) -> np.ndarray:
     draw = np.random.default_rng(seed)
     return draw.normal(size=(count, size)) @ draw.normal(size=(size, size)) + draw.normal(size=size)
-
-
-def draw_units(count: int, size: int, seed: int = 0) -> np.ndarray:
-    points = np.random.default_rng(seed).normal(size=(count, size)) + 0.5
-    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return unit.astype(np.float32)
 
 
 def assert_equal_moments(one: Moments, other: Moments) -> None:
@@ -85,14 +80,6 @@ def test_space_is_that_of_sklearns_pca(count: int, size: int, dimensions: int) -
     turned = np.sign((space.components * pca.components_).sum(axis=1))
     np.testing.assert_allclose(space.components, pca.components_ * turned[:, None], **CLOSE)
     np.testing.assert_allclose(space.transform(points), pca.transform(points) * turned, **CLOSE)
-
-
-def test_merged_shards_give_the_space_of_the_whole() -> None:
-    points = draw_units(400, 24)
-    whole = fit_space(Moments.of(points), 6)
-    merged = fit_space(Moments.of(points[:150]) + Moments.of(points[150:]), 6)
-    np.testing.assert_allclose(merged.components, whole.components, **CLOSE)
-    np.testing.assert_allclose(merged.explained, whole.explained, **CLOSE)
 
 
 @pytest.mark.parametrize("points", [np.ones((5, 384)), np.full((1, 3), 0.1), np.zeros((4, 3))])
@@ -172,14 +159,7 @@ def test_equal_points_without_a_floor_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("value", "kept"),
-    [
-        (0.1234567, 0.123457),
-        (123456.7, 123457.0),
-        (-9876543.0, -9876540.0),
-        (1e-9, 0.0),
-        (0.0, 0.0),
-        (2 / 3, 0.666667),
-    ],
+    read_rows("numerics.six_digits_and_six_decimals_are_kept"),
 )
 def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None:
     assert round_digits(np.array([value])).tolist() == [kept]

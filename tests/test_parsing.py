@@ -79,12 +79,7 @@ def test_a_long_block_is_cut_without_losing_or_doubling_anything(text: str) -> N
 
 @pytest.mark.parametrize(
     ("unit", "characters"),
-    [
-        ("The bridge was built in 1821 by John Rennie. ", 5_000_000),
-        ("x", 5_000_000),
-        (" x  ", 1_000_000),
-        ("a\n \n", 500_000),
-    ],
+    read_rows("parsing.one_line_of_megabytes_is_cut_in_linear_time"),
 )
 def test_one_line_of_megabytes_is_cut_in_linear_time(unit: str, characters: int) -> None:
     text = unit * (characters // len(unit))

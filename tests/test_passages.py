@@ -15,11 +15,8 @@ from kpyramid.query.passages import (
     Start,
     find_connected,
     find_passages,
-    hop_by_names,
     list_paths,
     measure_crowd,
-    measure_rarest,
-    measure_titled,
     names_title,
     rank_directly,
     read_stems,
@@ -157,18 +154,6 @@ def test_a_second_step_goes_on_from_what_a_first_one_reached() -> None:
     assert after["north.txt"] == before["north.txt"]
 
 
-def test_what_two_names_lead_to_is_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = open_lamp()
-    question = "Where is the seat of the firm that makes the Brask Lamp?"
-    scores = rank_directly(question, snapshot)
-    keys = {s.source: key for key in scores for s in snapshot.evidence(key)}
-    soft, _ = hop_by_names(question, snapshot, scores)
-    monkeypatch.setattr(passages, "SOFTNESS", 1e-9)
-    hard, _ = hop_by_names(question, snapshot, scores)
-    assert soft[keys["works.txt"]] > hard[keys["works.txt"]] + 0.005  # Olvera Works, Ines Dahl
-    assert soft[keys["olvera.txt"]] == pytest.approx(hard[keys["olvera.txt"]])  # Olvera Works
-
-
 def test_a_name_counts_by_what_its_best_sentence_says_of_the_question() -> None:
     text = "The Brask Lamp\nInes Dahl drew it. Olvera Works makes it for Ines Dahl in Tessin."
     start = Start("key", text, ("ines dahl", "olvera works", "norrby"), 1.0)
@@ -188,16 +173,3 @@ def test_a_title_in_small_letters_is_begun_at() -> None:
     )
     assert not names_title(read_stems("who makes the lamp?"), "The Brask Lamp\nIt is old.")
     assert not names_title(read_stems("who is in it?"), "In\nIt is old.")
-
-
-def test_a_title_that_is_the_name_counts_more_than_one_that_holds_it() -> None:
-    titles = ("oslo", "oslo opera house", "oslofjord")
-    assert [measure_titled("oslo", title) for title in titles] == [1, 0.5, 0]
-
-
-def test_the_rarest_word_is_worth_what_bm25_gives_it() -> None:
-    snapshot = open_told()
-    # Its share in a passage's score is below it by how often and how long alone, never above.
-    ((_, points), *others) = snapshot.words("Tirana", 5, "chunks")
-    assert not others
-    assert 0.3 < points / measure_rarest(snapshot) < 1

@@ -49,21 +49,6 @@ def test_planted_clusters_are_found_among_a_thousand_points(
     assert_found_exactly(find(vectors), truth)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "even"), [(0.6, True), (1.2, False)])
-@pytest.mark.parametrize(
-    ("clusters", "points"),
-    [*((number, 10_000) for number in NUMBERS), (min(NUMBERS), 100_000), (max(NUMBERS), 100_000)],
-)
-def test_planted_clusters_are_found_among_many_points(
-    clusters: int, points: int, even: bool, noise: float
-) -> None:
-    vectors, truth = plant_clusters(clusters, points, noise=noise, even=even)
-    found = find(vectors, most=250, sample=1000)
-    assert_found_exactly(found, truth)
-    assert found.loss <= 1.05 * found.sample_loss
-
-
 @pytest.mark.parametrize("clusters", [2, 5, 12])
 def test_strays_hide_no_cluster(clusters: int) -> None:
     vectors, truth = plant_clusters(clusters, 600, noise=0.8, strays=0.2)

@@ -21,7 +21,6 @@ from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import (
-    DEMO,
     build_corpus,
     count_recomputed,
     make_settings,
@@ -294,39 +293,3 @@ def test_a_broken_file_is_left_as_it_is(place: Path) -> None:
     code, output = call("--accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     assert code == 3 and "not valid TOML" in output
     assert Path("d.toml").read_text("utf-8") == "[[proposal]\n"
-
-
-@pytest.mark.slow
-def test_the_demo_takes_and_drops_what_a_person_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The real corpus, models and proposals: one accepted, one rejected."""
-    monkeypatch.chdir(tmp_path)
-    with DEMO.open(encoding="utf-8") as lines:
-        Path("demo.jsonl").write_text(lines.read(), "utf-8")
-    warehouse = Warehouse(tmp_path / "w")
-
-    def build_slice(decisions: str | None) -> dict[str, Any]:
-        settings = make_settings(complete={"decisions": decisions})
-        return read_snapshot(
-            warehouse, build_corpus(Path("demo.jsonl"), warehouse, settings, workers=2).snapshot
-        )
-
-    def count(tables: dict[str, Any], iri: str) -> int:
-        rows = tables["instances"].to_pylist()
-        return sum(iri in (row["property_iri"], row["class_iri"]) for row in rows)
-
-    before = build_slice(None)
-    rows = list_json()
-    wanted = next(r for r in rows.values() if (r["state"], r["kind"]) == ("open", "class"))
-    unwanted = next(r for r in rows.values() if r["state"] == "accepted")
-    assert count(before, wanted["iri"]) == 0 < count(before, unwanted["iri"])
-
-    assert call("--accept", wanted["short"], "--decisions", "d.toml")[0] == 0
-    assert call("--reject", unwanted["short"], "--decisions", "d.toml")[0] == 0
-    after = build_slice("d.toml")
-
-    assert count(after, wanted["iri"]) > 0 == count(after, unwanted["iri"])
-    states = {row["iri"]: row["state"] for row in after["proposals"].to_pylist()}
-    assert states[wanted["iri"]] == "accepted"
-    assert states.get(unwanted["iri"], "rejected") == "rejected"  # not all is proposed again

@@ -18,7 +18,7 @@ from kpyramid.completion.proposals import (
 )
 from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
@@ -125,12 +125,7 @@ def test_another_name_in_another_sense_is_left_to_a_person() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("is mayor of", "is a former mayor of"),
-        ("transferred to", "transferred from"),
-        ("emigrated to", "emigrated from"),
-        ("voted for", "voted against"),
-    ],
+    read_rows("propose.wordings_told_apart_by_one_word_never_share_a_proposal"),
 )
 def test_wordings_told_apart_by_one_word_never_share_a_proposal(one: str, other: str) -> None:
     said = [
@@ -282,14 +277,7 @@ def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
 
 @pytest.mark.parametrize(
     ("wording", "range_iri", "name"),
-    [
-        ("was licensed to", THING, "licensed to"),
-        ("has editor", PERSON, "editor"),
-        ("was built in", XSD + "gYear", "year built"),
-        ("was built in", THING, "built in"),
-        ("owns", THING, "owns"),
-        ("is in", THING, "is in"),
-    ],
+    read_rows("propose.a_property_has_the_name_that_one_would_write"),
 )
 def test_a_property_has_the_name_that_one_would_write(
     wording: str, range_iri: str, name: str
@@ -370,12 +358,7 @@ def test_wordings_that_give_another_name(wording: str, naming: bool) -> None:
 
 @pytest.mark.parametrize(
     ("wording", "kind"),
-    [
-        ("is a public school in", ("public school", True)),
-        ("is waterfall of", ("waterfall", False)),
-        ("is active in", None),
-        ("lies in", None),
-    ],
+    read_rows("propose.the_kind_that_a_wording_says"),
 )
 def test_the_kind_that_a_wording_says(wording: str, kind: tuple[str, bool] | None) -> None:
     assert find_kind(wording) == kind

@@ -16,12 +16,7 @@ from tests.tiny_pyramid import TEXTS
 
 @pytest.mark.parametrize(
     ("question", "layer", "expected"),
-    [
-        ("Where was Ada Lovelace born?", "ontology", "London"),
-        ("When was Ada Lovelace born?", "ontology", "1815-12-10"),
-        ("Who founded the Harlow Brewing Company?", "ontology", "John Harlow"),
-        ("What is the elevation of Brent Tor?", "graph", "330 metres"),
-    ],
+    read_rows("query.polyrag_answers_from_the_highest_layer_that_knows"),
 )
 def test_polyrag_answers_from_the_highest_layer_that_knows(
     snapshot: Snapshot, question: str, layer: str, expected: str

@@ -16,7 +16,6 @@ from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
     UNREAD,
     UNWORDED,
-    UNWORDED_OPTION,
     holds_answer,
     is_checkable,
     read_by_model,
@@ -162,14 +161,7 @@ def test_a_confidence_that_is_no_probability_says_nothing(
 
 @pytest.mark.parametrize(
     ("choices", "answer", "expected", "most"),
-    [
-        ((2,), "", ("Oslo",), 0.9),
-        ((3, 2, 2), "", ("Oslo", "Bergen"), UNWORDED_OPTION),
-        ((), "  the OSLO", (), 0.0),
-        ((), "oslo.", ("Oslo",), 0.9),
-        ((4,), "Oslo", ("Christiania",), UNWORDED_OPTION),
-        ((), "Paris", (), 0.0),
-    ],
+    read_rows("query_model.options_are_chosen_by_number_one_or_several"),
 )
 def test_options_are_chosen_by_number_one_or_several(
     tmp_path: Path, choices: Any, answer: str, expected: Any, most: float

@@ -16,7 +16,6 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import ReplyError
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
-from kpyramid.ontology.store import OntologyStore
 from kpyramid.ontology.validation.checks import read_questions
 from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
@@ -178,12 +177,7 @@ def test_of_several_columns_the_one_that_is_asked_for_is_taken(
 
 @pytest.mark.parametrize(
     ("question", "column"),
-    [
-        ("Where was Ann born?", "town"),
-        ("When was Ann born?", "date"),
-        ("In which year was Ann born?", "year"),
-        ("What is known of Ann?", "date"),
-    ],
+    read_rows("question_model.a_column_is_chosen_by_name_then_by_kind_then_by_place"),
 )
 def test_a_column_is_chosen_by_name_then_by_kind_then_by_place(question: str, column: str) -> None:
     ann, bob, town = (f"{ENTITY}{name}" for name in ("ann", "bob", "town"))
@@ -262,27 +256,6 @@ def test_a_reply_that_is_no_query_fails_the_layer_and_raises_nothing(
 
     assert found.layer is None
     assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
-
-
-def test_an_endless_query_is_stopped_at_its_limit_and_the_next_one_is_answered(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
-) -> None:
-    texts = [
-        (snapshot.folder / "ontology" / name).read_text() for name in ("schema.ttl", "instances.nt")
-    ]
-    endless = (
-        "SELECT (COUNT(*) AS ?n) WHERE { ?a :birthPlace ?b . "
-        + " ".join(f"?s{n} ?p{n} ?o{n} ." for n in range(6))
-        + " }"
-    )
-    with OntologyStore(*texts, seconds=1.0) as bounded:
-        snapshot.__dict__["ontology"] = bounded
-        stopped = ask(write_sparql(endless), snapshot, warehouse, tmp_path / "one")
-        good = f"SELECT ?p {{ e:{batt} :birthPlace ?p }}"
-        found = ask(write_sparql(good), snapshot, warehouse, tmp_path / "two")
-
-    assert "failed: SPARQL query stopped" in str(stopped.trace[0])
-    assert found.text == "Oslo"
 
 
 def test_the_prompt_shows_the_schema_and_the_entities_and_fences_the_question(

@@ -178,15 +178,7 @@ def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"text": " "}, "no text"),
-        ({"kind": "essay"}, "there are choice, open"),
-        ({"answers": ()}, "nothing says what is right"),
-        ({"answers": ((" ",),)}, "an answer is empty"),
-        ({"kind": "choice", "candidates": ("a",)}, "two options at least"),
-        ({"kind": "choice", "candidates": ("a", "b")}, "'x' is not among the options"),
-        ({"kind": "retrieval"}, "which documents are right"),
-    ],
+    read_rows("questions.a_question_that_cannot_be_scored_is_refused"),
 )
 def test_a_question_that_cannot_be_scored_is_refused(fields: dict[str, object], said: str) -> None:
     whole: dict[str, object] = {"id": "q", "text": "Who?", "kind": "open", "answers": (("x",),)}

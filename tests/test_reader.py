@@ -207,24 +207,9 @@ def test_a_long_text_takes_time_in_proportion() -> None:
     assert subjects[1] < 6 * subjects[0]
 
 
-def test_titles_dates_codes_and_parts_of_names_are_candidates() -> None:
-    text = '"Quiet Water" (1931), a doo-wop song by Ann Lee, bears X-12/B for 3.5 minutes.'
-    found = {(c.text, c.kind) for c in find_candidates(parse(text))}
-    texts = {words for words, _ in found}
-
-    assert {"Quiet Water", "1931", "Ann Lee", "3.5", "X-12/B"} <= texts
-    assert "doo-wop" in texts
-    assert ("1931", "YEAR") in found
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
-    [
-        ("Ah Pook Is Here was a collaboration.", "Ah Pook Is Here"),
-        ("Jillian (I Would Give My Heart) was sold.", "Jillian (I Would Give My Heart)"),
-        ("Jillian (I Would Give My Heart) was sold.", "Jillian"),
-        ("She became the first female president of South Korea.", "president of South Korea"),
-    ],
+    read_rows("reader.names_that_hold_verbs_brackets_and_small_words_are_candidates"),
 )
 def test_names_that_hold_verbs_brackets_and_small_words_are_candidates(
     text: str, name: str

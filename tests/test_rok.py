@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from kpyramid.cli.answers import Asked
-from kpyramid.cli.render import print_result
 from kpyramid.errors import InputError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
@@ -30,6 +28,7 @@ from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
 from tests.cascade_script import CountingScript
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -103,15 +102,6 @@ def test_4_2_1_paths_stand_in_buckets_by_key_entities_then_by_mean_pagerank() ->
     assert choose_main(list(reversed(paths)), [3, 2, 1], 4) == main
 
 
-def test_4_2_1_all_pairs_of_key_entities_are_joined(snapshot: Snapshot) -> None:
-    graph = Adjacency(snapshot)
-    index = snapshot.entities_by_name()
-    rows = [graph.find(index[name][0]) for name in ("grey water", "mary stone", "john harlow")]
-    ends = {(p.entities[0], p.entities[-1]) for p in find_paths(graph, [r or 0 for r in rows], 2)}
-
-    assert len(ends) == 3
-
-
 def test_4_2_2_a_relation_that_leads_to_a_main_path_already_leads_nowhere_else() -> None:
     on_path = make_fact("A", "crosses", "B")
     main = [StatedPath(("A", "B"), (on_path,), (True,))]
@@ -164,27 +154,9 @@ def test_4_3_rules_answer_by_a_path_whose_steps_each_have_a_sentence(snapshot: S
     assert best.evidence[1].text == "John Harlow was the uncle of Mary Stone."
 
 
-def test_explain_shows_the_path_with_a_sentence_for_every_hop(
-    snapshot: Snapshot, capsys: pytest.CaptureFixture[str]
-) -> None:
-    print_result(Asked(answer=answer(UNCLE, snapshot, "rok"), explain=True))
-    said = " ".join(capsys.readouterr().out.split())
-
-    first, _, second = said.partition(" 1. Grey Water ←")[2].partition(" 2. Mary Stone ←")
-    assert "wrote the novel Grey Water. (song.txt, characters" in first
-    assert "John Harlow was the uncle of Mary Stone. (song.txt, characters 0-40)" in second
-
-
 @pytest.mark.parametrize(
     "lost",
-    [
-        {},
-        {"rok_extend": FailureKind.REFUSED},
-        {"rok_extract": FailureKind.INVALID},
-        {"rok_filter": FailureKind.INVALID},
-        {"rok_extend": {"answer": ""}},
-        {"rok_extract": {"entities": []}},
-    ],
+    read_rows("rok.at_most_four_calls_and_what_the_model_does_not_say_rules_do"),
 )
 def test_at_most_four_calls_and_what_the_model_does_not_say_rules_do(
     snapshot: Snapshot, lost: dict[str, Any]
@@ -226,11 +198,6 @@ def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot) -> Non
     found = answer("Who is Zog?", snapshot, "rok", hypothesis=False)
     assert (found.text, found.context, found.trace[-1].outcome) == ("", (), Outcome.EMPTY)
     assert "no entity of it is known" in found.trace[-1].reason
-
-
-def test_the_hypothesis_joins_what_one_key_entity_cannot(snapshot: Snapshot) -> None:
-    found = answer(UNCLE, snapshot, "rok", neighbours=False)
-    assert found.text == "John Harlow"
 
 
 @pytest.mark.parametrize("options", [{"hops": 0}, {"paths": 0}, {"damping": 1.0}, {"entities": -1}])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches, open_served
+from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
@@ -31,6 +31,7 @@ from tests.llm_runs import Time
 from tests.loopback import serve
 from tests.loopback_replies import VECTOR_SIZE, make_vector
 from tests.loopback_server import Loopback
+from tests.rows import read_rows
 
 PATH = "/embeddings"
 ROOT = Path(__file__).parent.parent
@@ -98,14 +99,6 @@ def test_a_call_says_what_the_settings_say_and_no_more(server: Loopback, tmp_pat
     assert entry["body"] == {"model": "small", "encoding_format": "float", "dimensions": 5}
     assert sent[:2] == ["query: a", "query: "]
     assert sent[2] == "query: " + "é" * 3996, "8,000 bytes, and no half character"
-
-
-def test_texts_are_cut_into_calls_by_number_and_by_length() -> None:
-    many, long = [str(n) for n in range(600)], ["x" * 9000] * 60
-
-    assert [len(batch) for batch in cut_batches(many)] == [256, 256, 88]
-    assert [len(batch) for batch in cut_batches(long)] == [25, 25, 10]
-    assert [text for batch in cut_batches(many + long) for text in batch] == many + long
 
 
 def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Path) -> None:
@@ -193,22 +186,9 @@ def test_what_may_pass_is_tried_again(fault: str, server: Loopback, tmp_path: Pa
     assert server.calls(PATH) == 3
 
 
-def test_the_wait_that_the_endpoint_asks_for_is_kept(server: Loopback, tmp_path: Path) -> None:
-    server.faults.add("429", path=PATH, times=1, retry_after=17)
-    settings, clock = make_settings(server.base_url), Time()
-    connect = connect_to(tmp_path, settings.llm, clock=clock)
-    open_served(settings.embed, settings.llm, connect).embed(["a"])
-    assert clock.slept >= 17
-
-
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        ("401", r"OPENAI_API_KEY.*embed\.api_key_env"),
-        ("404", r"'small'.*embed\.model or embed\.base_url"),
-        ("quota", "out of quota"),
-        ("too_long", r"maximum context length.*lower chunk\.max_tokens"),
-    ],
+    read_rows("served_embeddings.what_will_not_pass_is_told_at_once"),
 )
 def test_what_will_not_pass_is_told_at_once(
     fault: str, message: str, server: Loopback, tmp_path: Path

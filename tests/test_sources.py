@@ -645,13 +645,7 @@ def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) 
 
 @pytest.mark.parametrize(
     ("text", "read", "refused"),
-    [
-        ("id,text,access\n1,T,\n2,U,a\n3,V\n", {"1": (), "2": ("a",)}, ["line4"]),
-        ("id,text,Access\n1,T,\n2,U,a\n", {}, ["line2", "line3"]),
-        ("id,text, access\n1,T,a\n", {}, ["line2"]),
-        ('id,access,text\n1,"b,a",T\n2,",",U\n', {"1": ("a", "b")}, ["line3"]),
-        ('id,access,text\n1,"[""a""]",T\n2\n', {}, ["line2", "line3"]),
-    ],
+    read_rows("sources.a_table_of_cells_never_loses_a_label"),
 )
 def test_a_table_of_cells_never_loses_a_label(
     text: str, read: dict[str, tuple[str, ...]], refused: list[str]
@@ -686,16 +680,7 @@ def test_what_is_nearly_named_access_is_told_from_other_names() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "named"),
-    [
-        *(({name: "board"}, name) for name in NEARLY_ACCESS[:3]),
-        ({"metadata": {"access": None}}, "metadata.access"),
-        ({"a": {"b": [{"Acess": 1}]}}, "a.b.Acess"),
-        ({"metadata": '{"access": "board"}'}, "metadata.access"),
-        ({"metadata": "{'title': 'T', 'acess': ['board']}"}, "metadata.acess"),
-        ({"metadata": '{"a": "{\\"access\\": 1}"}'}, "metadata.access"),
-        ({"content": {"access": "board"}}, "content.access"),
-        ({"fields": [{"name": "access", "value": "board"}]}, "fields.access"),
-    ],
+    read_rows("sources.a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it"),
 )
 def test_a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it(
     fields: Row, named: str

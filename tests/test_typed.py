@@ -226,12 +226,7 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ([], "name a CLASS, or --compare"),
-        (["film", "--paths", "a", "b"], "name a CLASS, or --compare"),
-        (["film", "--where", "director"], "write PROPERTY=VALUE"),
-        (["fil"], "there is no class 'fil'"),
-    ],
+    read_rows("typed.bad_arguments_of_find_are_refused"),
 )
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str

@@ -122,12 +122,7 @@ def test_a_calling_is_a_kind_of_person(value: str, fits: bool) -> None:
 
 @pytest.mark.parametrize(
     ("text", "hedged"),
-    [
-        ("The aim was to assess whether Aspirin prevents stroke.", True),
-        ("These data support the hypothesis that Aspirin prevents stroke.", True),
-        ("Does Aspirin prevent stroke?", True),
-        ("Aspirin prevents stroke, and we went on to test it.", False),
-    ],
+    read_rows("witnesses.questions_and_aims_state_nothing"),
 )
 def test_questions_and_aims_state_nothing(text: str, hedged: bool) -> None:
     assert is_hedged(state(text, "Aspirin", "stroke")) is hedged

@@ -111,16 +111,6 @@ def test_3_2_1_no_list_of_entities_leaves_the_names_of_the_question(
 # Retrieval module.
 
 
-def test_3_2_1_exact_match_takes_facts_with_an_entity_as_subject_or_object(
-    snapshot: Snapshot,
-) -> None:
-    kept = deepen(begin(snapshot, "mary stone", match="exact"))
-
-    assert "Mary Stone wrote Grey Water" in kept
-    assert "John Harlow was the uncle of Mary Stone" in kept or len(kept) >= 2
-    assert all("Mary Stone" in fact for fact in kept)
-
-
 def test_3_2_1_similarity_leaves_what_is_within_l_of_the_question(snapshot: Snapshot) -> None:
     near = begin(snapshot, "grey water", "brent tor").match_facts()
     middle = sorted(1 - fact.cosine for fact in near)[len(near) // 2]
@@ -191,17 +181,6 @@ def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
     assert f"({odd} scores of no triple shown or out of range left out)" in found.trace[-1].reason
 
 
-def test_3_2_1_a_triple_that_the_prompt_had_no_room_for_gets_no_score(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kpyramid.query.model.walks.MOST_CHARACTERS", 40)
-    found, asker = ask_model(snapshot, wts_score=ALL, wts_reason=NO, options={"depth": 1})
-    prompt = asker.asked[1].messages[1].content
-
-    assert "[1] " in prompt and "[2] " not in prompt
-    assert len(found.context) == 1 and "scores of no triple shown" in found.trace[-1].reason
-
-
 @pytest.mark.parametrize("said", [FailureKind.REFUSED, {"triples": "all"}])
 def test_3_2_1_without_scores_by_the_model_rules_score(snapshot: Snapshot, said: Any) -> None:
     found, _ = ask_model(snapshot, wts_score=said)
@@ -232,14 +211,6 @@ def test_algorithm_1_the_last_depth_answers_even_without_confidence(snapshot: Sn
     assert asker.tasks.count("wts_reason") == 2
     assert (found.text, found.confidence) == ("John Harlow", 0.3)
     assert "not sure, the last depth" in found.trace[-1].reason
-
-
-def test_prompt_3_its_own_knowledge_is_the_models_only_where_it_may(snapshot: Snapshot) -> None:
-    known = YES | {"cites": [], "answer": "Quentin Zog"}
-    found, asker = ask_model(snapshot, wts_reason=known, options={"knowledge": True})
-
-    assert "your own knowledge" in asker.asked[-1].messages[0].content
-    assert (found.text, found.layer, found.confidence) == ("Quentin Zog", "model", 0.5)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
