@@ -96,6 +96,7 @@ def test_gold_is_read_by_sentence_without_empty_last_fields(tmp_path: Path) -> N
         read_tuples(file)
 
 
+@pytest.mark.slow
 def test_openie5_scores_as_published() -> None:
     find_bench("carb_dev")
     done = subprocess.run(

@@ -215,6 +215,7 @@ def name_processes(texts: Sequence[str]) -> Iterator[bytes]:
     return (str(os.getpid()).encode() for _ in texts)
 
 
+@pytest.mark.slow
 def test_a_task_of_celery_can_start_processes() -> None:
     check_installed(*NEEDED)
     command = [sys.executable, "-c", BELOW]

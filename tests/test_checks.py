@@ -165,13 +165,6 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     assert "“q2”: SPARQL query" in verdict
 
 
-def test_a_question_that_is_stopped_is_not_run_unless_another_fails(store: OntologyStore) -> None:
-    endless = Question("All?", ENDLESS)
-    died = Question("Died?", "SELECT ?p { ?p kpg:deathYear ?y }")
-    assert ask(store, endless, died).startswith("not run: “All?”: SPARQL query stopped")
-    assert ask(store, endless, died, strict=True).startswith("fail: “All?”: SPARQL query stopped")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

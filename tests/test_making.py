@@ -172,6 +172,7 @@ def test_names_that_may_mean_the_same(one: str, other: str, *, same: bool) -> No
     assert may_be_same(person("Xy", one), person(other)) is same
 
 
+@pytest.mark.slow
 def test_the_script_makes_what_evaluation_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
