@@ -42,26 +42,7 @@ label = "lost the chess match against"
 domain = "https://w3id.org/kpyramid/general#Person"
 range = "https://w3id.org/kpyramid/general#Person"
 """
-QUESTIONS: list[dict[str, Any]] = [
-    {
-        "id": "born",
-        "question": "Where was Ada Byron born?",
-        "answer": "London",
-        "gold_doc_ids": ["games.txt"],
-    },
-    {
-        "id": "mill",
-        "question": "Who founded the Harlow Brewing Company?",
-        "answer": "John Harlow",
-        "gold_doc_ids": ["elsewhere.txt"],
-    },
-    {
-        "id": "town",
-        "question": "Where was Egon Ray born?",
-        "options": ["Berlin", "Boston", "Dublin"],
-        "gold": "Berlin",
-    },
-]
+QUESTIONS = read_rows("evaluate_command.questions")
 
 
 @pytest.fixture(scope="module")

@@ -599,38 +599,10 @@ def test_no_declared_charset_can_crash_the_reader(charset: str, body: bytes) -> 
         assert e.reason in {"binary", "undecodable"}
 
 
-LABELS: dict[str, tuple[str, list[str] | None]] = {
-    "no field": ('{"id": "x", "text": "T"}', []),
-    "null": ('{"id": "x", "text": "T", "access": null}', []),
-    "an empty list": ('{"id": "x", "text": "T", "access": []}', []),
-    "an empty text": ('{"id": "x", "text": "T", "access": ""}', []),
-    "a list": ('{"id": "x", "text": "T", "access": ["b", " a "]}', ["a", "b"]),
-    "a text": ('{"id": "x", "text": "T", "access": "b, a"}', ["a", "b"]),
-    "a number": ('{"id": "x", "text": "T", "access": 7}', ["7"]),
-    "numbers": ('{"id": "x", "text": "T", "access": [7, "a"]}', ["7", "a"]),
-    "a capital": ('{"id": "x", "text": "T", "Access": ["a"]}', None),
-    "capitals beside the field": ('{"id": "x", "text": "T", "access": [], "ACCESS": "a"}', None),
-    "a blank after the name": ('{"id": "x", "text": "T", "access ": ["a"]}', None),
-    "a blank before the name": ('{"id": "x", "text": "T", "\\u00a0access": ["a"]}', None),
-    "a comma": ('{"id": "x", "text": "T", "access": ","}', None),
-    "a comma at the end": ('{"id": "x", "text": "T", "access": "a,"}', None),
-    "a blank": ('{"id": "x", "text": "T", "access": " "}', None),
-    "a list of an empty text": ('{"id": "x", "text": "T", "access": [""]}', None),
-    "a list with a blank": ('{"id": "x", "text": "T", "access": ["a", " "]}', None),
-    "a list of null": ('{"id": "x", "text": "T", "access": [null]}', None),
-    "a list of lists": ('{"id": "x", "text": "T", "access": [["a"]]}', None),
-    "an object": ('{"id": "x", "text": "T", "access": {"a": true}}', None),
-    "an empty object": ('{"id": "x", "text": "T", "access": {}}', None),
-    "false": ('{"id": "x", "text": "T", "access": false}', None),
-    "zero point one": ('{"id": "x", "text": "T", "access": 0.1}', None),
-    "a list in a text": ('{"id": "x", "text": "T", "access": "[\\"a\\"]"}', None),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) -> None:
-    line, labels = LABELS[case]
-
+@pytest.mark.parametrize(("case", "line", "labels"), read_rows("sources.labels"))
+def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(
+    case: str, line: str, labels: tuple[str, ...] | None
+) -> None:
     (record,) = read_records("a.jsonl", line.encode(), IngestSettings())
 
     if labels is None:
@@ -639,7 +611,7 @@ def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) 
         assert "line 1" in record.detail
     else:
         assert isinstance(record, Record)
-        assert list(record.access) == labels
+        assert record.access == labels, case
         assert not record.metadata
 
 
@@ -706,72 +678,7 @@ def test_maps_of_parquet_are_looked_into() -> None:
     assert "'about.access'" in record.detail
 
 
-FRONT_MATTER = [
-    *(
-        f"---\n{text}\n---\nText."
-        for text in (
-            "Access: a",
-            "access: *a",
-            "access: {a: b}",
-            'access: "[a]"',
-            "access: [a",
-            "- x\naccess: a",
-            "acess: a",
-            "\u0430ccess: a",
-            "access = a",
-            "access：a",
-            "title: T\naccess a",
-            "title: T, access: a",
-            "title: T\n  access: a",
-            "meta:\n  access: a",
-            "more: {access: a}",
-            "- access: a",
-            "<<: {access: a}",
-            "access: a\naccess:",
-            "text: |\n  x\n  access: a",
-            "? [access]\n: a",
-            "**access**: a",
-            "\n".join([*(f"k{n}: v" for n in range(99)), "[", "access: a"]),
-        )
-    ),
-    *(
-        text + "\nText."
-        for text in (
-            "\n---\naccess: a\n---",
-            "<!-- c -->\n---\naccess: a\n---",
-            "# c\n---\naccess: a\n---",
-            "Title\n---\naccess: a\n---",
-            "Hello.\n\n---\naccess: a\n---",
-            "[TOC]\n\n---\naccess: a\n---",
-            "---\naccess: a\n",
-            "---\naccess: a",
-            "----\naccess: a\n----",
-            "---\naccess: a\n----",
-            " ---\n access: a\n ---",
-            "\ufeff\ufeff---\naccess: a\n---",
-            "--- # c\naccess: a\n---",
-            "--\naccess: a\n--",
-            "—\naccess: a\n—",
-            "+++\naccess = 'a'\n+++",
-            "+++\n[x]\naccess = 'a'\n+++",
-            "***\naccess: a\n***",
-            ";;;\n{'access': 'a'}\n;;;",
-            '{"access": ["a"]}\n',
-            '{\n "b": 1,\n "access": ["a"]\n}\n',
-            "```yaml\naccess: a\n```",
-            "> ---\n> access: a\n> ---",
-            "<!--\naccess: a\n-->",
-            "<!-- access: a -->",
-            "%YAML 1.2\n---\naccess: a\n---",
-            "---yaml\naccess: a\n---",
-            "access: a\n",
-            "Title: T\nAccess: a\n",
-            ":access: a\n",
-            "---\ntitle: T\n---\n---\naccess: a\n---",
-            "---\ntitle: T\n---\n\naccess: a\n",
-        )
-    ),
-]
+FRONT_MATTER = read_rows("sources.front_matter")
 
 
 @pytest.mark.parametrize("text", FRONT_MATTER)
