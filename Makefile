@@ -15,7 +15,7 @@ TESTS ?=
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
 # Debian packages that a test or an extra needs; installed by `install-ci` when it runs as root.
-SYSTEM_PACKAGES := default-jre-headless postgresql redis-server strace wordnet-base
+SYSTEM_PACKAGES := chromium chromium-driver default-jre-headless postgresql redis-server strace wordnet-base
 
 # A stamp tells which extras the environment has, so that targets share one environment and pip
 # runs again only when the declarations change. A larger set refreshes the stamps it contains.
@@ -95,7 +95,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
 	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
-		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,ray,s3,tune]'; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
@@ -135,6 +135,6 @@ $(CI): $(DECLARED) | $(BIN)/python
 			apt-get install -y -qq --no-install-recommends $(SYSTEM_PACKAGES); } >/dev/null \
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
-	@echo "Installing the package and all extras (2.2 GB) into $(VENV), about 5 minutes ..."
-	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,ray,s3,tune]'
+	@echo "Installing the package and all extras (2.4 GB) into $(VENV), about 5 minutes ..."
+	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'
 	@touch $(CORE) $(SCHEDULER) $(DEV) $(CI)

@@ -32,9 +32,11 @@ SHARED = "PYTEST_KPYRAMID_SHARED"
 EXTRAS = {
     "airflow": "airflow",
     "files": "kreuzberg",
+    "integrations": "llama_index",
     "instructor": "sentence_transformers",
     "ray": "ray",
     "s3": "obstore",
+    "serve": "mcp",
     "tune": "peft",
 }
 """A library of each extra that a mark `needs` may name."""

@@ -23,7 +23,7 @@ DOCKERFILE = (DOCKER / "Dockerfile").read_text("utf-8")
 COMPOSE = sorted(DOCKER.glob("compose*.yaml"))
 ADDED = ([], ["compose.celery.yaml"], ["compose.celery.yaml", "compose.model.yaml"])
 SERVICES = {
-    "compose.yaml": "postgres folders migrate api-server scheduler dag-processor triggerer",
+    "compose.yaml": "postgres folders migrate api-server scheduler dag-processor triggerer serve",
     "compose.celery.yaml": "redis s3 bucket migrate api-server scheduler dag-processor triggerer"
     " worker",
     "compose.model.yaml": "model",

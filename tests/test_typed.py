@@ -158,8 +158,14 @@ def test_what_a_scope_hides_is_not_found(told: Snapshot) -> None:
         (lambda s: s.compare("Dark Tide", "Salt Road", "drector"), "no property 'drector'"),
         (lambda s: s.compare("Dark Tyde", "Salt Road", "director"), "nearest: Dark Tide"),
         (lambda s: s.paths("Dark Tide", "Salt Road", 5), "hops = 5: pass a whole number, from 1"),
-        (lambda s: call_tool("seek", {}, s), "no tool 'seek'; there are find, compare, paths"),
-        (lambda s: call_tool("find", "{", s), "the arguments of find are no JSON"),
+        (
+            lambda s: call_tool("seek", {}, s),
+            "no tool 'seek'; there are overview, retrieve, find, compare, paths",
+        ),
+        (
+            lambda s: call_tool("find", "{", s),
+            "find takes an object with class_name, where, order_by, limit: arguments: Invalid JSON",
+        ),
         (lambda s: call_tool("find", {"class": "film"}, s), "find takes an object with"),
     ],
 )

@@ -28,6 +28,7 @@ from kpyramid.cli.refs import (
     verify,
 )
 from kpyramid.cli.rejects import rejects
+from kpyramid.cli.serve import mcp, serve
 
 app = typer.Typer(
     cls=Commands,
@@ -47,7 +48,7 @@ GROUPS = {
     "Ask it, and learn from answers": (ask, find, evaluate, learn),
     "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),
-    "Hand it on": (export, import_),
+    "Hand it on": (serve, mcp, export, import_),
 }
 """The commands in the order of --help; those of `ontology` and `batch` stand below their name."""
 

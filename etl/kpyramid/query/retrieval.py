@@ -1,7 +1,8 @@
 """Retrieval: the facts and passages relevant to a question, and how they connect."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any
 
 from kpyramid.errors import InputError
@@ -17,6 +18,10 @@ CARRIED, LEAST = 5, 0.15
 """Facts from which retrieval of passages goes on, and the chance from which they do; more, or
 worse ones, crowd out what the passages say and mislead a reader."""
 
+
+SURE, FAR = 0.5, 0.02
+"""Chances of a fact that shape a prompt. On 110 plain questions the answer is in 109 prompts either
+way, of 208 words and marks instead of 762; of 100 questions of several hops 2 have a sure fact."""
 
 FEW = 5
 """Passages; of fewer two that share a name are no half of any number that says something."""
@@ -58,22 +63,26 @@ class Retrieval:
     def to_prompt(self) -> str:
         """The context in words for a model: facts F1..., passages P1... and how they connect.
 
-        Behind a fact stands its standard relation, where that is not its own wording.
+        Facts whose chance is below `FAR` are left out. Where the first is `SURE` to answer, the
+        passage that states it, or else the best one, is all that stands beside the facts: the
+        others are about something else. Behind a fact stands its standard relation, where that is
+        not its own wording.
         """
-        marks = {item.key: f"F{at}" for at, item in enumerate(self.facts, start=1)}
-        marks |= {item.key: f"P{at}" for at, item in enumerate(self.passages, start=1)}
+        facts, passages = self._choose()
+        marks = {item.key: f"F{at}" for at, item in enumerate(facts, start=1)}
+        marks |= {item.key: f"P{at}" for at, item in enumerate(passages, start=1)}
         parts = []
-        if self.facts:
-            lines = [f"[{marks[item.key]}] {' '.join(item.told.split())}" for item in self.facts]
+        if facts:
+            lines = [f"[{marks[item.key]}] {' '.join(item.told.split())}" for item in facts]
             parts.append("\n".join(["Facts:", *lines]))
-        if self.passages:
+        if passages:
             parts.append("Passages:")
-        for item in self.passages:
+        for item in passages:
             title = self.titles.get(item.key, "")
             says_it = item.text.lstrip().startswith(title)
             head = f"{title}\n" if title and not says_it else ""
             parts.append(f"[{marks[item.key]}] {head}{item.text.strip()}")
-        texts = [f" {join_words(item.text)} " for item in self.passages]
+        texts = [f" {join_words(item.text)} " for item in passages]
         lines = [
             f"[{marks[path.source]}] and [{marks[path.target]}] both name {path.name!r}"
             for path in self.paths
@@ -83,9 +92,32 @@ class Retrieval:
             parts.append("\n".join(["Connections:", *lines]))
         return "\n\n".join(parts)
 
+    def _choose(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        """The facts and passages that a model is shown."""
+        facts = tuple(item for item in self.facts if item.score >= FAR)
+        if not facts or facts[0].score < SURE:
+            return facts, self.passages
+        stated = {place.chunk_id for place in facts[0].evidence}
+        stating = (item for item in self.passages if item.key in stated)
+        return facts, tuple(islice((*stating, *self.passages), 1))
+
     def to_dict(self) -> dict[str, Any]:
         """What was retrieved as plain values."""
         return asdict(self)
+
+
+def list_pieces(found: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Facts, then passages: each text, and its id, layer, score, title, sources and places."""
+    for item in (*found.facts, *found.passages):
+        about = {
+            "id": item.key,
+            "layer": item.layer,
+            "score": item.score,
+            "title": found.titles.get(item.key),
+            "sources": sorted({place.source for place in item.evidence}),
+            "places": [(place.source, place.start, place.end) for place in item.evidence],
+        }
+        yield item.told if item.layer != "text" else item.text, about
 
 
 @one_thread

@@ -1,37 +1,229 @@
-"""Typed questions as tools that a model is given to call."""
+"""What may be asked of a snapshot, as tools: for a model, an agent, or a service to call."""
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kpyramid.errors import InputError
 from kpyramid.snapshot.snapshot import Snapshot
 
+MOST_FACTS, MOST_PASSAGES, MOST_ROWS = 100, 100, 1000
+_MOST_NAMED = 20
+"""Individuals of one name that are described."""
 
-def tools() -> list[dict[str, Any]]:
-    """The typed questions as functions that a model may call, in the format of OpenAI's API."""
-    path = Path(__file__).with_suffix(".json")
-    return cast("list[dict[str, Any]]", json.loads(path.read_text("utf-8")))
+
+class Tool(BaseModel):
+    """One question with its arguments; the docstring is what a model is told of it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """What the snapshot says, as its methods return it; `to_plain` makes JSON of it."""
+        raise NotImplementedError
+
+
+class Retrieve(Tool):
+    """The facts and passages that are relevant to a question in words, and how they connect."""
+
+    question: str
+    facts: int = Field(10, ge=0, le=MOST_FACTS, description="facts at most")
+    passages: int = Field(8, ge=0, le=MOST_PASSAGES, description="passages at most")
+    candidates: list[str] = Field([], description="options of a choice question")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """A `Retrieval`."""
+        from kpyramid.query.retrieval import retrieve
+
+        return retrieve(
+            self.question,
+            snapshot,
+            facts=self.facts,
+            passages=self.passages,
+            candidates=self.candidates,
+        )
+
+
+class Find(Tool):
+    """The members of a class that meet all conditions, and how many there are at least."""
+
+    class_name: str = Field(description='a label or an IRI; "thing" is everything')
+    where: list[list[Any]] | dict[str, Any] = Field(
+        [],
+        description="pairs [property, condition]; ^property reads from the other end. A condition "
+        "is a name (a place stands for all within it), a number, a date, a range [from, to] with "
+        'null for an open end, {"not": value}, or null for what nothing is stated of',
+    )
+    order_by: str | None = Field(
+        None, description="a property or count(property), - before it for descending"
+    )
+    limit: int | None = Field(None, ge=0, description="how many members are shown")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """`Members`."""
+        where: Any = self.where
+        if isinstance(where, list):
+            if any(len(pair) != 2 or not isinstance(pair[0], str) for pair in where):
+                raise InputError("where: each condition is a pair [property, condition]")
+            where = [(name, condition) for name, condition in where]
+        return snapshot.find(self.class_name, where, self.order_by, self.limit)
+
+
+class Compare(Tool):
+    """Two things by a property or count(property): less, greater, equal or different."""
+
+    first: str = Field(description="a name")
+    second: str = Field(description="a name")
+    name: str = Field(description="the property, a label or an IRI")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """A `Comparison`."""
+        return snapshot.compare(self.first, self.second, self.name)
+
+
+class Paths(Tool):
+    """The shortest paths of facts between two things."""
+
+    first: str = Field(description="a name")
+    second: str = Field(description="a name")
+    hops: int = Field(3, description="facts on a path at most, 1 to 4")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """`Paths` of the snapshot."""
+        return snapshot.paths(self.first, self.second, self.hops)
+
+
+class Entity(Tool):
+    """What is said of a thing: its classes and values in the ontology, and its facts."""
+
+    name: str = Field(description="a name, an id or an IRI")
+    facts: int = Field(50, ge=0, le=MOST_ROWS, description="facts of each at most")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """A list of `Individual`, each with its facts and their sentences."""
+        from kpyramid.snapshot.individuals import describe_entity, find_entities
+
+        ids = find_entities(self.name, snapshot)[:_MOST_NAMED]
+        return [describe_entity(key, snapshot, self.facts) for key in ids]
+
+
+class Overview(Tool):
+    """What there is: classes and properties of the ontology with counts, and the main things."""
+
+    things: int = Field(20, ge=0, le=MOST_ROWS, description="things with most facts")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """An `Overview` of the snapshot."""
+        from kpyramid.snapshot.overview import summarise_snapshot
+
+        return summarise_snapshot(snapshot, self.things)
+
+
+class Evidence(Tool):
+    """The sentences that support a fact, a value or a passage, with their places."""
+
+    id: str = Field(description="the id of a fact, a value (instance) or a passage (chunk)")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """A list of `Evidence`."""
+        places = snapshot.evidence(self.id)
+        if not places:
+            raise InputError(f"nothing has the id {self.id!r}")
+        return places
+
+
+class Sparql(Tool):
+    """The rows of a SELECT or ASK query over the ontology, and in GRAPH kp:graph over all facts."""
+
+    query: str
+    limit: int = Field(100, ge=1, le=MOST_ROWS, description="rows at most")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """A list of rows by variable."""
+        return snapshot.sparql(self.query, limit=self.limit)
+
+
+TOOLS: Mapping[str, type[Tool]] = {
+    tool.__name__.lower(): tool
+    for tool in (Overview, Retrieve, Find, Compare, Paths, Entity, Evidence, Sparql)
+}
+"""All tools by name."""
+TYPED = ("find", "compare", "paths")
+"""Those that only structure can answer."""
+
+
+def tools(names: Collection[str] = TYPED) -> list[dict[str, Any]]:
+    """Tools as functions that a model may call, in the format of OpenAI's API."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "description": TOOLS[name].__doc__,
+                "parameters": describe_arguments(TOOLS[name]),
+            },
+        }
+        for name in names
+    ]
+
+
+def describe_arguments(tool: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments."""
+    schema = tool.model_json_schema()
+    schema = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
+    for one in schema["properties"].values():
+        one.pop("title", None)
+    return {"required": [], **schema, "additionalProperties": False}
+
+
+def read_call(
+    name: str,
+    arguments: str | bytes | Mapping[str, Any],
+    known: Mapping[str, type[Tool]] = TOOLS,
+) -> Tool:
+    """The tool that a call names, with its arguments: an object, or the JSON text of one.
+
+    Raises:
+        InputError: there is no such tool, or it does not take these arguments.
+    """
+    if name not in known:
+        raise InputError(f"there is no tool {name!r}; there are {', '.join(known)}")
+    tool = known[name]
+    try:
+        if isinstance(arguments, str | bytes):
+            return tool.model_validate_json(arguments)
+        return tool.model_validate(arguments)
+    except ValidationError as e:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
+            for each in e.errors(include_url=False, include_input=False, include_context=False)[:5]
+        )
+        taken = ", ".join(tool.model_fields)
+        raise InputError(f"{name} takes an object with {taken}: {problems}") from None
 
 
 def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot) -> Any:
     """What a call gives; its arguments are an object or the JSON text of one.
 
-    The result's `to_dict()` is what a model is shown.
+    `to_plain` of the result is what a model is shown.
 
     Raises:
         InputError: there is no such tool, it does not take these arguments, or they are refused.
     """
-    known = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools()}
-    if name not in known:
-        raise InputError(f"there is no tool {name!r}; there are {', '.join(known)}")
-    try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    except ValueError as e:
-        raise InputError(f"the arguments of {name} are no JSON: {e}") from e
-    needed, taken = {*known[name]["required"]}, {*known[name]["properties"]}
-    if not isinstance(given, Mapping) or not needed <= {*given} <= taken:
-        wanted = f"{', '.join(sorted(taken))}, of which {', '.join(sorted(needed))} must be there"
-        raise InputError(f"{name} takes an object with {wanted}")
-    return getattr(snapshot, name)(**given)
+    return read_call(name, arguments).run(snapshot)
+
+
+def to_plain(result: Any) -> Any:
+    """What a tool gave as plain values."""
+    if hasattr(result, "to_dict"):
+        return result.to_dict()
+    if is_dataclass(result) and not isinstance(result, type):
+        return asdict(result)
+    return [to_plain(each) for each in result] if isinstance(result, list | tuple) else result
+
+
+def write_plain(result: Any) -> str:
+    """What a tool gave as JSON."""
+    return json.dumps(to_plain(result), ensure_ascii=False)

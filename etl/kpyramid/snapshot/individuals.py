@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import ENTITY
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
@@ -62,6 +63,37 @@ class Individual:
 
 
 @dataclass(frozen=True, slots=True)
+class EntityFact:
+    """A fact of the graph as an entity has it; ids lead to its ends and to its sentences.
+
+    `tail_id` is None where the object is a date, a number or a text. `qualifiers` say when, where
+    and how it holds, as `time: 2019`; `support` is the number of documents that state it.
+    """
+
+    fact_id: str
+    head_id: str
+    head: str
+    relation: str
+    tail_id: str | None
+    tail: str
+    standard: str
+    qualifiers: tuple[str, ...]
+    confidence: float
+    support: int
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A thing with all that the pyramid says of it; `count` is the number of its facts."""
+
+    individual: Individual
+    type: str
+    facts: tuple[EntityFact, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Members:
     """What a class or a property has: how many rows, and the first of them in words."""
 
@@ -85,16 +117,12 @@ class Individuals:
         Raises:
             InputError: there is none, or the scope hides all of it; gives the nearest names.
         """
-        names, wanted = self._snapshot.entities_by_name(), join_words(name)
-        keys = {name.removeprefix(ENTITY), *names.get(wanted, ())}
-        counts = {key: len(self._list_rows(key)) for key in keys}
+        counts = {key: len(self._list_rows(key)) for key in _link(name, self._snapshot)}
         if any(counts.values()):
-            return sorted((key for key in keys if counts[key]), key=lambda i: (-counts[i], i))
-        near = get_close_matches(wanted, names, n=_NEAR, cutoff=0.5)
-        stated = (self._snapshot.names[names[form][0]] for form in near)
-        advice = f"; near: {', '.join(dict.fromkeys(stated))}" if near else ""
+            return sorted((key for key in counts if counts[key]), key=lambda i: (-counts[i], i))
         raise InputError(
-            f"snapshot {self._snapshot.id} has no individual, class or property {name!r}{advice}"
+            f"snapshot {self._snapshot.id} has no individual, class or property {name!r}"
+            f"{_name_nearest(name, self._snapshot)}"
         )
 
     def describe(self, entity_id: str) -> Individual:
@@ -179,6 +207,57 @@ class Individuals:
 def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The surest first."""
     return sorted(rows, key=lambda row: (-row["confidence"], row["instance_id"]))
+
+
+_MOST_RANKED = 1_000
+"""Facts of a thing that are ranked by their support."""
+
+
+def find_entities(name: str, snapshot: Snapshot) -> list[str]:
+    """The ids of the entities that a name, id or IRI means, those with most facts first.
+
+    Raises:
+        InputError: there is none, or the scope hides all of it; gives the nearest names.
+    """
+    keys = _link(name, snapshot)
+    if not keys:
+        near = _name_nearest(name, snapshot)
+        raise InputError(f"snapshot {snapshot.id} has nothing named {name!r}{near}")
+    return sorted(keys, key=lambda key: (-len(snapshot.facts_about([key])), key))
+
+
+def _link(name: str, snapshot: Snapshot) -> set[str]:
+    """The ids of the entities that a name, id or IRI means."""
+    key = name.removeprefix(ENTITY)
+    is_id = snapshot._view.find("entities", key) is not None
+    return {*((key,) if is_id else ()), *snapshot.entities_by_name().get(join_words(name), ())}
+
+
+def _name_nearest(name: str, snapshot: Snapshot) -> str:
+    names = snapshot.entities_by_name()
+    near = get_close_matches(join_words(name), names, n=_NEAR, cutoff=0.5)
+    stated = dict.fromkeys(snapshot.names[names[form][0]] for form in near)
+    return f"; near: {', '.join(stated)}" if near else ""
+
+
+def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
+    """What ontology and graph say of an entity: at most so many facts, the best supported first.
+
+    Raises:
+        KeyError: the id is unknown, or the scope hides it.
+    """
+    keys = snapshot.facts_about([entity_id])
+    weighed = zip(keys, snapshot.weigh_condensed(keys[:_MOST_RANKED]), strict=False)
+    ranked = sorted(weighed, key=lambda pair: (-pair[1][1], -pair[1][0], pair[0]))
+    facts = []
+    for key, (confidence, support, *_) in ranked[:most]:
+        head_id, head, _, relation, tail_id, tail, _ = snapshot.state_condensed(key)
+        standard, qualifiers = snapshot.standardise_condensed(key), snapshot.qualify_condensed(key)
+        places = tuple(snapshot.evidence(key))
+        said = (key, head_id, head, relation, tail_id, tail, standard, qualifiers)
+        facts.append(EntityFact(*said, confidence, support, places))
+    individual = Individuals(snapshot).describe(entity_id)
+    return Entity(individual, snapshot.types[entity_id], tuple(facts), len(keys))
 
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:

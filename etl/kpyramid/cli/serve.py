@@ -1,0 +1,178 @@
+"""`kpyramid serve` and `kpyramid mcp`: a snapshot behind HTTP, and as tools of an agent."""
+
+import ipaddress
+import json
+import logging
+import os
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kpyramid.cli.options import SNAPSHOT_HELP, Count, say
+from kpyramid.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from kpyramid.serve.current import Current
+
+_GIVEN = "SERVED_BY_KPYRAMID"
+"""The variable that tells worker processes what to serve."""
+
+Served = Annotated[
+    str, typer.Argument(metavar="SNAPSHOT", help=f"{SNAPSHOT_HELP} Or a folder: ./copied.")
+]
+Port = Annotated[int, typer.Option(min=0, max=65535)]
+
+
+def serve(
+    snapshot: Served = "main",
+    /,
+    *,
+    warehouse: str,
+    settings: Path | None,
+    host: str = "127.0.0.1",
+    port: Port = 8710,
+    processes: Count = 1,
+    timeout: Annotated[float, typer.Option(min=0.1)] = 30.0,
+    follow: Annotated[float, typer.Option(min=0.1)] = 10.0,
+    labels_header: str | None = None,
+    proxy: list[str] | None = None,
+    log_questions: bool = False,
+) -> None:
+    """Serve a snapshot over HTTP, with a page to look at it.
+
+    What a ref names is followed: its next snapshot is checked, opened beside, and takes over
+    without a gap; a damaged one never does. GET / is the page, POST /v1/retrieve, ask, find,
+    compare, paths, entity, evidence, sparql and diff are the tools, GET /openapi.json describes
+    them, /healthz and /metrics are for whoever watches. Errors are problem+json.
+
+    Only this machine is served unless --host says another address, and only what has no labels
+    unless a proxy of one's own says the reader's labels in a header.
+
+    Examples: kpyramid serve main; kpyramid serve ./copied --port 9000;
+    kpyramid serve main --host 0.0.0.0 --labels-header X-Labels --proxy 10.0.0.2
+
+    `host`: the address to listen at.
+    `port`: the port to listen at; 0 for a free one.
+    `processes`: processes that share the port.
+    `timeout`: seconds that a request may take.
+    `follow`: seconds between two looks at the ref.
+    `labels_header`: header with the labels of the reader, separated by commas.
+    `proxy`: address of a proxy that sets this header; again for each. From others it is refused.
+    `log_questions`: write the arguments of requests into the log too.
+    """
+    if bool(labels_header) != bool(proxy):
+        raise SettingsError("--labels-header and --proxy go together: who sets it, and its name")
+    limits = {
+        "seconds": timeout,
+        "follow": follow,
+        "labels_header": labels_header or "",
+        "proxies": [_check_address(each) for each in proxy or ()],
+        "logs_questions": log_questions,
+    }
+    given = (snapshot, warehouse, str(settings) if settings else None, limits)
+    _open(*given[:3]).close()  # what is wrong with it is said before any process starts
+    os.environ[_GIVEN] = json.dumps(given)
+    if processes > 1:
+        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="kpyramid-"))
+    _listen("kpyramid.cli.serve:create_app", host, port, processes)
+
+
+def mcp(
+    snapshot: Served = "main",
+    /,
+    *,
+    warehouse: str,
+    settings: Path | None,
+    access: list[str] | None,
+    http: bool = False,
+    host: str = "127.0.0.1",
+    port: Port = 8711,
+) -> None:
+    """Give a snapshot to an agent as tools, by the Model Context Protocol.
+
+    An agent's program starts this command and speaks with it over standard input and output.
+    With --http it listens at /mcp for many.
+
+    Example, in the configuration of an agent: {"command": "kpyramid", "args": ["mcp", "main",
+    "--warehouse", "/srv/pyramid"]}
+
+    `http`: listen instead (streamable HTTP).
+    `host`: the address to listen at.
+    `port`: the port to listen at; 0 for a free one.
+    """
+    from kpyramid.serve.agent import create_http, create_server, serve_stdio
+
+    current = _open(snapshot, warehouse, settings)
+    stop = current.watch(10.0)
+    try:
+        server = create_server(current, frozenset(access or ()))
+        if http:
+            _listen(create_http(server, host), host, port, 1)
+        else:
+            serve_stdio(server)
+    finally:
+        stop()
+        current.close()
+
+
+def create_app() -> Any:
+    """What a process serves, as the command that started it says."""
+    from kpyramid.serve.service import Limits, create_app
+
+    snapshot, warehouse, settings, limits = json.loads(os.environ[_GIVEN])
+    logging.getLogger("kpyramid.serve").setLevel(logging.INFO)
+    current = _open(snapshot, warehouse, settings)
+    return create_app(current, Limits(**{**limits, "proxies": frozenset(limits["proxies"])}))
+
+
+def _open(snapshot: str, warehouse: str, settings: "Path | str | None") -> "Current":
+    from kpyramid.serve.current import Current
+    from kpyramid.settings import load_settings
+
+    embed = load_settings(Path(settings) if settings else None).embed
+    return Current(snapshot, warehouse, model=embed)
+
+
+def _check_address(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as e:
+        raise SettingsError(f"--proxy {text!r}: name an address, such as 10.0.0.2") from e
+
+
+def _listen(app: Any, host: str, port: int, processes: int) -> None:
+    """Serves until it is interrupted.
+
+    Raises:
+        InputError: nobody may listen there, or somebody does.
+    """
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as e:
+            raise InputError(f"{host}:{port}: {e.strerror}; choose another --port") from e
+        listening.set_inheritable(True)
+        config = uvicorn.Config(
+            app,
+            factory=isinstance(app, str),
+            workers=processes,
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # who a client is says the connection alone
+            server_header=False,
+            timeout_graceful_shutdown=10,
+        )
+        say(f"http://{host}:{listening.getsockname()[1]}/", err=True)
+        server = uvicorn.Server(config)
+        if processes > 1:
+            Multiprocess(config, sockets=[listening]).run()
+        else:
+            server.run(sockets=[listening])

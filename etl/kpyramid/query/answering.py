@@ -1,0 +1,91 @@
+"""The strategies by name, and the answer that one of them gives."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+
+from kpyramid.errors import InputError
+from kpyramid.llm.task import CountingAsker, ThreadCounts
+from kpyramid.query.analysis import analyse, cut_value
+from kpyramid.query.types import RULES, Answer, Backends
+from kpyramid.snapshot.search import one_thread
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.strategies import STRATEGIES as REGISTRY
+
+Strategy = Callable[..., Answer]
+
+
+class _Strategies(Mapping[str, Strategy]):
+    """Strategies by name; the module of one is loaded when it is looked up."""
+
+    def __getitem__(self, name: str) -> Strategy:
+        module, function = REGISTRY[name]
+        found: Strategy = getattr(import_module(module), function)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(REGISTRY)
+
+    def __len__(self) -> int:
+        return len(REGISTRY)
+
+
+STRATEGIES: Mapping[str, Strategy] = _Strategies()
+"""The strategies by name; each takes a `QuestionAnalysis`, `Decisions`, and its own options."""
+
+
+@one_thread
+def answer(
+    question: str,
+    snapshot: Snapshot,
+    strategy: str = "polyrag",
+    *,
+    candidates: Sequence[str] = (),
+    backends: Backends = RULES,
+    floor: float | None = None,
+    **options: object,
+) -> Answer:
+    """The answer of one strategy; `options` are that strategy's keyword parameters.
+
+    `candidates` are the options of a choice question, `backends` who takes the decisions; below
+    the probability `floor` no answer is given: `kpyramid.query.decisions.FLOOR` for polyrag at
+    its best, 0 for what follows a paper.
+
+    Raises:
+        InputError: the question or a candidate is empty, too long or no text, or the strategy, the
+            snapshot, the backends or an option is none that there is.
+    """
+    asked = analyse(question, snapshot, candidates)
+    from kpyramid.query.decisions import FLOOR, Decisions, withhold  # `retrieve` needs none
+
+    if strategy not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise InputError(f"unknown strategy {cut_value(strategy)}; there are {known}")
+    if not isinstance(backends, Backends):
+        raise InputError(
+            f"backends = {cut_value(backends)}: pass a Backends, or leave it out to ask no model"
+        )
+    if options or floor is not None:
+        from kpyramid.query.parameters import check_options
+
+        check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
+    started = time.monotonic()
+    asker = backends.asker  # one that keeps no counts took nothing, as far as is known
+    spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
+    calls, tokens = spent.calls, spent.tokens
+    found = STRATEGIES[strategy](asked, Decisions(backends), **options)
+    if floor is None:
+        # A paper's algorithm, as published, withholds nothing; only polyrag's best mode is ours.
+        is_ours = strategy == "polyrag" and options.get("mode", "best") == "best"
+        floor = FLOOR if is_ours else 0.0
+    found = withhold(asked, found, floor)
+    hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
+    return replace(
+        found,
+        question=asked.text,
+        recognised=(*found.recognised, hidden) if hidden else found.recognised,
+        calls=spent.calls - calls,
+        tokens=spent.tokens - tokens,
+        seconds=round(time.monotonic() - started, 4),
+    )

@@ -1,0 +1,364 @@
+"""The HTTP service: every tool of `kpyramid.query` over one snapshot, in JSON."""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from typing import Any
+
+import anyio
+import prometheus_client as prometheus
+from prometheus_client.multiprocess import MultiProcessCollector
+from pydantic import Field
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from kpyramid.errors import InputError, PyramidError
+from kpyramid.query.answering import STRATEGIES, answer
+from kpyramid.query.toolset import (
+    MOST_ROWS,
+    TOOLS,
+    Tool,
+    describe_arguments,
+    read_call,
+    write_plain,
+)
+from kpyramid.serve.current import Current
+from kpyramid.snapshot.diff import NAMES, compare
+from kpyramid.snapshot.snapshot import Snapshot, is_path, locate_snapshot, open_snapshot
+
+log = logging.getLogger("kpyramid.serve")
+
+PREFIX = "/v1/"
+PROBLEM = "application/problem+json"
+SNAPSHOT_HEADER = "X-Snapshot"
+_POLICY = {
+    "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_PAGES = {"": "index.html", "page.js": "page.js", "page.css": "page.css"}
+_KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a service takes on: bytes of a request, seconds, requests at work and in all.
+
+    `labels_header` is read from the addresses in `proxies` only; without it all readers see what
+    has no labels.
+    """
+
+    body: int = 64_000
+    seconds: float = 30.0
+    threads: int = os.cpu_count() or 1
+    requests: int = 200
+    follow: float = 10.0
+    labels_header: str = ""
+    proxies: frozenset[str] = frozenset()
+    logs_questions: bool = False
+
+
+class Diff(Tool):
+    """What changed since another snapshot: counts by table, and the rows of one of them."""
+
+    before: str = Field("@1", description="an id, a ref, or @1 for the one before")
+    table: str | None = Field(None, description=f"rows of one of {', '.join(NAMES)}")
+    limit: int = Field(100, ge=1, le=MOST_ROWS, description="rows at most")
+
+
+class Ask(Tool):
+    """An answer in a few words with all it rests on; empty where the pyramid does not say."""
+
+    question: str
+    candidates: list[str] = Field([], description="options of a choice question")
+    strategy: str = Field("polyrag", description=f"one of {', '.join(STRATEGIES)}")
+
+    def run(self, snapshot: Snapshot) -> Any:
+        """An `Answer`."""
+        return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
+
+
+SERVED: Mapping[str, type[Tool]] = {**TOOLS, "ask": Ask, "diff": Diff}
+"""All tools of the service by name."""
+
+
+class Metrics:
+    """What Prometheus reads; over all processes where its folder is set."""
+
+    def __init__(self) -> None:
+        self.registry = prometheus.CollectorRegistry()
+        if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+            MultiProcessCollector(self.registry)
+        shared = None if os.environ.get("PROMETHEUS_MULTIPROC_DIR") else self.registry
+        where: dict[str, Any] = {"registry": shared}
+        self.requests = prometheus.Counter(
+            "kpyramid_requests", "Requests by tool and status.", ["tool", "status"], **where
+        )
+        self.seconds = prometheus.Histogram(
+            "kpyramid_request_seconds", "Seconds of a request.", ["tool"], **where
+        )
+
+    def write(self) -> bytes:
+        """All figures in Prometheus' own form."""
+        return bytes(prometheus.generate_latest(self.registry))
+
+
+class Service:
+    """Answers requests from the current snapshot, so many at a time; see `create_app`."""
+
+    def __init__(self, current: Current, limits: Limits) -> None:
+        self.current = current
+        self.limits = limits
+        self._metrics = Metrics()
+        self._guard = threading.Lock()
+        self._pending = 0
+        self._workers: anyio.CapacityLimiter | None = None
+
+    def list_routes(self) -> list[Route]:
+        """All addresses of the service."""
+        return [
+            *(Route(f"/{name}", self.show_page) for name in _PAGES),
+            Route(PREFIX + "entity/{name:path}", self.call_by_address),
+            Route(PREFIX + "evidence/{id}", self.call_by_address),
+            Route(PREFIX + "{tool}", self.call, methods=["POST"]),
+            Route("/healthz", self.tell_health),
+            Route("/metrics", self.tell_metrics),
+            Route("/openapi.json", self.describe),
+        ]
+
+    async def call(self, request: Request) -> Response:
+        """POST /v1/TOOL: the arguments are the body, a JSON object."""
+        name = request.path_params["tool"]
+        if name not in SERVED:
+            raise HTTPException(404, f"there is no tool {name!r}; there are {', '.join(SERVED)}")
+        try:
+            with anyio.fail_after(self.limits.seconds):
+                body = await _read_body(request, self.limits.body)
+        except TimeoutError:
+            raise HTTPException(408, f"no whole body within {self.limits.seconds:g} s") from None
+        return await self._answer(request, name, body or b"{}")
+
+    async def call_by_address(self, request: Request) -> Response:
+        """GET /v1/entity/NAME and /v1/evidence/ID."""
+        name = request.url.path.removeprefix(PREFIX).partition("/")[0]
+        return await self._answer(request, name, json.dumps(request.path_params).encode())
+
+    async def show_page(self, request: Request) -> Response:
+        """The page, which reads all it shows from this service."""
+        name = _PAGES[request.url.path.removeprefix("/")]
+        kind = _KINDS[name.rpartition(".")[2]]
+        return Response(_read_page(name), media_type=kind, headers=_POLICY)
+
+    async def tell_health(self, _: Request) -> Response:
+        """200 while requests are answered; `problem` says why the ref's newest is not served."""
+        current = self.current
+        told = {"status": "ok", "ref": current.ref, "snapshot": current.id}
+        return JSONResponse({**told, "problem": current.problem or None})
+
+    async def tell_metrics(self, _: Request) -> Response:
+        """Figures for Prometheus."""
+        return Response(self._metrics.write(), media_type=prometheus.CONTENT_TYPE_LATEST)
+
+    async def describe(self, _: Request) -> Response:
+        """The OpenAPI description."""
+        return JSONResponse(describe_service())
+
+    async def _answer(self, request: Request, name: str, body: bytes) -> Response:
+        started = time.monotonic()
+        status, told = 500, ""
+        labels: frozenset[str] = frozenset()
+        try:
+            labels = self._read_labels(request)
+            tool = read_call(name, body, SERVED)
+            text, told = await self._run(tool, labels)
+            status = 200
+            return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
+        except Exception as e:
+            status, problem = _explain(e)
+            if status == 500:
+                log.exception("%s failed", name)
+            raise HTTPException(
+                status, problem, {"Retry-After": "1"} if status == 503 else None
+            ) from e
+        finally:
+            took = time.monotonic() - started
+            self._metrics.requests.labels(name, str(status)).inc()
+            self._metrics.seconds.labels(name).observe(took)
+            line = {
+                "tool": name,
+                "status": status,
+                "ms": round(took * 1000, 1),
+                "snapshot": told or self.current.id,
+                "labels": len(labels),
+                "client": request.client.host if request.client else None,
+            }
+            if self.limits.logs_questions:
+                line["arguments"] = body.decode("utf-8", "replace")
+            log.info("%s", json.dumps(line, ensure_ascii=False))
+
+    def _read_labels(self, request: Request) -> frozenset[str]:
+        name = self.limits.labels_header
+        stated = request.headers.get(name) if name else None
+        if stated is None:
+            return frozenset()
+        if not request.client or request.client.host not in self.limits.proxies:
+            raise HTTPException(403, f"{name} is taken from the service's own proxies only")
+        return frozenset(label.strip() for label in stated.split(",") if label.strip())
+
+    async def _run(self, tool: Tool, labels: frozenset[str]) -> tuple[str, str]:
+        """The reply and the snapshot it was read from, by a thread that ends in its time."""
+        with self._guard:
+            if self._pending >= self.limits.requests:
+                raise HTTPException(503, f"{self._pending} requests are at work: try again")
+            self._pending += 1
+        begun = threading.Event()
+
+        def work() -> tuple[str, str]:
+            begun.set()
+            try:
+                with self.current.read(labels) as snapshot:
+                    return write_plain(self._call(tool, snapshot)), snapshot.id
+            finally:
+                self._leave()
+
+        if self._workers is None:
+            self._workers = anyio.CapacityLimiter(self.limits.threads)
+        try:
+            with anyio.fail_after(self.limits.seconds):
+                return await anyio.to_thread.run_sync(
+                    work, limiter=self._workers, abandon_on_cancel=True
+                )
+        except TimeoutError:
+            why = f"no answer within {self.limits.seconds:g} s"
+            raise HTTPException(504, f"{why}: ask for less, or ask again") from None
+        finally:
+            if not begun.is_set():
+                self._leave()
+
+    def _leave(self) -> None:
+        with self._guard:
+            self._pending -= 1
+
+    def _call(self, tool: Tool, snapshot: Snapshot) -> Any:
+        if not isinstance(tool, Diff):
+            return tool.run(snapshot)
+        ref = self.current.ref.partition("@")[0]
+        before = f"{ref}{tool.before}" if tool.before.startswith("@") else tool.before
+        if is_path(before) or is_path(ref):
+            raise InputError("a ref or an id of the warehouse is compared, no folder")
+        if tool.before == "@1" and not self._has_former():
+            return {"before": None, "after": snapshot.id, "summary": "", "tables": {}, "rows": []}
+        other = open_snapshot(before, self.current.warehouse, scope=snapshot.scopes[-1])
+        with compare(other, snapshot) as changes:
+            return {
+                "before": other.id,
+                "after": snapshot.id,
+                "summary": changes.summarise(),
+                "tables": {name: asdict(changes.count(name)) for name in NAMES},
+                "rows": [*map(asdict, changes.read(tool.table, tool.limit))] if tool.table else [],
+            }
+
+    def _has_former(self) -> bool:
+        """Whether the ref was at another snapshot before."""
+        try:
+            locate_snapshot(f"{self.current.ref}@1", self.current.warehouse)
+        except InputError:
+            return False
+        return True
+
+
+def create_app(current: Current, limits: Limits | None = None) -> Starlette:
+    """The service as an ASGI application; it follows the ref while it runs."""
+    service = Service(current, limits or Limits())
+
+    @asynccontextmanager
+    async def live(_: Starlette) -> AsyncIterator[None]:
+        stop = current.watch(service.limits.follow)
+        try:
+            yield
+        finally:
+            stop()
+            current.close()
+
+    return Starlette(
+        routes=service.list_routes(),
+        lifespan=live,
+        exception_handlers={HTTPException: _show_problem, Exception: _show_problem},
+    )
+
+
+def describe_service() -> dict[str, Any]:
+    """The service in OpenAPI 3.1."""
+    paths: dict[str, Any] = {}
+    for name, tool in SERVED.items():
+        schema = {"application/json": {"schema": describe_arguments(tool)}}
+        paths[PREFIX + name] = {
+            "post": _operate(
+                name, tool.__doc__ or "", requestBody={"required": True, "content": schema}
+            )
+        }
+    for name, key in (("entity", "name"), ("evidence", "id")):
+        given = [{"name": key, "in": "path", "required": True, "schema": {"type": "string"}}]
+        path = f"{PREFIX}{name}/{{{key}}}"
+        paths[path] = {
+            "get": _operate(f"{name}_by_{key}", SERVED[name].__doc__ or "", parameters=given)
+        }
+    for name, said in (("healthz", "Which snapshot is served."), ("metrics", "For Prometheus.")):
+        paths[f"/{name}"] = {"get": _operate(name, said)}
+    info = {"title": "Knowledge Pyramid", "version": "1", "description": "Errors are problem+json."}
+    return {"openapi": "3.1.0", "info": info, "paths": paths}
+
+
+def _operate(name: str, summary: str, **more: Any) -> dict[str, Any]:
+    problem = {"description": "a problem", "content": {PROBLEM: {"schema": {"type": "object"}}}}
+    responses = {"200": {"description": "what was asked for"}, "default": problem}
+    return {
+        "operationId": name,
+        "summary": summary.partition("\n")[0],
+        "responses": responses,
+        **more,
+    }
+
+
+async def _read_body(request: Request, most: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise HTTPException(413, f"the body has more than {most} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _explain(error: Exception) -> tuple[int, str]:
+    """The status of an error, and what the client is told of it."""
+    if isinstance(error, HTTPException):
+        return error.status_code, error.detail
+    if isinstance(error, KeyError):
+        return 404, f"nothing has the id {error.args[0]!r}"
+    if isinstance(error, InputError):
+        return 400, str(error)
+    if isinstance(error, PyramidError):
+        return 503, str(error)
+    return 500, "an unexpected error; the service's log has it"
+
+
+async def _show_problem(request: Request, error: Exception) -> Response:
+    status, detail = _explain(error)
+    headers = getattr(error, "headers", None)
+    told = {"type": "about:blank", "status": status, "detail": detail}
+    return JSONResponse(told, status, headers, media_type=PROBLEM)
+
+
+def _read_page(name: str) -> bytes:
+    return files("kpyramid.serve").joinpath("page", name).read_bytes()

@@ -1,0 +1,38 @@
+"""A snapshot as retriever and tools of other libraries, through these libraries themselves."""
+
+import pytest
+
+from kpyramid.query import TOOLS
+from tests.tiny_pyramid import open_tiny
+
+pytestmark = pytest.mark.needs("integrations")
+
+QUESTION = "When was the Harlow Brewing Company founded?"
+
+
+def test_langchain_retrieves_facts_then_passages() -> None:
+    from kpyramid.integrations.langchain import PyramidRetriever
+
+    documents = PyramidRetriever(snapshot=open_tiny(), facts=2, passages=1).invoke(QUESTION)
+    assert [one.metadata["layer"] for one in documents] == ["graph", "graph", "text"]
+    assert "1871" in documents[0].page_content
+    assert documents[0].metadata["sources"] == ["mill.txt"]
+
+
+def test_langchain_calls_the_tools() -> None:
+    from kpyramid.integrations.langchain import list_tools
+
+    listed = {tool.name: tool for tool in list_tools(open_tiny())}
+    assert [*listed] == [*TOOLS]
+    assert "John Harlow" in listed["retrieve"].invoke({"question": QUESTION})
+    assert "person" in listed["find"].invoke({"class_name": "persn"})
+    assert listed["find"].args["class_name"]["type"] == "string"
+
+
+def test_llama_index_retrieves_facts_then_passages() -> None:
+    from kpyramid.integrations.llama_index import PyramidRetriever
+
+    nodes = PyramidRetriever(open_tiny(), facts=2, passages=1).retrieve(QUESTION)
+    assert [node.metadata["layer"] for node in nodes] == ["graph", "graph", "text"]
+    assert "1871" in nodes[0].get_content()
+    assert nodes[0].score == nodes[0].node.metadata["score"]

@@ -1,0 +1,360 @@
+"""A snapshot behind HTTP and as tools of an agent: what is asked, refused, hidden and followed."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from kpyramid.errors import IntegrityError
+from kpyramid.pipeline.build import build
+from kpyramid.query import TOOLS, tools
+from kpyramid.settings import Settings
+from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.leases import list_held
+from tests.corpora import pass_gates, share, write_corpus
+
+if TYPE_CHECKING:
+    from kpyramid.serve.service import Limits
+
+pytestmark = pytest.mark.needs("serve")
+
+ROWS = [
+    {"id": "a", "title": "Harlow", "text": "John Harlow was born in Leeds. Harlow founded Aster."},
+    {"id": "b", "text": "Mara Quill bought Aster in 1998.", "access": ["board"]},
+    {"id": "c", "text": "<script>alert(1)</script> Ltd was founded by Nils Vik in 1990."},
+]
+LATER = [*ROWS, {"id": "d", "text": "Eva Lund was born in Bergen."}]
+HEADER, SECRET = "X-Labels", "Quill"
+
+
+class Reply(NamedTuple):
+    status: int
+    value: Any
+    kind: str
+    snapshot: str
+
+
+class Client(NamedTuple):
+    port: int
+
+    def ask(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> Reply:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        data = body if isinstance(body, bytes | str) or body is None else json.dumps(body)
+        connection.request(method, path, data, headers or {})
+        reply = connection.getresponse()
+        text, kind = reply.read(), reply.headers.get("Content-Type", "")
+        connection.close()
+        value = json.loads(text) if "json" in kind else text.decode()
+        return Reply(reply.status, value, kind, reply.headers.get("X-Snapshot", ""))
+
+    def call(self, tool: str, headers: dict[str, str] | None = None, **given: object) -> Reply:
+        return self.ask("POST", f"/v1/{tool}", given, headers)
+
+
+def _build(folder: Path, rows: list[dict[str, Any]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        pass_gates(patch)
+        lines = "\n".join(map(json.dumps, rows))
+        corpus = write_corpus(folder / "corpus", {"rows.jsonl": lines})
+        build(corpus, open_warehouse(folder / "warehouse"), Settings())
+
+
+def _build_both(folder: Path) -> None:
+    _build(folder, ROWS)
+    shutil.copytree(folder / "warehouse", folder / "first")
+    _build(folder, LATER)
+
+
+@pytest.fixture(scope="module")
+def built() -> Path:
+    """A folder with `first`, a warehouse of one snapshot, and `warehouse`, of two."""
+    return share("served", _build_both)
+
+
+@contextmanager
+def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Client]:
+    """The service on a free port of this process."""
+    import uvicorn
+
+    from kpyramid.serve.current import Current
+    from kpyramid.serve.service import create_app
+
+    current = Current(ref, None if "/" in ref else warehouse)
+    config = uvicorn.Config(create_app(current, limits), log_config=None, proxy_headers=False)
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield Client(listening.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def make_limits(**given: Any) -> "Limits":
+    from kpyramid.serve.service import Limits
+
+    return replace(Limits(labels_header=HEADER, proxies=frozenset({"127.0.0.1"})), **given)
+
+
+@pytest.fixture(scope="module")
+def client(built: Path) -> Iterator[Client]:
+    with serve(built / "warehouse", make_limits()) as served:
+        yield served
+
+
+ASKED: dict[str, tuple[dict[str, object], str]] = {
+    "overview": ({"things": 3}, '"documents": 3'),
+    "retrieve": ({"question": "Where was John Harlow born?"}, "Leeds"),
+    "ask": ({"question": "Where was John Harlow born?"}, '"choices"'),
+    "find": ({"class_name": "thing", "limit": 5}, '"at_least"'),
+    "compare": ({"first": "John Harlow", "second": "Eva Lund", "name": "born in"}, '"order"'),
+    "paths": ({"first": "John Harlow", "second": "Leeds"}, "born"),
+    "entity": ({"name": "John Harlow"}, "John Harlow was born in Leeds"),
+    "sparql": ({"query": "SELECT ?s WHERE { ?s a ?c } LIMIT 1"}, "entity-"),
+    "diff": ({"table": "documents"}, "rows.jsonl#d"),
+}
+
+
+@pytest.mark.parametrize("tool", [*ASKED])
+def test_tools_answer(client: Client, tool: str) -> None:
+    given, said = ASKED[tool]
+    reply = client.call(tool, **given)
+    assert reply.status == 200, reply.value
+    assert said in json.dumps(reply.value, ensure_ascii=False)
+    assert reply.snapshot == client.ask("GET", "/healthz").value["snapshot"]
+
+
+def test_every_tool_is_asked_here() -> None:
+    assert {*ASKED, "evidence"} == {*TOOLS, "ask", "diff"}
+    assert [tool["function"]["name"] for tool in tools(TOOLS)] == [*TOOLS]
+
+
+def test_a_fact_leads_to_its_sentence_by_address(client: Client) -> None:
+    (thing,) = client.ask("GET", "/v1/entity/John%20Harlow").value
+    key = next(fact["fact_id"] for fact in thing["facts"] if fact["tail"] == "Leeds")
+    places = client.ask("GET", f"/v1/evidence/{key}").value
+    assert "John Harlow was born in Leeds" in " ".join(place["text"] for place in places)
+
+
+REFUSED: list[tuple[str, str, object, int, str]] = [
+    ("POST", "/v1/seek", {}, 404, "there are overview, retrieve"),
+    ("POST", "/v1/retrieve", "{", 400, "Invalid JSON"),
+    ("POST", "/v1/retrieve", "[]", 400, "retrieve takes an object with question"),
+    ("POST", "/v1/retrieve", {"question": ""}, 400, "question"),
+    ("POST", "/v1/retrieve", {"question": "a", "facts": -1}, 400, "facts"),
+    ("POST", "/v1/retrieve", {"question": "a", "scope": "all"}, 400, "scope"),
+    ("POST", "/v1/retrieve", {"question": "a" * 70_000}, 413, "64000 bytes"),
+    ("POST", "/v1/find", {"class_name": "persn"}, 400, "person"),
+    ("POST", "/v1/find", {"class_name": "thing", "where": [[1]]}, 400, "pair"),
+    ("POST", "/v1/paths", {"first": "Jon Harlow", "second": "Leeds"}, 400, "John Harlow"),
+    ("POST", "/v1/sparql", {"query": "DELETE WHERE { ?s ?p ?o }"}, 400, "SELECT"),
+    ("POST", "/v1/ask", {"question": "Who?", "strategy": "magic"}, 400, "unknown strategy"),
+    ("POST", "/v1/diff", {"before": "./../../etc"}, 400, "no folder"),
+    ("POST", "/v1/diff", {"before": "other"}, 400, "unknown ref"),
+    ("GET", "/v1/entity/Jon%20Harlw", None, 400, "John Harlow"),
+    ("GET", "/v1/evidence/condensed-0", None, 400, "nothing has the id"),
+    ("GET", "/v1/retrieve", None, 405, "Not Allowed"),
+    ("GET", "/../pyproject.toml", None, 404, "Not Found"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "said"), REFUSED)
+def test_what_is_refused_says_why(
+    client: Client, method: str, path: str, body: object, status: int, said: str
+) -> None:
+    reply = client.ask(method, path, body)
+    assert (reply.status, reply.kind) == (status, "application/problem+json")
+    assert reply.value["status"] == status
+    assert said in reply.value["detail"]
+
+
+@pytest.mark.parametrize("tool", [*ASKED])
+def test_what_has_labels_is_hidden_without_them(client: Client, tool: str) -> None:
+    given, _ = ASKED[tool]
+    assert SECRET not in json.dumps(client.call(tool, **given).value)
+
+
+def test_labels_come_from_the_proxy_only(built: Path, client: Client) -> None:
+    shown = client.call("entity", {HEADER: "board"}, name="Mara Quill")
+    assert shown.status == 200
+    assert client.call("entity", name="Mara Quill").status == 400
+    unknown = client.call("entity", {HEADER: "nobody"}, name="Mara Quill")
+    assert unknown.status == 400
+    assert SECRET not in unknown.value["detail"].replace("Mara Quill", "")
+    with serve(built / "warehouse", make_limits(proxies=frozenset({"10.0.0.2"}))) as distrusting:
+        forged = distrusting.call("entity", {HEADER: "board"}, name="Mara Quill")
+        assert (forged.status, SECRET in str(forged.value)) == (403, False)
+
+
+def test_figures_and_description(client: Client) -> None:
+    client.call("retrieve", question="Who founded Aster?")
+    figures = client.ask("GET", "/metrics").value
+    assert 'kpyramid_requests_total{status="200",tool="retrieve"}' in figures
+    described = client.ask("GET", "/openapi.json").value
+    assert {f"/v1/{tool}" for tool in (*TOOLS, "ask", "diff")} <= described["paths"].keys()
+    page = client.ask("GET", "/")
+    assert "<main" in page.value
+    assert "http" not in page.value.replace("http-equiv", "")
+
+
+def move_on(built: Path, warehouse: Path) -> str:
+    """Brings the second snapshot into a warehouse of the first, as a night does; its id."""
+    for part in ("snapshots", "refs"):
+        shutil.copytree(built / "warehouse" / part, warehouse / part, dirs_exist_ok=True)
+    from kpyramid.storage.refs import resolve_ref
+
+    return resolve_ref(Warehouse(warehouse), "main")
+
+
+def test_a_ref_is_followed_without_a_gap_under_a_lease(built: Path, tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(built / "first", warehouse)
+    with serve(warehouse, make_limits(follow=0.2)) as client:
+        first = client.ask("GET", "/healthz").value["snapshot"]
+        seen: list[tuple[int, str]] = []
+        ended = threading.Event()
+
+        def ask_on() -> None:
+            while not ended.is_set():
+                reply = client.call("retrieve", question="Where was Eva Lund born?")
+                seen.append((reply.status, reply.snapshot))
+
+        asking = threading.Thread(target=ask_on)
+        asking.start()
+        second = move_on(built, warehouse)
+        deadline = time.monotonic() + 60
+        while (200, second) not in seen and time.monotonic() < deadline:
+            time.sleep(0.1)
+        ended.set()
+        asking.join()
+        assert {*seen} == {(200, first), (200, second)}
+        assert {*list_held(Warehouse(warehouse)).values()} == {second}  # which gc leaves
+    assert not list_held(Warehouse(warehouse))
+
+
+def test_a_damaged_snapshot_never_takes_over(built: Path, tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(built / "first", warehouse)
+    with serve(warehouse, make_limits(follow=0.2)) as client:
+        first = client.ask("GET", "/healthz").value["snapshot"]
+        second = move_on(built, tmp_path / "aside")
+        damaged = tmp_path / "aside" / "snapshots" / second / "tables" / "condensed.parquet"
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+        for part in ("snapshots", "refs"):
+            shutil.copytree(tmp_path / "aside" / part, warehouse / part, dirs_exist_ok=True)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            health = client.ask("GET", "/healthz").value
+            if health["problem"]:
+                break
+            time.sleep(0.1)
+        assert "condensed.parquet" in health["problem"]
+        assert health["snapshot"] == first
+        assert client.call("entity", name="John Harlow").status == 200
+    with pytest.raises(IntegrityError, match="condensed"), serve(warehouse, make_limits()):
+        pass
+
+
+def test_time_and_number_of_requests_are_bounded(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kpyramid.query.toolset import Overview
+
+    free = threading.Event()
+    monkeypatch.setattr(Overview, "run", lambda *_: free.wait(60))
+    with serve(built / "warehouse", make_limits(seconds=1.0, requests=2)) as client:
+        assert client.call("overview").status == 504
+        assert client.call("overview").status == 504
+        full = client.call("entity", name="John Harlow")
+        assert (full.status, "at work" in full.value["detail"]) == (503, True)
+        free.set()
+        deadline = time.monotonic() + 30
+        while client.call("entity", name="John Harlow").status != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_body_that_never_ends_is_let_go(built: Path) -> None:
+    with serve(built / "warehouse", make_limits(seconds=0.5)) as client:
+        with socket.create_connection(("127.0.0.1", client.port), timeout=30) as slow:
+            slow.sendall(b"POST /v1/retrieve HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{")
+            assert b" 408 " in slow.recv(1000)
+        assert client.ask("GET", "/healthz").status == 200
+
+
+def test_a_copied_folder_is_served(built: Path, tmp_path: Path) -> None:
+    (snapshot,) = (built / "first" / "snapshots").iterdir()
+    copied = shutil.copytree(snapshot, tmp_path / "copied")
+    with serve(tmp_path, make_limits(), f"{copied}/") as client:
+        assert client.call("entity", name="John Harlow").status == 200
+        assert client.call("diff").status == 400
+
+
+@pytest.mark.slow
+def test_the_command_serves_by_several_processes(built: Path) -> None:
+    kpyramid = Path(sys.executable).with_name("kpyramid")
+    command = [kpyramid, "serve", "main", "--warehouse", built / "warehouse", "--port"]
+    served = subprocess.Popen(
+        [*command, "0", "--processes", "2"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert served.stderr is not None
+        port = int(served.stderr.readline().rstrip().rstrip("/").rpartition(":")[2])
+        client = Client(port)
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                assert client.call("entity", name="John Harlow").status == 200
+                break
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        again = subprocess.run([*command, str(port)], capture_output=True, text=True)
+        assert (again.returncode, f":{port}: Address already in use" in again.stderr) == (3, True)
+        assert "kpyramid_requests_total" in client.ask("GET", "/metrics").value
+    finally:
+        served.terminate()
+        served.communicate(timeout=60)
+        assert served.returncode in (0, 143)
+
+
+@pytest.mark.slow
+def test_an_agent_calls_the_tools(built: Path) -> None:
+    """The SDK's own client starts the command and speaks with it."""
+    import anyio
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    args = ["-m", "kpyramid", "mcp", "main", "--warehouse", str(built / "warehouse")]
+
+    async def speak() -> tuple[list[str], str, str]:
+        server = StdioServerParameters(command=sys.executable, args=args)
+        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            names = [tool.name for tool in (await session.list_tools()).tools]
+            given = {"question": "Where was John Harlow born?"}
+            found = await session.call_tool("retrieve", given)
+            wrong = await session.call_tool("find", {"class_name": "persn"})
+            assert (bool(found.is_error), wrong.is_error) == (False, True)
+            return names, found.content[0].text, wrong.content[0].text  # type: ignore[union-attr]
+
+    names, found, wrong = anyio.run(speak)
+    assert names == [*TOOLS]
+    assert "Leeds" in found
+    assert SECRET not in found
+    assert "person" in wrong
