@@ -56,7 +56,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                  "all_gold_at_8 ndcg_at_10 mrr"),
     "pathquestion": ("pathquestion_pq", "--limit 4 --only wts", "held best_two_hop "
                      "best_three_hop hits_at_1_two_hop calls_per_question_two_hop missing"),
-    "publish": ("", "--triples 1000 --limit 5", "publish_over_copy verify_over_sha256 "
+    "publish": ("", "--triples 1000 --limit 50", "publish_over_copy verify_over_sha256 "
                 "open_seconds diff_seconds peak_mb"),
     "query": ("", "--triples 1000 --limit 8", "p50_ms p99_ms recall_at_10 cold_seconds"),
     "reader_weights": ("musique100", "--limit 200", "passages"),
