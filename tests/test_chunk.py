@@ -44,7 +44,7 @@ def test_chunks_are_their_documents_text_at_their_span() -> None:
 
     made = chunk.run(
         build_table("documents", documents),
-        splitter=lambda texts: [split_text(text, settings) for text in texts],
+        splitter=lambda texts: [split_text(t.text, settings, t.blocks) for t in texts],
     )
 
     text_of = {row["document_id"]: str(row["text"]) for row in documents}

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.documents.corpus import list_corpus
-from kpyramid.documents.formats import read_page
+from kpyramid.documents.pages import read_page
 from kpyramid.pipeline import cache, runner
 from kpyramid.pipeline.cache import Converter, Silence, open_converter
 from kpyramid.pipeline.stages import ingest
@@ -75,7 +75,7 @@ def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
     documents, rejects = ingest_files(tmp_path, WRITTEN)
 
     assert not rejects
-    lines = {name: row["text"].split("\n") for name, row in documents.items()}
+    lines = {name: row["text"].split("\n\n") for name, row in documents.items()}
     assert lines == {
         "a.pdf": [" ".join(LINES), "The second page ends here."],
         "b.docx": ["Ida Berg was born in Lund.", "Ann Lee is CEO of Orm."],
@@ -143,10 +143,10 @@ PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header
         (
             "<div>Share</div><main><article><header><h2>Ida</h2></header><p>She lives.</p>"
             "<footer>By Ann</footer></article></main>",
-            "Ida\nShe lives.\nBy Ann",
+            "Ida\n\nShe lives.\n\nBy Ann",
         ),
-        ("", "Site\nHome\nAbout\nRelated\nMore\nImprint"),
-        ("<nav><div>Open</div>", "Site\nHome\nAbout\nOpen\nRelated\nMore\nImprint"),
+        ("", "Site\n\nHome\n\nAbout\n\nRelated\n\nMore\n\nImprint"),
+        ("<nav><div>Open</div>", "Site\n\nHome\n\nAbout\n\nOpen\n\nRelated\n\nMore\n\nImprint"),
     ],
 )
 def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:

@@ -68,13 +68,13 @@ def write_parquet(rows: list[dict[str, object]]) -> bytes:
     [
         ("a.txt", b"Plain.", "a.txt", {"text": "Plain.", "title": None, "language": "en"}),
         ("a.TXT", b"Upper case ending.", "a.TXT", {"text": "Upper case ending."}),
-        ("a.md", b"# Head\n\nA *word* & [link](x).\n", "a.md", {"text": "Head\nA word & link."}),
+        ("a.md", b"# Head\n\nA *word* & [link](x).\n", "a.md", {"text": "Head\n\nA word & link."}),
         ("a.md", b"# Head\n\nText.", "a.md", {"title": "Head"}),
         (
             "a.md",
             b"---\ntitle: N\nlang: de\naccess: [b, a]\ntags: [x]\n---\n# Head\n\nText.",
             "a.md",
-            {"text": "Head\nText.", "title": "N", "language": "de", "access": ["a", "b"]},
+            {"text": "Head\n\nText.", "title": "N", "language": "de", "access": ["a", "b"]},
         ),
         ("a.md", b"---\n\nText.\n\n---\n", "a.md", {"text": "Text.", "access": []}),
         ("a.html", PAGE.encode(), "a.html", {"title": "Le titre", "language": "fr"}),
@@ -82,7 +82,7 @@ def write_parquet(rows: list[dict[str, object]]) -> bytes:
             "a.htm",
             PAGE.encode(),
             "a.htm",
-            {"text": "Head\nOne bold word.\nfirst\nsecond\na  b"},
+            {"text": "Head\n\nOne bold word.\n\nfirst\n\nsecond\n\na  b"},
         ),
         (
             "a.jsonl",
@@ -533,7 +533,7 @@ def test_white_space_is_one_space_except_in_preformatted_text(tmp_path: Path) ->
 
     documents, _ = ingest_files(tmp_path, {"a.html": page})
 
-    assert documents["a.html"]["text"] == "a b c\nd\nx  y\nz\ne"
+    assert documents["a.html"]["text"] == "a b c\n\nd\n\nx  y\n  z\n\ne"
 
 
 @pytest.mark.parametrize(
@@ -572,7 +572,7 @@ def test_html_of_any_depth_is_read_whole(tmp_path: Path) -> None:
 
     documents, _ = ingest_files(tmp_path, files)
 
-    assert documents["a.html"]["text"] == "x\n" * 99_999 + "xdeep"
+    assert documents["a.html"]["text"] == "x\n\n" * 99_999 + "xdeep"
 
 
 @given(

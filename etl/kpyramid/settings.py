@@ -229,14 +229,15 @@ class IngestSettings:
 
     `max_document_bytes`: a larger file is rejected before it is parsed. `fallback_encoding`: read
     what is neither UTF-8 nor declares a charset in this encoding, such as "cp1252"; by default it
-    is rejected. `language`: of documents that do not name theirs. `text_fields`, `title_fields`,
-    `id_fields`: fields of a record that hold its text, its title and its id, tried in this order.
+    is rejected. `language`: of documents that do not name theirs. `text_fields`: fields of a record
+    that hold its text, all read in this order; none named, the first of text, content and body.
+    `title_fields`, `id_fields`: fields that hold its title and its id; the first of them is read.
     """
 
     max_document_bytes: Count = 50_000_000
     fallback_encoding: str | None = None
     language: str = "en"
-    text_fields: tuple[str, ...] = ("text", "content", "body")
+    text_fields: tuple[str, ...] = ()
     title_fields: tuple[str, ...] = ("title", "name", "heading")
     id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
 

@@ -1,7 +1,19 @@
 """Blocks of a document: headings, paragraphs, items, cells, each with its characters."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
+
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    JOINING,
+    LETTERS,
+    MODALS,
+    PREPOSITIONS,
+    PRONOUNS,
+)
 
 Kind = Literal[
     "heading",
@@ -45,3 +57,70 @@ def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]
         first, last = max(block.start, start), min(block.end, end)
         if first < last:
             yield block._replace(start=first - start, end=last - start)
+
+
+# Labels: a few words and a colon before a value, or before what somebody says.
+
+_LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
+_MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
+_MOST_WORDS = 4
+_CLOSED = ARTICLES | JOINING | PREPOSITIONS
+_VERBAL = AUXILIARIES | MODALS | PRONOUNS
+_NO_LABEL = _VERBAL | ARTICLES
+_STOP = re.compile(r"[.!?…][\"'”’»)\]]*$")
+
+
+def read_label(line: str, *, is_marked: bool) -> int:
+    """How many characters of a line are a label, its colon and the space behind it.
+
+    A label that is marked, by bold letters, may have a dash for a colon.
+    """
+    label = (_MARKED if is_marked else _LABEL).match(line)
+    if label is None or line[0].islower():
+        return 0
+    words = [word.lower() for word in LETTERS.findall(label[0])]
+    is_label = len(words) == 1 or (len(words) <= _MOST_WORDS and _NO_LABEL.isdisjoint(words))
+    return label.end() if is_label else 0
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is one: it begins large and ends with a stop, or has a verb or a pronoun."""
+    if text[:1].islower() or len(text.split()) < 3:
+        return False
+    small = {word for word in LETTERS.findall(text) if word.islower()}
+    if _STOP.search(text[-4:]):
+        return not small <= _CLOSED
+    return not small.isdisjoint(_VERBAL)
+
+
+def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] | None]:
+    """For each line whether its label is a `pair`'s or a `turn`'s, and how long it is.
+
+    A line comes with whether its label is marked as one, by bold letters; any other label needs a
+    second one in the next line or the one before, or the same label again: a single colon is prose.
+    What follows the labels of a run are sentences, or values.
+    """
+    given = list(lines)
+    ends = [read_label(text, is_marked=marked) for text, marked in given]
+    labels = [text[:end] for (text, _), end in zip(given, ends, strict=True)]
+    frequent = Counter(filter(None, labels))
+    kinds: list[tuple[Kind, int] | None] = []
+    for first, last in _find_runs(ends):
+        values = [is_sentence(given[at][0][ends[at] :]) for at in range(first, last)]
+        repeated = any(frequent[label] > 1 for label in labels[first:last])
+        spoken = 2 * sum(values) > len(values) or (repeated and any(values))
+        kinds += [None] * (first - len(kinds))
+        for at, value in enumerate(values, first):
+            marked = given[at][1] or last - first > 1 or frequent[labels[at]] > 1
+            kinds.append(("turn" if value or spoken else "pair", ends[at]) if marked else None)
+    return kinds + [None] * (len(given) - len(kinds))
+
+
+def _find_runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where lines with labels begin and end that follow each other."""
+    first = 0
+    for at, end in enumerate([*ends, 0]):
+        if not end:
+            if at > first:
+                yield first, at
+            first = at + 1

@@ -9,6 +9,93 @@ from dataclasses import dataclass
 
 from kpyramid.documents.sentences import Span, split_sentences, trim
 
+# What is no character of a text, in any format: it would stand in names and break words.
+
+_UNWRITTEN = re.compile(
+    "\x1b\\[[0-9;:?]{0,40}[ -/]?[@-~]"  # a terminal's colours
+    "|\x1b\\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\\\)"
+    "|[\u00ad\u200b\u2060]+"  # where a word may be parted
+)
+
+
+def normalise_text(text: str) -> str:
+    r"""The text with `\n` as the only line ending, without signs that only steer its display."""
+    return _UNWRITTEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+# Remains of typesetting in texts that are read as they are.
+
+_PARTED = re.compile(
+    r"(?<!\w)([^\W\d_]{1,30})[-‐]\n[^\S\n]*([^\W\d_]{1,30})(?![^\W\d_])(\S*+)([^\S\n]?)"
+)
+_BOLD = re.compile(r"(?<!')('{2,3}|'{5})(?=[^'\s])((?:[^'\n]|'(?!'))+)\1(?!')")
+_IS_TEX = re.compile(
+    r"\\(?:[a-zA-Z]{0,10}cite[a-z]{0,10}|emph|text(?:bf|it|tt|sc)|(?:sub)*section|begin|label|ref"
+    r"|footnote)\*?[\[{]"
+)
+_TEX = re.compile(
+    r"""
+    (?P<gone> ^%[^\n]*\n?
+      | [~\ ]?\\(?:[a-zA-Z]{0,10}cite[a-z]{0,10}|label|(?:eq|page|auto|c)?ref|index|footnote
+                   |bibliography(?:style)?|usepackage|documentclass|begin|end|input|vspace)\*?
+        (?:\[[^\[\]\n]{0,200}\]){0,2} \{[^{}]{0,1000}\} )
+  | \\(?:emph|text[a-z]{2}|(?:sub){0,2}section|chapter|paragraph|title|author|caption|url|mbox)\*?
+    \{ (?P<words>[^{}]{0,1000}) \}
+  | (?P<blank> ~ | \\(?:[\ ,;]|\\|item\b|noindent\b|maketitle\b)\s? )
+  | \\(?P<sign>[%&$\#_{}])
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+
+def mend_text(text: str) -> str:
+    """A plain text without what typesetting leaves in it.
+
+    Words that a line end parts are joined; marks of bold and italic letters go (wikitext), and
+    citations and commands of LaTeX.
+    """
+    if "-\n" in text or "‐\n" in text:
+        text = _join_parted(text)
+    if "''" in text and "``" not in text:
+        text = _BOLD.sub(r"\2", text)
+    if "\\" in text and _IS_TEX.search(text):
+        text = _TEX.sub(_read_tex, text)
+    return text
+
+
+def _read_tex(command: re.Match[str]) -> str:
+    blank = " " if command["blank"] else ""
+    return command["words"] or command["sign"] or blank
+
+
+def _join_parted(text: str) -> str:
+    """Each word that a hyphen and a line end part, in one line, with its hyphen where it has one.
+
+    It has one where the text has it so elsewhere, or where both parts are words and the whole is
+    none: "well-known". A part that is no word by itself is one of a longer word.
+    """
+    from simplemma import is_known
+
+    words = set(_HYPHENATED.findall(text))
+
+    def join(parted: re.Match[str]) -> str:
+        first, last, rest, blank = parted.groups()
+        hyphen = "-"
+        if last.islower() and not (rest.startswith("-") or f"{first}-{last}" in words):
+            whole = first + last
+            parts = is_known(first, "en") and is_known(last, "en")
+            known = is_known(whole, "en") and first.lower() not in _COMPOUNDING
+            if whole in words or known or not parts:
+                hyphen = ""
+        return f"{first}{hyphen}{last}{rest}" + ("\n" if blank else "")
+
+    return _PARTED.sub(join, text)
+
+
+_HYPHENATED = re.compile(r"\w+(?:-\w+)*")
+_COMPOUNDING = frozenset("ill long self so well two three four five six ten".split())
+"""Words that stay apart from what they modify, though dictionaries have some wholes: longterm."""
+
 # Noise: what a parser was trained without.
 
 _NAME = r"[^\W\d_a-z][\w'’-]{1,30}"

@@ -1,16 +1,20 @@
 """Files that a library converts to Markdown: which there are, and the process that converts them.
 
-kreuzberg reads untrusted bytes in native code, so it runs in a child process with limits.
+kreuzberg and calamine read untrusted bytes in native code, so in a child process with limits.
 """
 
+import io
 import json
+import re
 import resource
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kpyramid.documents.corpus import SourceFile
+from kpyramid.documents.tables import write_cell
 
 CONVERTED: Mapping[str, str] = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -18,21 +22,35 @@ CONVERTED: Mapping[str, str] = {
     ".pdf": "application/pdf",
     ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
     ".rst": "text/x-rst",
+    ".tex": "application/x-latex",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 """Endings of the files that are converted, with their media types."""
 CONVERTER = "kreuzberg"
 EXTRA = "pip install 'kpyramid[files]'"
 
 
+class Sheet(NamedTuple):
+    """A sheet of a workbook: its cells as texts, formulas by the values that are stored."""
+
+    name: str
+    is_hidden: bool
+    rows: Sequence[Sequence[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A file as Markdown, with the title and the language that it states; or why it is none."""
+    """A file as Markdown, with the title and the language that it states; or why it is none.
+
+    Of a workbook the sheets.
+    """
 
     text: str = ""
     title: str | None = None
     language: str | None = None
     reason: str | None = None
     detail: str = ""
+    sheets: Sequence[Sheet] = ()
 
 
 Convert = Callable[[Sequence[SourceFile], int], Mapping[str, Converted]]
@@ -44,6 +62,32 @@ _FEW_ROWS = 5
 one, of six and more none. So few rows are read as a paragraph."""
 
 
+_ITEM = re.compile(rb"([ ]*)((?:[-*+]|#\.|\d{1,3}[.)]|\(?\w\))[ ]+)\S")
+_ROLE = re.compile(
+    rb"(?::(pep|rfc|[a-z][a-z:+-]{0,30}):)?`([^`<\n]{1,200}?)\s*(?:<[^>`\n]{0,200}>)?`(?(1)|__?)"
+    rb"|(?<=\w)_(?=[\s.,;:)]|$)"
+)
+
+
+def _read_role(role: re.Match[bytes]) -> bytes:
+    number = (role[1] or b"") in {b"pep", b"rfc"} and (role[2] or b"").isdigit()
+    return role[1].upper() + b" " + role[2] if number else role[2] or b""
+
+
+def mend_rst(source: bytes) -> bytes:
+    """RST with each list item in a line, without roles and marks of links, which become text."""
+    lines: list[bytes] = []
+    indent = 0
+    for line in _ROLE.sub(_read_role, source).replace(b"\r\n", b"\n").split(b"\n"):
+        item = _ITEM.match(line)
+        if item is None and indent and line[:indent].isspace() and line[indent:].strip():
+            lines[-1] += b" " + line.strip()
+        else:
+            indent = len(item[1] + item[2]) if item else 0
+            lines.append(line)
+    return b"\n".join(lines)
+
+
 def serve(memory_bytes: int) -> None:
     """Converts what stands on standard input, file after file, until it ends.
 
@@ -51,6 +95,21 @@ def serve(memory_bytes: int) -> None:
     fields of `Converted`.
     """
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    while line := sys.stdin.buffer.readline():
+        asked = json.loads(line)
+        data = sys.stdin.buffer.read(asked["size"])
+        try:
+            is_workbook = asked["ending"] == ".xlsx"
+            reply = _read_workbook(data) if is_workbook else _convert(asked["ending"], data)
+        except ModuleNotFoundError as e:
+            reply = {"reason": "needs_extra", "detail": f"{e.name} is missing: {EXTRA}"}
+        except MemoryError:
+            reply = {"reason": "too_large", "detail": "it takes more memory than a file may"}
+        sys.stdout.write(json.dumps(reply) + "\n")
+        sys.stdout.flush()
+
+
+def _convert(ending: str, data: bytes) -> dict[str, Any]:
     from kreuzberg import ExtractionConfig, KreuzbergError, PdfConfig, extract_bytes_sync
 
     options: dict[str, Any] = {
@@ -60,25 +119,78 @@ def serve(memory_bytes: int) -> None:
         "output_format": "markdown",
         "pdf_options": PdfConfig(extract_images=False, extract_metadata=True),
     }
-    config = ExtractionConfig(**options)
-    while line := sys.stdin.buffer.readline():
-        asked = json.loads(line)
-        data = sys.stdin.buffer.read(asked["size"])
-        try:
-            found = extract_bytes_sync(data, CONVERTED[asked["ending"]], config=config)
-            stated, text = found.metadata, found.content
-            for table in found.tables:
-                if len(table.cells) <= _FEW_ROWS and asked["ending"] == ".pdf":
-                    words = " ".join(cell for row in table.cells for cell in row if cell)
-                    text = text.replace(table.markdown.strip(), words)
-            reply = {
-                "text": text,
-                "title": stated.get("title") or None,
-                "language": stated.get("language") or None,
-            }
-        except KreuzbergError as e:
-            reply = {"reason": "unconvertible", "detail": " ".join(str(e).split())[:300]}
-        except MemoryError:
-            reply = {"reason": "too_large", "detail": "it takes more memory than a file may"}
-        sys.stdout.write(json.dumps(reply) + "\n")
-        sys.stdout.flush()
+    if ending == ".tex":
+        data = _clean_tex(data.decode(errors="replace")).encode()
+    elif ending == ".rst":
+        data = mend_rst(data)
+    try:
+        found = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
+    except KreuzbergError as e:
+        return _fail(e)
+    stated, text = found.metadata, found.content
+    for table in found.tables:
+        if len(table.cells) <= _FEW_ROWS and ending == ".pdf":
+            words = " ".join(cell for row in table.cells for cell in row if cell)
+            text = text.replace(table.markdown.strip(), words)
+    if ending == ".tex":
+        text = _TEX_FIELDS.sub("", text)
+    return {
+        "text": text,
+        "title": stated.get("title") or None,
+        "language": stated.get("language") or None,
+    }
+
+
+def _fail(error: Exception) -> dict[str, Any]:
+    return {"reason": "unconvertible", "detail": " ".join(str(error).split())[:300]}
+
+
+def _read_workbook(data: bytes) -> dict[str, Any]:
+    """The sheets; a merged cell's value stands in each row that it reaches down to."""
+    from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
+
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        sheets = []
+        for stated in book.sheets_metadata:
+            if stated.typ != SheetTypeEnum.WorkSheet:
+                continue
+            is_hidden = stated.visible != SheetVisibleEnum.Visible
+            sheet = book.get_sheet_by_name(stated.name)
+            rows = [] if is_hidden else sheet.to_python(skip_empty_area=False)
+            for (top, left), (bottom, _) in (sheet.merged_cell_ranges or ()) if rows else ():
+                for row in rows[top + 1 : bottom + 1]:
+                    row[left] = rows[top][left]
+            cells = [[write_cell(value) for value in row] for row in rows]
+            sheets.append(Sheet(stated.name, is_hidden, cells))
+    except CalamineError as e:
+        return _fail(e)
+    return {"sheets": sheets}
+
+
+_TEX_COMMENT = re.compile(r"(?<!\\)%.*")
+_TEX_UNREAD = re.compile(
+    r"~?\\(?:cite\w*|label|eqref|pageref|bibliography\w*)\*?(?:\[[^\]\n]{0,80}\]){0,2}\{[^{}\n]{0,400}\}"
+)
+_TEX_ACCENT = re.compile(r"\\([`'^\"~=.uvHck])(?:\{([A-Za-z])\}|([A-Za-z]))")
+_TEX_MARKS = dict(
+    zip(
+        "`'^\"~=.uvHck",
+        "\u0300\u0301\u0302\u0308\u0303\u0304\u0307\u0306\u030c\u030b\u0327\u0328",
+        strict=True,
+    )
+)
+_TEX_FIELDS = re.compile(r"\A(?:\*\*(?:title|author|date)\*\*: .*\n+)+")
+
+
+def _clean_tex(text: str) -> str:
+    """A text of TeX without comments and references, its accents as letters."""
+
+    def accent(match: re.Match[str]) -> str:
+        mark, letter = match[1], match[2] or match[3]
+        if match[3] and mark.isalpha():
+            return match[0]  # the beginning of a command
+        return unicodedata.normalize("NFC", letter + _TEX_MARKS[mark])
+
+    plain = _TEX_UNREAD.sub("", _TEX_COMMENT.sub("", text))
+    return _TEX_ACCENT.sub(accent, plain).replace("~", " ")

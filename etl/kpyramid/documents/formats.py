@@ -5,27 +5,36 @@ import csv
 import io
 import json
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from html import unescape
-from html.parser import HTMLParser
+from importlib.util import find_spec
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from markdown_it import MarkdownIt
 
 from kpyramid.documents.blocks import Block
-from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted
+from kpyramid.documents.cleaning import mend_text, normalise_text
+from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
 from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.labels import (
     FIELD,
     RefusedError,
     cut_front_matter,
-    names_labels,
     read_labels,
     refuse_fields,
 )
+from kpyramid.documents.markup import (
+    Markup,
+    is_wikitext,
+    read_asciidoc,
+    read_jats,
+    read_mail,
+    read_notebook,
+    read_wikitext,
+    split_mailbox,
+)
+from kpyramid.documents.pages import read_page, render_markdown
+from kpyramid.documents.tables import Row, name_columns, read_cells, write_tables
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -42,6 +51,12 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
 _NO_CHARSET = tuple("utf-16 utf-32 utf-7 idna punycode unicode-escape raw-unicode-escape".split())
 """Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
+_WIDER = {
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    **{"iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
+    **{"gb2312": "gbk", "shift-jis": "cp932", "euc-kr": "cp949"},
+}
+"""What browsers read for the name of a charset, after the Encoding Standard of WHATWG."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""
@@ -81,7 +96,7 @@ def check_text(text: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as e:
         raise RefusedError("undecodable", f"lone surrogate at character {e.start}") from e
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return normalise_text(text)
 
 
 def _find_encoding(data: bytes, *, html: bool) -> str:
@@ -90,7 +105,11 @@ def _find_encoding(data: bytes, *, html: bool) -> str:
             return encoding
     declared = _DECLARED.search(data[:4096]) if html else None
     name = declared[1].decode("ascii") if declared else "utf-8"
-    return "utf-8" if _find_codec(name).startswith(_NO_CHARSET) else name
+    return "utf-8" if _find_codec(name).startswith(_NO_CHARSET) else _widen(name)
+
+
+def _widen(name: str) -> str:
+    return _WIDER.get(_find_codec(name), name)
 
 
 def _find_codec(name: str) -> str:
@@ -105,7 +124,7 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
         raise RefusedError("binary", "NUL bytes: this is no text") from cause
     if fallback is not None:
         try:
-            return data.decode(fallback)
+            return data.decode(_widen(fallback))
         except (UnicodeError, LookupError) as e:
             raise RefusedError("undecodable", f"not UTF-8, and as {fallback}: {e}") from e
     where = f" at byte {cause.start}" if isinstance(cause, UnicodeDecodeError) else ""
@@ -116,213 +135,10 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
     ) from cause
 
 
-# HTML to its visible text.
-
-_BLOCKS = frozenset(
-    (
-        "address article aside blockquote br dd div dl dt figcaption footer form h1 h2 h3 h4 h5 h6 "
-        "header hr li main nav ol p pre section table td th tr ul"
-    ).split()
-)
-_UNREAD = frozenset("script style template noscript head".split())
-_EMPTY = frozenset(
-    (
-        "area base basefont bgsound br col command embed frame hr image img input isindex keygen "
-        "link menuitem meta nextid param source spacer track wbr"
-    ).split()
-)
-"""Elements that have no content and need no end tag."""
-_HEAD = frozenset("base link meta noscript script style template title".split())
-"""What may stand in a head; text or another tag ends it, for its end tag may be left out."""
-_FURNITURE = frozenset("aside button dialog nav select".split())
-_FURNITURE_OF_PAGES = frozenset("footer header".split())
-"""Furniture too where it is the page's own, not that of an article or of a section."""
-_FURNITURE_ROLES = frozenset("banner complementary contentinfo navigation search".split())
-_CONTENT = frozenset("article blockquote main section".split())
-_STATING = frozenset("body head html meta".split())
-"""Elements that say something of the whole page."""
-_NAMING = frozenset("http-equiv itemprop name property".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """The text of a page, its first `<title>` and `<h1>`, and the language it declares."""
-
-    text: str
-    title: str | None
-    heading: str | None
-    language: str | None
-
-
-def read_page(source: str) -> Page:
-    """The visible text: inline tags vanish, blocks become lines, runs of white space one space.
-
-    Of a page that marks its `<main>` part, or its navigation, headers and footers, only the main
-    text; all of it where nothing else is left, or where a tag of such a part is never closed.
-    """
-    reader = _PageReader()
-    # Behind the last `>` no tag can end; the parser would search for it at every `<` there.
-    end = source.rfind(">") + 1
-    reader.feed(source[:end])
-    reader.close()
-    reader.handle_data(unescape(source[end:]))
-    reader.close_all()
-    return Page(
-        "\n".join(reader.choose_lines()),
-        _join_words(reader.captions.get("title")),
-        _join_words(reader.captions.get("h1")),
-        reader.language,
-    )
-
-
-def _join_words(parts: list[str] | None) -> str | None:
-    return None if parts is None else " ".join("".join(parts).split())
-
-
-def _refuse_labels(tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-    """Passes when an element neither has an attribute nor is a field that is nearly `access`.
-
-    Raises:
-        RefusedError: `bad_access`; a page has no field for labels.
-    """
-    for name, value in attrs:
-        field = (value or "") if name in _NAMING else name.removeprefix("data-")
-        if names_labels(field):
-            detail = (
-                f"its <{tag}> has {field!r}: a page has no labels; write a row of .jsonl for it"
-            )
-            raise RefusedError("bad_access", detail)
-
-
-class _PageReader(HTMLParser):
-    """Collects lines in one pass without a tree: time and memory grow with the page.
-
-    A tree would cost a kilobyte per tag, and Beautiful Soup searches all `<br>` so far at each end
-    tag. Elements nest as their tags say: an end tag closes all that was opened since its start.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._lines: list[tuple[str, bool, bool]] = []
-        self.captions: dict[str, list[str]] = {}
-        self.language: str | None = None
-        self._line: list[str] = []
-        self._open: list[str] = []
-        self._is_furniture: list[bool] = []
-        self._furniture, self._is_torn = 0, False
-        self._count: Counter[str] = Counter()
-        self._unread = 0
-        self._caption: list[str] | None = None
-        self._caption_depth = 0
-        self._has_root = False
-        self._endless: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _HEAD:
-            self._leave_head()
-        if tag == "html" and not self._has_root:
-            self._has_root = True
-            self.language = dict(attrs).get("lang")
-        if tag in _STATING:
-            _refuse_labels(tag, attrs)
-        if tag in _BLOCKS:
-            self._end_line()
-        if tag in _EMPTY:
-            return
-        roles = dict(attrs).get("role") or ""
-        aside = tag in _FURNITURE or roles.lower() in _FURNITURE_ROLES
-        if tag in _FURNITURE_OF_PAGES:
-            aside = not any(self._count[content] for content in _CONTENT)
-        self._open.append(tag)
-        self._is_furniture.append(aside)
-        self._furniture += aside
-        self._count[tag] += 1
-        self._unread += tag in _UNREAD
-        if tag in {"title", "h1"} and tag not in self.captions and self._caption is None:
-            self._caption = self.captions[tag] = []
-            self._caption_depth = len(self._open)
-
-    def handle_endtag(self, tag: str) -> None:
-        # counted, because a search for a tag that is not open would go through all open ones
-        if self._count[tag]:
-            while self._open[-1] != tag:
-                self._is_torn |= self._is_furniture[-1]
-                self._close_last()
-            self._close_last()
-
-    def handle_data(self, data: str) -> None:
-        if not data.isspace():
-            self._leave_head()
-        if self._caption is not None:
-            self._caption.append(data)
-        if not self._unread:
-            self._line.append(data)
-
-    def parse_comment(self, i: int, report: bool = True) -> int:
-        """The comment's end; once one has none, those after it are not searched for theirs."""
-        end = -1 if "comment" in self._endless else super().parse_comment(i, report)
-        if end < 0:
-            self._endless.add("comment")
-        return end
-
-    def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """The end of `<![…]>`; where the parser would stop at an odd one, it is a comment."""
-        try:
-            end = -1 if "section" in self._endless else super().parse_marked_section(i, report)
-        except AssertionError:
-            return self.parse_bogus_comment(i)
-        if end < 0:
-            self._endless.add("section")
-        return end
-
-    def close_all(self) -> None:
-        """Close what the page left open."""
-        self._is_torn |= any(self._is_furniture)
-        while self._open:
-            self._close_last()
-        self._end_line()
-
-    def choose_lines(self) -> list[str]:
-        """The lines of the main text."""
-        kept = [] if self._is_torn else [line for line in self._lines if not line[2]]
-        main = [line for line in kept if line[1]]
-        return [text for text, _, _ in main or kept or self._lines]
-
-    def _leave_head(self) -> None:
-        if self._open and self._open[-1] == "head":
-            self._close_last()
-
-    def _close_last(self) -> str:
-        tag = self._open[-1]
-        if tag in _BLOCKS:
-            self._end_line()
-        if self._caption is not None and len(self._open) == self._caption_depth:
-            self._caption = None
-        self._open.pop()
-        self._furniture -= self._is_furniture.pop()
-        self._count[tag] -= 1
-        self._unread -= tag in _UNREAD
-        return tag
-
-    def _end_line(self) -> None:
-        if self._unread:
-            return  # nothing in there can be seen, so it does not part the text around it
-        text = "".join(self._line)
-        self._line.clear()
-        if self._caption is not None:
-            self._caption.append("\n")
-        place = (self._count["main"] > 0, self._furniture > 0)
-        if self._count["pre"]:
-            self._lines += [(line.strip(), *place) for line in text.splitlines() if line.strip()]
-        elif words := text.split():
-            self._lines.append((" ".join(words), *place))
-
-
 # Records of files: one reader per format.
 
-_DEEPEST = 100
-"""Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
-_CONTAINERS = {"blockquote_open", "list_item_open"}
+TEXT_FIELDS = ("text", "content", "body")
+"""Fields of a record that usually hold its text; the first of them is read."""
 _LANGUAGE, _LICENCE = ("language", "lang"), ("licence", "license")
 _ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
 """Formats whose file is one document, so that its size is known before it is parsed."""
@@ -433,8 +249,8 @@ _ADVICE = {
     ),
     **dict.fromkeys((".doc", ".odt", ".rtf"), "save it as .docx"),
     ".ppt": "save it as .pptx",
-    ".json": "write an object a line and name it .jsonl",
-    **dict.fromkeys((".xls", ".xlsx", ".ods", ".tsv"), "save it as .csv"),
+    **dict.fromkeys((".xls", ".ods"), "save it as .xlsx"),
+    ".log": "what a program logs is no prose: leave it out, or name it .txt",
 }
 
 
@@ -464,7 +280,7 @@ def read_records(
         records = (
             _READERS[ending](path, data, settings)
             if converted is None
-            else _read_converted(path, converted)
+            else _read_converted(path, converted, settings)
         )
         for record in records:
             yield _check(replace(record, source=_name_source(record.source, taken)), settings)
@@ -506,54 +322,95 @@ def _check_size(size: int, settings: IngestSettings) -> None:
 def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
-    yield Record(path, text)
+    if is_wikitext(text):
+        yield from _read_wikitext(path, data, settings)
+    else:
+        yield Record(path, mend_text(text))
 
 
 def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text, row = cut_front_matter(decode_bytes(data, settings.fallback_encoding))
-    page = read_page(_render_markdown(text))
+    page = read_page(render_markdown(mend_text(text)))
     fields = {n: value for n, value in row.items() if value and n != FIELD}
     title = _take(fields, settings.title_fields) or page.heading
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     metadata = {name: _as_text(fields[name]) for name in sorted(fields)}
-    yield Record(path, page.text, title, language, licence, read_labels(row), metadata)
+    access = read_labels(row)
+    yield Record(path, page.text, title, language, licence, access, metadata, page.blocks)
 
 
-def _read_converted(path: str, converted: Converted) -> Iterator[Record]:
+def _read_converted(
+    path: str, converted: Converted, settings: IngestSettings
+) -> Iterator[Record | Refusal]:
     if converted.reason is not None:
         raise RefusedError(converted.reason, converted.detail)
+    if converted.sheets:
+        yield from _read_sheets(path, converted.sheets, settings)
+        return
     text = check_text(converted.text)
     if not text.strip():
         raise RefusedError("empty", "no text in it; if it is scanned, recognise its text first")
     refuse_fields(text)
-    page = read_page(_render_markdown(text, html=False))
-    yield Record(path, page.text, converted.title or page.heading, converted.language)
+    page = read_page(render_markdown(mend_text(text), html=False))
+    title = converted.title or page.heading
+    yield Record(path, page.text, title, converted.language, blocks=page.blocks)
 
 
-def _render_markdown(text: str, *, html: bool = True) -> str:
-    """The HTML of a Markdown text; `html`: whether tags in it are tags, not words.
+def _read_notebook(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    yield _make_page(path, read_notebook(decode_bytes(data, settings.fallback_encoding)))
 
-    Raises:
-        RefusedError: `too_deep`; the parser drops what lies below its limit without a word.
-    """
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST, "html": html})
-    if not html:
-        parser.enable("table")
-    notes: dict[str, object] = {}
-    tokens = parser.parse(text, notes)
-    for token in tokens:
-        if token.type in _CONTAINERS and token.level + 1 >= _DEEPEST:
-            line = token.map[0] + 1 if token.map else 1
-            detail = f"quotes and lists nested deeper than {_DEEPEST} levels at line {line}"
-            raise RefusedError("too_deep", detail)
-    return str(parser.renderer.render(tokens, parser.options, notes))
+
+def _read_asciidoc(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    refuse_fields(text)
+    yield _make_page(path, read_asciidoc(text))
+
+
+def _read_wikitext(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    refuse_fields(text)
+    if find_spec("mwparserfromhell") is None:
+        raise RefusedError("needs_extra", f"wikitext is read with an extra: {EXTRA}")
+    yield _make_page(path, read_wikitext(text))
+
+
+def _read_jats(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+    yield _make_page(path, read_jats(data))
+
+
+def _read_mailbox(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    for number, message in enumerate(split_mailbox(data), 1):
+        for record in _read_mail(f"{path}#{number}", message, settings):
+            if isinstance(record, Record) and "message-id" in record.metadata:
+                identifier = record.metadata["message-id"].strip("<>")
+                yield replace(record, source=f"{path}#{identifier}")
+            else:
+                yield record
+
+
+def _read_mail(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    try:
+        mail = read_mail(data)
+        yield replace(_make_page(path, mail.page), metadata=mail.headers)
+    except RefusedError as e:
+        yield Refusal(path, e.reason, e.detail)
+        return
+    for name in mail.attached:
+        yield Refusal(f"{path}#{name}", "attachment", f"{name!r} is attached: save it as a file")
+
+
+def _make_page(path: str, page: Markup) -> Record:
+    read = read_page(page.html)
+    title = page.title or read.title or read.heading
+    return Record(path, read.text, title, read.language, access=page.access, blocks=read.blocks)
 
 
 def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding, html=True)
     refuse_fields(text)
     page = read_page(text)
-    yield Record(path, page.text, page.title, page.language)
+    title = page.title or page.heading
+    yield Record(path, page.text, title, page.language, blocks=page.blocks)
 
 
 def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -597,28 +454,148 @@ def _find_repeated(names: Sequence[str]) -> str | None:
     return None
 
 
+def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    try:
+        found = json.loads(text, object_pairs_hook=_make_object)
+    except (ValueError, RecursionError) as e:
+        detail = "nested too deep" if isinstance(e, RecursionError) else str(e)
+        raise RefusedError("bad_json", detail) from e
+    if isinstance(found, dict):
+        lists = [value for value in found.values() if isinstance(value, list)]
+        is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
+        read_labels({} if is_record else {n: v for n, v in found.items() if v is not lists[0]})
+        found = [found] if is_record else lists[0]
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise RefusedError("bad_json", "neither an object nor an array of objects")
+    columns = {name for row in found for name in row}
+    yield from _read_rows(path, columns, enumerate(found, 1), settings)
+
+
 def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     csv.field_size_limit(2**31 - 1)
     text = decode_bytes(data, settings.fallback_encoding)
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    delimiter = "\t" if name_ending(path) == ".tsv" else _find_delimiter(text)
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+
+    def list_rows() -> Iterator[tuple[int, dict[str, object]] | Refusal]:
+        try:
+            for row in reader:
+                line = reader.line_num
+                if row.pop(None, None) is not None:
+                    detail = f"line {line} has more cells than the header"
+                    yield Refusal(f"{path}#line{line}", "bad_record", detail)
+                elif FIELD in row and row[FIELD] is None:
+                    detail = f"line {line} ends before the column 'access'"
+                    yield Refusal(f"{path}#line{line}", "bad_access", detail)
+                else:
+                    yield line, row
+        except csv.Error as e:
+            line = reader.reader.line_num
+            yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
+
     try:
-        repeated = _find_repeated(reader.fieldnames or [])
-        if repeated is not None:
-            yield Refusal(path, "bad_csv", f"the header has the column {repeated!r} twice")
-            return
-        for row in reader:
-            extra = row.pop(None, None)
-            if extra is not None:
-                detail = f"line {reader.line_num} has more cells than the header"
-                yield Refusal(f"{path}#line{reader.line_num}", "bad_record", detail)
-            elif FIELD in row and row[FIELD] is None:
-                detail = f"line {reader.line_num} ends before the column 'access'"
-                yield Refusal(f"{path}#line{reader.line_num}", "bad_access", detail)
-            else:
-                yield _make_record(path, reader.line_num, row, settings)
+        columns = reader.fieldnames or []
     except csv.Error as e:
-        line = reader.reader.line_num
-        yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
+        raise RefusedError("bad_csv", f"line 1: {e}") from e
+    repeated = _find_repeated(columns)
+    if repeated is not None:
+        raise RefusedError("bad_csv", f"the header has the column {repeated!r} twice")
+    yield from _read_rows(path, columns, list_rows(), settings)
+
+
+def _find_delimiter(text: str) -> str:
+    """The comma, unless the header has none and each of the first lines has as many others.
+
+    Raises:
+        RefusedError: `bad_csv`; several would do.
+    """
+    lines = [line for line in text[:_HEAD].split("\n")[:_SNIFFED] if line.strip()]
+    if not lines or "," in lines[0]:
+        return ","
+    fitting = []
+    for delimiter in ";\t|":
+        rows = list(csv.reader(lines, delimiter=delimiter))
+        if delimiter in lines[0] and len({len(row) for row in rows}) == 1:
+            fitting.append(delimiter)
+    if len(fitting) > 1:
+        raise RefusedError("bad_csv", f"cells may end at any of {fitting!r}: use one of them")
+    return fitting[0] if fitting else ","
+
+
+_HEAD, _SNIFFED = 100_000, 20
+"""Characters and lines that show what parts the cells."""
+
+
+def _read_sheets(
+    path: str, sheets: Sequence[Sheet], settings: IngestSettings
+) -> Iterator[Record | Refusal]:
+    """The rows of each sheet below the first row of several cells, which is the header."""
+    for sheet in sheets:
+        place = f"{path}#{sheet.name}"
+        if sheet.is_hidden:
+            yield Refusal(place, "hidden_sheet", f"the sheet {sheet.name!r} is hidden")
+            continue
+        filled = [(number, row) for number, row in enumerate(sheet.rows, 1) if any(row)]
+        wide = min(2, max((len(row) for _, row in filled), default=1))
+        header = next((at for at, (_, row) in enumerate(filled) if sum(map(bool, row)) >= wide), 0)
+        for number, row in filled[:header]:
+            yield Refusal(f"{place}!{number}", "above_header", " ".join(row).strip())
+        columns = name_columns(filled[header][1]) if filled else []
+        repeated = _find_repeated(columns)
+        if repeated is not None:
+            yield Refusal(place, "bad_sheet", f"the header has the column {repeated!r} twice")
+            continue
+        rows = ((n, dict(zip(columns, row, strict=False))) for n, row in filled[header + 1 :])
+        yield from _read_rows(place, columns, rows, settings)
+
+
+def _read_rows(
+    path: str,
+    columns: Collection[str],
+    rows: Iterable[tuple[int, Mapping[str, object]] | Refusal],
+    settings: IngestSettings,
+) -> Iterator[Record | Refusal]:
+    """A record of each row where a column is a field for text; else the rows as tables."""
+    if not {*columns}.isdisjoint(settings.text_fields or TEXT_FIELDS):
+        for row in rows:
+            yield row if isinstance(row, Refusal) else _make_record(path, *row, settings)
+        return
+    refused: list[Refusal] = []
+    nested: set[str] = set()
+
+    def list_cells() -> Iterator[Row]:
+        for row in rows:
+            try:
+                if isinstance(row, Refusal):
+                    refused.append(row)
+                    continue
+                check_text(_as_text(dict(row[1])))
+                labels = read_labels(row[1])
+                cells, left = read_cells({n: v for n, v in row[1].items() if n != FIELD})
+                longest = max(cells, key=lambda name: len(cells[name]), default="")
+                if longest and len(cells[longest]) > _LONGEST_CELL:
+                    detail = f"{longest!r} is a text: name it in ingest.text_fields"
+                    raise RefusedError("no_text_field", detail)
+                refused.extend(
+                    Refusal(f"{path}#{name}", "nested_value", "objects in lists are no cells")
+                    for name in left
+                    if name not in nested
+                )
+                nested.update(left)
+                yield Row(row[0], cells, labels)
+            except RefusedError as e:
+                place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
+                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
+
+    for table in write_tables(list_cells()):
+        source = f"{path}#rows{table.first}-{table.last}"
+        yield Record(source, table.text, access=table.access, blocks=table.blocks)
+    yield from refused
+
+
+_LONGEST_CELL = 1000
+"""Characters; what is longer is a text."""
 
 
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -636,10 +613,9 @@ def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[
     except UnicodeDecodeError as e:
         raise RefusedError("bad_parquet", str(e)) from e
     except _UNHELD:
-        yield from _read_parquet_rows(path, table, settings)
+        yield from _read_rows(path, table.column_names, _list_parquet_rows(path, table), settings)
         return
-    for number, row in enumerate(rows, 1):
-        yield _make_record(path, number, row, settings)
+    yield from _read_rows(path, table.column_names, enumerate(rows, 1), settings)
 
 
 _UNHELD = (ValueError, OverflowError, pa.ArrowException)
@@ -663,9 +639,9 @@ def _hold(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _read_parquet_rows(
-    path: str, table: pa.Table, settings: IngestSettings
-) -> Iterator[Record | Refusal]:
+def _list_parquet_rows(
+    path: str, table: pa.Table
+) -> Iterator[tuple[int, dict[str, object]] | Refusal]:
     """Each row by itself: those with a value that Python cannot hold are refused, others read."""
     for number in range(table.num_rows):
         row = {}
@@ -677,7 +653,7 @@ def _read_parquet_rows(
                 yield Refusal(f"{path}#line{number + 1}", "bad_record", detail)
                 break
         else:
-            yield _make_record(path, number + 1, row, settings)
+            yield number + 1, row
 
 
 def _make_record(
@@ -691,7 +667,7 @@ def _make_record(
     try:
         check_text(_as_text(dict(row)))
         # A text may be JSON that says anything.
-        texts = [n for n in settings.text_fields if isinstance(row.get(n), str)]
+        texts = [n for n in _name_texts(settings, row) if isinstance(row.get(n), str)]
         access = read_labels({n: value for n, value in row.items() if n not in texts})
     except RefusedError as e:
         return Refusal(f"{path}#line{number}", e.reason, f"line {number}: {e.detail}")
@@ -699,11 +675,15 @@ def _make_record(
     identifier = _take(fields, settings.id_fields)
     plain = {name: _as_text(value) for name, value in fields.items()}
     source = f"{path}#{identifier or content_id('row', plain)}"
-    names = [name for name in settings.text_fields if name in fields]
+    names = _name_texts(settings, fields)
     if not names:
-        detail = f"no field {' or '.join(settings.text_fields)}; it has {', '.join(sorted(row))}"
+        wanted = " or ".join(settings.text_fields or TEXT_FIELDS)
+        detail = f"no field {wanted}; it has {', '.join(sorted(row))}"
         return Refusal(source, "no_text_field", f"{detail}. Set ingest.text_fields")
-    text = _as_text(fields.pop(names[0]))
+    try:
+        text = "\n\n".join(_read_paragraphs(name, fields.pop(name)) for name in names)
+    except RefusedError as e:
+        return Refusal(source, e.reason, e.detail)
     title = _take(fields, settings.title_fields)
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     return Record(
@@ -715,6 +695,26 @@ def _make_record(
         access,
         {name: _as_text(fields[name]) for name in sorted(fields)},
     )
+
+
+def _name_texts(settings: IngestSettings, row: Mapping[str, object]) -> list[str]:
+    """The fields that hold a row's text: all that the settings name, else the first usual one."""
+    named = [name for name in settings.text_fields or TEXT_FIELDS if row.get(name) is not None]
+    return named if settings.text_fields else named[:1]
+
+
+def _read_paragraphs(name: str, value: object) -> str:
+    """The text of a field; the texts of a list are paragraphs.
+
+    Raises:
+        RefusedError: `bad_record`; it holds something else, which is no prose.
+    """
+    given = value if isinstance(value, list | tuple) else [value]
+    parts = [part for part in given if isinstance(part, str)]
+    if len(parts) < len(given):
+        detail = f"the field {name!r} holds {_as_text(value)[:100]}, which is no text"
+        raise RefusedError("bad_record", f"{detail}: name fields of texts in ingest.text_fields")
+    return "\n\n".join(part for part in parts if part.strip())
 
 
 def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:
@@ -736,6 +736,16 @@ _READERS: Mapping[str, Reader] = {
     ".html": _read_html,
     ".htm": _read_html,
     ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".json": _read_json,
+    ".ipynb": _read_notebook,
+    ".eml": _read_mail,
+    ".mbox": _read_mailbox,
+    ".xml": _read_jats,
+    ".adoc": _read_asciidoc,
+    ".asciidoc": _read_asciidoc,
+    ".wiki": _read_wikitext,
     ".csv": _read_csv,
+    ".tsv": _read_csv,
     ".parquet": _read_parquet,
 }

@@ -1,14 +1,15 @@
 """Screening: which parts of a text are prose to parse, and which are dropped for which reason."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import groupby
 from typing import Any
 
+from kpyramid.documents.blocks import Block, classify_labels, read_label
 from kpyramid.documents.cleaning import is_citation, list_blocks
-from kpyramid.documents.sentences import Dropped, Span, split_sentences, trim
+from kpyramid.documents.sentences import FIRM_END, Dropped, Span, split_sentences, trim
 from kpyramid.documents.words import LETTERS, read_words
 
 # Language identification: whether a text is in the configured language.
@@ -177,26 +178,75 @@ _STATEMENT = re.compile(
     re.VERBOSE,
 )
 _ITEM = re.compile(r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[^\S\n]+")
+_LINE = re.compile(r"(?<![^\n])[^\S\n]*(?:[-*•‣◦–+][^\S\n]+)?(?=\S)([^\n]+)")
 _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 
 
-def screen_text(text: str, language: str) -> tuple[list[Span], list[Dropped]]:
+def screen_text(
+    text: str, language: str, blocks: Sequence[Block] = ()
+) -> tuple[list[Span], list[Dropped]]:
     """The stretches of prose to parse, and what was left out; both by place.
 
-    Of a block in another language only the sentences are kept that are surely in this one. Lines
-    that are rows of a table, code or references are dropped, and sentences that are no prose.
-    Headings and list items are stretches of their own, so that no sentence is read across them.
+    Each block that may be prose is a stretch of its own; without blocks they are guessed from the
+    lines. Of a block in another language only the sentences are kept that are surely in this one.
+    Rows of a table, code, references, and headings that are no sentence are dropped, and sentences
+    that are no prose. A speaker's label is no part of what is said.
     """
     kept: list[Span] = []
     dropped: list[Dropped] = []
-    start = 0
-    for code in (*_find_code_blocks(text, language), Span(len(text), len(text))):
-        for block in list_blocks(text, start, code.start):
+    parts = _sort_blocks(text, blocks) if blocks else _guess_blocks(text, language)
+    for reason, part in parts:
+        if reason is not None:
+            dropped.append(_drop(reason, text, part))
+            continue
+        for block in list_blocks(text, part.start, part.end):
             _screen_block(text, block, language, kept, dropped)
-        if code.end > code.start:
-            dropped.append(_drop("code", text, code))
-        start = code.end
     return kept, dropped
+
+
+def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | None, Span]]:
+    """Each block with the reason why it is no prose, or None; the cells of a row are one."""
+    for (kind, *_), group in groupby(blocks, lambda b: (b.kind, b.row, b.kind != "cell" and b)):
+        row = list(group)
+        start, end = row[0].start, row[-1].end
+        reason = _REASONS.get(kind)
+        if kind == "heading" and _SENTENCE_END.search(text[max(start, end - 4) : end]):
+            reason = None
+        elif kind == "turn":
+            start += read_label(text[start:end], is_marked=True)
+        yield reason, Span(start, end)
+
+
+_REASONS = {"code": "code", "cell": "table", "pair": "pair", "heading": "heading"}
+
+
+def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]:
+    """What stands before, between and behind code and labels, which are told from prose."""
+    start = 0
+    told = [*_find_code_blocks(text, language), *_find_labels(text)]
+    for reason, part in sorted(told, key=lambda each: each[1].start):
+        if part.start < start:
+            continue  # within code
+        yield None, Span(start, part.start)
+        if reason is not None:
+            yield reason, part
+        start = part.end
+    yield None, Span(start, len(text))
+
+
+def _find_labels(text: str) -> Iterator[tuple[str | None, Span]]:
+    """Lines that are pairs, and the labels of speakers, of questions and of answers."""
+    lines = [m.span(1) for m in _LINE.finditer(text)] if ": " in text else []
+    for (start, end), label in zip(
+        lines, classify_labels((text[start:end], False) for start, end in lines), strict=True
+    ):
+        if label is not None:
+            kind, length = label
+            yield (
+                ("pair", Span(start, end))
+                if kind == "pair"
+                else (None, Span(start, start + length))
+            )
 
 
 def _screen_block(
@@ -228,11 +278,14 @@ def _screen_lines(
         run: list[Span] = []
         for sentence in split_sentences(text[span.start : span.end]):
             here = Span(span.start + sentence.start, span.start + sentence.end)
-            reason, note = judge_sentence(text[here.start : here.end], language)
+            words = text[here.start : here.end]
+            reason, note = judge_sentence(words, language)
             if reason is None or (reason == "no_words" and run):
                 run.append(here)  # numbers after a stop that ended no sentence: "c. 1450 - c. 1499"
-                continue
-            dropped.append(_drop(reason, text, here, note))
+                if not FIRM_END.search(words):
+                    continue  # a parser takes the stop of "Ltd." for no end
+            else:
+                dropped.append(_drop(reason, text, here, note))
             if run:
                 kept.append(Span(run[0].start, run[-1].end))
             run = []
@@ -247,12 +300,12 @@ def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
     return Dropped(reason, note + words, span)
 
 
-def _find_code_blocks(text: str, language: str) -> Iterator[Span]:
+def _find_code_blocks(text: str, language: str) -> Iterator[tuple[str, Span]]:
     """What stands between two fences, fences included, unless it is prose."""
     fences = [] if "```" not in text and "~~~" not in text else list(_FENCE.finditer(text))
     for opening, closing in zip(fences[::2], fences[1::2], strict=False):
         if _share_function_words(text[opening.end() : closing.start()], language) < 0.2:
-            yield Span(opening.start(), closing.end())
+            yield "code", Span(opening.start(), closing.end())
 
 
 def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | None, Span]]:

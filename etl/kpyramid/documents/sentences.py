@@ -1,11 +1,14 @@
 """Text cut into sentences, passages and chunks of whole sentences."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kpyramid.documents.words import AUXILIARIES, FUNCTION_WORDS, MODALS, lemmatise
+
 if TYPE_CHECKING:
+    from kpyramid.documents.blocks import Block
     from kpyramid.settings import ChunkSettings
 
 
@@ -31,6 +34,7 @@ _END = re.compile(
     (?<![.!?…]) [.!?…]++ ["'”’»)\]]*+ \s++ (?= ["'“‘«(\[]*+ [^\Wa-z_] )  # no small letter follows
     | [。！？]++ [」』”’)]*+                        # full-width stops need no space
     | \n [^\S\n]*+ \n \s*+ | \n (?= [^\S\n]*+ [-*•] \s )  # blank line, list item
+    | \n (?= [^\n\t]* \t )  # row of a table
     """,
     re.VERBOSE,
 )
@@ -41,6 +45,25 @@ _ABBREVIATION = re.compile(
     r"|\b[A-Z]|\b[a-z](?:\.[a-z])+)\.$"
 )
 """What ends in a stop without ending the sentence: titles, initials, e.g., i.e."""
+_NAMED = re.compile(r"(?:[A-Z][\w.&'’-]*\s+(?:(?:of|de|van|von|the)\s+)?){1,5}(?=[a-z])")
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+FIRM_END = re.compile(r"\b(?:Inc|Ltd|Co|Corp)\.$")
+"""A firm's name at the end of a text, whose stop may be that of the sentence too."""
+_FINITE = (AUXILIARIES | MODALS) - frozenset("be been being having".split())
+_OPENING = (
+    FUNCTION_WORDS
+    | frozenset(
+        "after although before but during each however later its "
+        "meanwhile nobody since some then today while".split()
+    )
+) - frozenset("of and i us".split())
+"""Words that begin a sentence, where they are written large, and are no part of a firm's name."""
+_WAITING = frozenset("that because when while if although said says say".split())
+"""Words behind which a name still has to get its verb."""
+_OFFICES = frozenset(
+    "board ceo cfo chair chairman chairwoman chief co-founder director executive founder "
+    "general head manager president senior vice".split()
+)
 
 
 def split_sentences(text: str) -> Iterator[Span]:
@@ -51,13 +74,53 @@ def split_sentences(text: str) -> Iterator[Span]:
     start = 0
     for match in _END.finditer(text):
         stop = match.group().rstrip()
-        if stop == "." and _ABBREVIATION.search(
-            text, max(start, match.start() - 12), match.start() + 1
-        ):
+        begin, end = max(start, match.start() - 12), match.start() + 1
+        abbreviated = stop == "." and _ABBREVIATION.search(text, begin, end)
+        if abbreviated and not ends_at_firm(text, start, match.end()):
             continue
         yield from trim(text, start, match.end())
         start = match.end()
     yield from trim(text, start, len(text))
+
+
+def ends_at_firm(text: str, start: int, following: int) -> bool:
+    """Whether a sentence ends in a firm's `Ltd.` and the like before the word at `following`.
+
+    It does before a word that opens sentences, or where it has a verb and a name that has one of
+    its own follows: "Marl owns Pell Ltd. Saint Mard is a village."
+    """
+    before = text[max(start, following - _NEAR) : following].rstrip()
+    if not FIRM_END.search(before):
+        return False
+    after = text[following : following + _NEAR]
+    word = _WORD.match(after)
+    if word is None:
+        return False
+    if word[0].lower() in _OPENING:
+        return True
+    name = _NAMED.match(after)
+    words = before.split()
+    lower = [w.strip(",;:()") for w in words if w.islower()]
+    if name is None or word[0].lower() in _OFFICES or not any(map(_is_verb, lower)):
+        return False
+    firm = len(words) - 1
+    while firm > 0 and not words[firm].islower():
+        firm -= 1
+    verb = _WORD.match(after, name.end())
+    return words[firm] not in _WAITING and verb is not None and _is_verb(verb[0])
+
+
+_NEAR = 300
+"""Characters before and behind a stop that are looked at."""
+
+
+def _is_verb(word: str) -> bool:
+    """Whether a small word is a finite verb by its form: an auxiliary, a past, a third person."""
+    if word in _FINITE:
+        return True
+    if len(word) < 3 or word.endswith(("ing", "er", "est", "ss", "us")):
+        return False
+    return lemmatise(word) != word
 
 
 def trim(text: str, start: int, end: int) -> Iterator[Span]:
@@ -113,13 +176,16 @@ class Piece:
     tokens: int
 
 
-def split_text(text: str, settings: "ChunkSettings") -> list[Piece]:
+def split_text(
+    text: str, settings: "ChunkSettings", headings: "Sequence[Block]" = ()
+) -> list[Piece]:
     """The chunks in order. Each is at most `max_tokens` long and ends where a sentence ends.
 
-    A sentence beyond the budget is cut between words. Each chunk after the first begins with
-    the last sentences of the one before, up to `overlap_tokens`.
+    A sentence beyond the budget is cut between words; a heading stays with what follows it. Each
+    chunk after the first begins with the last sentences of the one before, up to `overlap_tokens`.
     """
     sentences = [part for span in split_sentences(text) for part in _fit(text, span, settings)]
+    starts = {heading.start for heading in headings}
     pieces: list[Piece] = []
     first = 0
     while first < len(sentences):
@@ -129,6 +195,9 @@ def split_text(text: str, settings: "ChunkSettings") -> list[Piece]:
         ):
             last += 1
             tokens += sentences[last].tokens
+        while first < last < len(sentences) - 1 and sentences[last].start in starts:
+            tokens -= sentences[last].tokens
+            last -= 1
         pieces.append(Piece(sentences[first].start, sentences[last].end, tokens))
         if last + 1 == len(sentences):
             break

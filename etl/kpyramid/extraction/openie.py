@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpyramid.documents.screening import screen_text
+from kpyramid.documents.screening import detect_language, screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
 from kpyramid.extraction.facts.candidates import Findings
@@ -13,9 +13,14 @@ from kpyramid.extraction.facts.clauses import find_clause_facts
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.propositions import list_propositions
+from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
-from kpyramid.extraction.types import Extraction, Proposition, Titled
+from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
+
+_PROSE = frozenset({"paragraph", "item", "quotation", "turn"})
+_TELLING, _MOST_TOLD = 100, 4000
+"""Characters of prose that tell the language of the cells and keys beside it."""
 
 
 class DependencyExtractor:
@@ -38,17 +43,22 @@ class DependencyExtractor:
 
         The title of a text's document can be meant by its words: "the film".
         """
-        waiting: deque[tuple[list[Dropped], str]] = deque()
+        waiting: deque[tuple[list[Dropped], Titled]] = deque()
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
-            for given in texts:
-                text, title, _ = Titled(given) if isinstance(given, str) else given
-                kept, dropped = screen_text(text, self._language)
-                waiting.append((dropped, title))
-                yield text, kept
+            for each in texts:
+                given = Titled(each) if isinstance(each, str) else each
+                kept, dropped = screen_text(given.text, self._language, given.blocks)
+                waiting.append((dropped, given))
+                yield given.text, kept
 
         for tree in self._parser.parse_parts(screen()):
-            yield _extract_tree(tree, *waiting.popleft())
+            left_out, given = waiting.popleft()
+            prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in _PROSE)
+            is_read = len(prose) < _TELLING or (
+                detect_language(prose[:_MOST_TOLD], self._language) == self._language
+            )
+            yield _extract_tree(tree, left_out, given if is_read else given._replace(blocks=()))
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
         """The n-ary facts of each sentence as it words them, pronouns unresolved.
@@ -73,7 +83,10 @@ def read_findings(tree: Tree, title: str = "") -> Findings:
     return findings
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped] = (), title: str = "") -> Extraction:
-    findings = read_findings(tree, title)
-    findings.dropped.extend(left_out)
-    return assemble_extraction(findings)
+def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
+    findings = read_findings(tree, given.title)
+    tables = read_tables(given)
+    # Cells and pairs are no prose; what of them is no fact either has a reason of its own.
+    is_read = {"table", "pair"} if given.blocks else set()
+    findings.dropped.extend(each for each in left_out if each.reason not in is_read)
+    return join_extractions(assemble_extraction(findings), tables)

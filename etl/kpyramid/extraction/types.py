@@ -137,7 +137,7 @@ def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int
     """
     parts = Extraction()
     for offset, extraction in found:
-        parts = _join(parts, _cut(extraction, start - offset, end - offset))
+        parts = join_extractions(parts, _cut(extraction, start - offset, end - offset))
     return parts
 
 
@@ -191,7 +191,8 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
     )
 
 
-def _join(one: Extraction, other: Extraction) -> Extraction:
+def join_extractions(one: Extraction, other: Extraction) -> Extraction:
+    """All that two extractions of the same text hold."""
     more = len(one.claims)
     return Extraction(
         claims=(*one.claims, *other.claims),

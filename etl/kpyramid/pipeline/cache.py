@@ -381,7 +381,7 @@ class _Child:
             head = json.dumps({"ending": ending, "size": len(data)})
             pipe.write(head.encode() + b"\n" + data)
             pipe.flush()
-            return Converted(**json.loads(read_line(replies.fileno(), deadline)))
+            return _CONVERTED.validate_json(read_line(replies.fileno(), deadline))
         except TimeoutError:
             self.close()
             detail = f"not converted in {self._seconds:g} seconds; the process was stopped"

@@ -455,7 +455,7 @@ def _count_rows(
 ) -> dict[str, tuple[int, int]]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
-    texts = sorted(set(documents["text"].to_pylist()))
+    texts = sorted(set(chunk.list_texts(documents)))
     passages = sorted({passage for *_, passage in extract.list_passages(documents)})
     new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
     unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)

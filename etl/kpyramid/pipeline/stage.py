@@ -24,12 +24,16 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 1, section="ingest", libraries=("kreuzberg",)),
-    Function("splitter", 1, section="chunk"),
+    Function("converter", 3, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
-        "extractor", 16, section="extract", resource="parser", libraries=("py3langid", "spacy")
+        "extractor",
+        18,
+        section="extract",
+        resource="parser",
+        libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 11, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 12, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -70,15 +74,15 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=4,
+        version=6,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
-        libraries=("kreuzberg", "markdown-it-py", "PyYAML"),
+        libraries=("kreuzberg", "markdown-it-py", "mwparserfromhell", "PyYAML", "simplemma"),
     ),
     Stage(
         "chunk",
-        version=1,
+        version=2,
         reads=("documents",),
         writes=("chunks", "rejects"),
         ports=("splitter",),
@@ -87,7 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=4,
+        version=5,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -97,7 +101,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=8,
+        version=9,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),

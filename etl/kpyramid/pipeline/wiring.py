@@ -63,12 +63,12 @@ T = TypeVar("T")
 
 def open_splitter(
     warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
-) -> CachedFunction[str, tuple[Piece, ...]]:
+) -> CachedFunction[Titled, tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
-    def compute(texts: Sequence[str]) -> Iterator[bytes]:
-        for text in texts:
-            yield _PIECES.dump_json(tuple(split_text(text, settings.chunk)))
+    def compute(texts: Sequence[Titled]) -> Iterator[bytes]:
+        for text, _, headings in texts:
+            yield _PIECES.dump_json(tuple(split_text(text, settings.chunk, headings)))
 
     place = (warehouse, settings, compute, _PIECES.validate_json, progress)
     return CachedFunction("splitter", *place, read_only=read_only)
@@ -187,7 +187,7 @@ class Ports:
         return load_erased(self._warehouse)
 
     @cached_property
-    def splitter(self) -> CachedFunction[str, tuple[Piece, ...]]:
+    def splitter(self) -> CachedFunction[Titled, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
         return self._note(open_splitter(self._warehouse, self.settings, self._progress))
 

@@ -11,6 +11,7 @@ from kpyramid.query.facts import state_items
 from kpyramid.query.lookup import rank_facts
 from kpyramid.query.passages import Path, find_connected
 from kpyramid.query.types import Item
+from kpyramid.snapshot.evidence import SECTION
 from kpyramid.snapshot.search import join_words, one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -78,10 +79,7 @@ class Retrieval:
         if passages:
             parts.append("Passages:")
         for item in passages:
-            title = self.titles.get(item.key, "")
-            says_it = item.text.lstrip().startswith(title)
-            head = f"{title}\n" if title and not says_it else ""
-            parts.append(f"[{marks[item.key]}] {head}{item.text.strip()}")
+            parts.append(f"[{marks[item.key]}] {self._head(item)}{item.text.strip()}")
         texts = [f" {join_words(item.text)} " for item in passages]
         lines = [
             f"[{marks[path.source]}] and [{marks[path.target]}] both name {path.name!r}"
@@ -91,6 +89,15 @@ class Retrieval:
         if lines:
             parts.append("\n".join(["Connections:", *lines]))
         return "\n\n".join(parts)
+
+    def _head(self, item: Item) -> str:
+        """The title and the section of a passage, in a line where it does not begin with them."""
+        title = self.titles.get(item.key, "")
+        section = item.evidence[0].section.split(SECTION) if item.evidence else []
+        path = [*dict.fromkeys(name for name in (title, *section) if name)]
+        if path and item.text.lstrip().startswith(path[-1]):
+            path.pop()
+        return f"{SECTION.join(path)}\n" if path else ""
 
     def _choose(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         """The facts and passages that a model is shown."""

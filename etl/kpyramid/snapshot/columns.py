@@ -94,7 +94,11 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
     count = tables["instances"].num_rows
     cited = link_column(tables, "statements", "condensed_ids")
     return {
-        "documents": documents | {"text": documents["text"].cast(pa.large_string())},
+        "documents": documents
+        | {
+            "text": documents["text"].cast(pa.large_string()),
+            "headings": _list_headings(tables["documents"]["blocks"]),
+        },
         "chunks": _store_columns(tables, "chunks"),
         "mentions": _list_mentions(tables),
         "condensed": facts | _support_facts(tables),
@@ -107,6 +111,20 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
         "name_words": _list_name_words(names),
         **_list_all_forms(tables),
     }
+
+
+def _list_headings(blocks: pa.ChunkedArray) -> pa.Array:
+    """The headings of each document: where they start and end, and their level."""
+    listed = combine_column(blocks)
+    flat = pc.list_flatten(listed)
+    chosen = pc.equal(pc.struct_field(flat, "kind"), "heading")
+    kept = flat.filter(chosen)
+    parents = pc.list_parent_indices(listed).filter(chosen).to_numpy(zero_copy_only=False)
+    sizes = np.bincount(parents, minlength=len(listed))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+    names = ["start", "end", "level"]
+    fields = [pc.struct_field(kept, name) for name in names]
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, names))
 
 
 def _list_mentions(tables: Tables) -> dict[str, Any]:

@@ -23,6 +23,11 @@ class Evidence:
     text: str
     source: str
     learnt: str = ""
+    section: str = ""
+    """The headings that it stands under, from the highest, with ` › ` between them."""
+
+
+SECTION = " › "
 
 
 Place = tuple[int, int, int, int]
@@ -41,12 +46,15 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
     """The places that support a row, in their order; only those in documents that are `seen`."""
     documents, chunks = rows("documents"), rows("chunks")
     texts: dict[int, str] = {}
+    headings: dict[int, list[dict[str, int]]] = {}
+    titled = documents.has("headings")  # not in an index of the last format
     found = []
     for document, chunk, start, end in sorted({*_find_places(rows, table, row)}):
         if seen is not None and not seen[document]:
             continue
         if document not in texts:
             texts[document] = documents.value("text", document)
+            headings[document] = documents.value("headings", document) if titled else []
         found.append(
             Evidence(
                 documents.keys[document],
@@ -56,9 +64,22 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
                 texts[document][start:end],
                 documents.value("source", document),
                 "".join(_LEARNT.get(said, "") for said in documents.value("metadata", document)),
+                SECTION.join(_list_headings(texts[document], headings[document], start)),
             )
         )
     return found
+
+
+def _list_headings(text: str, headings: list[dict[str, int]], at: int) -> list[str]:
+    """The headings above a character, the highest first."""
+    path: list[tuple[int, str]] = []
+    for heading in headings:
+        if heading["start"] > at:
+            break
+        while path and path[-1][0] >= heading["level"]:
+            path.pop()
+        path.append((heading["level"], text[heading["start"] : heading["end"]]))
+    return [words for _, words in path]
 
 
 def _find_places(rows: ReadRows, table: str, row: int) -> Iterator[Place]:

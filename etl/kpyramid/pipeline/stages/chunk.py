@@ -4,19 +4,21 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from kpyramid.documents.blocks import read_blocks
 from kpyramid.documents.sentences import Piece
+from kpyramid.extraction.types import Titled
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 
-Splitter = Callable[[Sequence[str]], Sequence[Sequence[Piece]]]
+Splitter = Callable[[Sequence[Titled]], Sequence[Sequence[Piece]]]
 
 
 def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
     """`chunks` with `document.text[start:end] == chunk.text`; a text without words is a reject."""
-    rows = documents.select(["document_id", "text"]).to_pylist()
+    rows, texts = documents.select(["document_id", "text"]).to_pylist(), list_texts(documents)
     chunks: list[Row] = []
     rejects: list[Row] = []
-    for row, pieces in zip(rows, splitter([row["text"] for row in rows]), strict=True):
+    for row, pieces in zip(rows, splitter(texts), strict=True):
         document_id = row["document_id"]
         if not pieces:
             detail = "no word and no punctuation mark in the text"
@@ -35,3 +37,13 @@ def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
                 }
             )
     return {"chunks": build_table("chunks", chunks), "rejects": build_rejects(rejects)}
+
+
+def list_texts(documents: pa.Table) -> list[Titled]:
+    """The text of each document, with its headings: a chunk does not end in one."""
+    return [
+        Titled(text, "", tuple(b for b in read_blocks(blocks) if b.kind == "heading"))
+        for text, blocks in zip(
+            *(documents[n].to_pylist() for n in ("text", "blocks")), strict=True
+        )
+    ]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.documents.values import read_value
 from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
@@ -159,6 +160,8 @@ def read_facts(
                 continue
             ends = [_find_mentions(raw, side, by_place, by_name) for side in ("head", "tail")]
             kinds = [tuple(row["type"] for row in end) for end in ends]
+            if not ends[1] and read_value(raw["tail"]) is not None:
+                kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
             said = raw["relation"]
             if phrases[said] == len(forms):
                 forms.append(normalise_relation(said))

@@ -1,0 +1,120 @@
+"""Tables of rows without a field for text: written as text, a cell a block."""
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kpyramid.documents.blocks import Block
+from kpyramid.documents.cleaning import normalise_text
+
+_MOST_ROWS, _MOST_CELLS = 1000, 100_000
+"""Of one document: memory is bounded, and an edit costs one document anew."""
+_PART = 700
+"""Characters, some 200 tokens: the header comes again, so that each chunk has it."""
+_DEEPEST = 3
+
+
+class Row(NamedTuple):
+    """A row with its number in the file, its cells by column, and the labels of who may read it."""
+
+    number: int
+    cells: Mapping[str, str]
+    access: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """Rows as text: cells parted by ` | `, rows by lines, and the header before each part."""
+
+    first: int
+    last: int
+    access: tuple[str, ...]
+    text: str
+    blocks: tuple[Block, ...]
+
+
+def write_tables(rows: Iterable[Row]) -> Iterator[Table]:
+    """The rows in their order, in tables of one set of labels and of a size that is bounded."""
+    held: list[Row] = []
+    columns: dict[str, None] = {}
+    for row in rows:
+        wide = columns | dict.fromkeys(row.cells)
+        full = len(held) == _MOST_ROWS or len(wide) * (len(held) + 1) > _MOST_CELLS
+        if held and (full or row.access != held[0].access):
+            yield _write_table([*columns], held)
+            held, wide = [], dict.fromkeys(row.cells)
+        held.append(row)
+        columns = wide
+    if held:
+        yield _write_table([*columns], held)
+
+
+def _write_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
+    text: list[str] = []
+    blocks: list[Block] = []
+    at = 0
+
+    def add(cells: Iterable[str], row: int, ending: str) -> None:
+        nonlocal at
+        for column, cell in enumerate(cells):
+            mark = " | " if column else ""
+            at += len(mark)
+            if cell:
+                blocks.append(Block("cell", at, at + len(cell), int(not row), row, column))
+            text.extend((mark, cell))
+            at += len(cell)
+        text.append(ending)
+        at += len(ending)
+
+    header = sum(len(column) + 3 for column in columns)
+    begin = number = 0
+    for row in rows:
+        if not number or at - begin > max(_PART, 4 * header):
+            if number:
+                add((), 0, "\n")
+            begin, number = at, 1
+            add(columns, 0, "\n")
+        add((row.cells.get(column, "") for column in columns), number, "\n")
+        number += 1
+    whole = "".join(text).rstrip("\n")
+    return Table(rows[0].number, rows[-1].number, rows[0].access, whole, tuple(blocks))
+
+
+def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
+    """The cells of a row by column, and the columns whose values are no cells.
+
+    Objects are columns of their own, lists of values have semicolons between.
+    """
+    cells: dict[str, str] = {}
+    left: list[str] = []
+    waiting: list[tuple[str, object, int]] = [(name, row[name], 0) for name in reversed([*row])]
+    while waiting:
+        name, value, depth = waiting.pop()
+        if isinstance(value, Mapping) and depth < _DEEPEST:
+            inner = ((f"{name} {key}", value[key], depth + 1) for key in reversed([*value]))
+            waiting.extend(inner)
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(one, Mapping | list | tuple | bytes) for one in values):
+            left.append(name)
+        else:
+            cells[" ".join(normalise_text(name).split())] = "; ".join(map(write_cell, values))
+    return cells, left
+
+
+def write_cell(value: object) -> str:
+    """A value as a reader writes it, on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        value = value.date()
+    lines = normalise_text(str(value)).split("\n")
+    return "; ".join(words for line in lines if (words := " ".join(line.split())))
+
+
+def name_columns(cells: Sequence[object]) -> list[str]:
+    """Names for the columns of a header row; one without a name is its number."""
+    return [write_cell(cell) or f"Column {at}" for at, cell in enumerate(cells, 1)]

@@ -1,0 +1,553 @@
+"""Facts of tables and of `Key: value` lines, without a parser.
+
+A row's subject is its cell in the first column of names, the header is the relation, the cell the
+value; of keys and values the subject is what the caption, a heading or the title names. What is not
+sure is dropped with its reason: a table, a row or a column at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal, NamedTuple
+
+from kpyramid.documents.blocks import Block
+from kpyramid.documents.sentences import Dropped, Span, trim
+from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
+from kpyramid.documents.words import (
+    FUNCTION_WORDS,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    lemmatise,
+    read_words,
+)
+from kpyramid.extraction.facts.scoring import WEIGHTS
+from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
+from kpyramid.extraction.types import (
+    MAX_RELATION_WORDS,
+    Argument,
+    Claim,
+    Extraction,
+    Fact,
+    Mention,
+    Titled,
+)
+
+
+class Cell(NamedTuple):
+    """Words and the characters that they stand at: none of a title, several of a joined name."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+
+    @property
+    def span(self) -> Span | None:
+        """Where the words occur literally."""
+        return self.spans[0] if len(self.spans) == 1 else None
+
+
+_Row = Mapping[int, Cell]
+_Type = Literal["date", "number", "flag", "text"]
+
+
+@dataclass(slots=True)
+class _Table:
+    """Rows of cells by column; `header` are those above, from which the columns have names."""
+
+    header: list[_Row] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+
+
+def read_tables(given: Titled) -> Extraction:
+    """What the cells and pairs of a text state, each value a claim and a fact."""
+    findings = _Findings()
+    context = [(0, Cell(given.title))]
+    for kind, run in groupby(given.blocks, key=lambda block: block.kind):
+        blocks = list(run)
+        cells = [Cell(given.text[b.start : b.end], (Span(b.start, b.end),)) for b in blocks]
+        if kind in {"heading", "caption"}:
+            for block, cell in zip(blocks, cells, strict=True):
+                level = block.level if kind == "heading" else _CAPTION
+                context = [*(one for one in context if one[0] < level), (level, cell)]
+        elif kind == "pair":
+            findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
+        elif kind == "cell":
+            for table in _list_tables(blocks, cells):
+                findings.add_table(table, _name_context(context))
+        if kind not in {"heading", "caption"}:
+            context = [one for one in context if one[0] != _CAPTION]
+    return findings.build()
+
+
+_CAPTION = 9
+"""A level below all headings': a caption names no table but the next."""
+
+
+def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
+    key, colon, value = cell.text.partition(":")
+    (span,) = cell.spans
+    start = span.start + len(key) + len(colon) + len(value) - len(value.lstrip())
+    ends = Span(span.start, span.start + len(key)), Span(start, span.end)
+    return Cell(key, ends[:1]), Cell(value.lstrip(), ends[1:])
+
+
+def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]:
+    """The tables of cells that follow each other; those of one header are parts of one table."""
+    tables: list[_Table] = []
+    last = (0, 0)
+    rows: dict[int, dict[int, Cell]] = {}
+    levels: dict[int, int] = {}
+
+    def close() -> None:
+        table = _Table()
+        for row, columns in rows.items():
+            above = levels[row] and not table.rows
+            (table.header if above else table.rows).append(columns)
+        words = [[cell.text for cell in row.values()] for row in table.header]
+        if tables and words and words == [[c.text for c in r.values()] for r in tables[-1].header]:
+            tables[-1].rows += table.rows
+        else:
+            tables.append(table)
+
+    for block, cell in zip(blocks, cells, strict=True):
+        if rows and (block.row, block.column) <= last:
+            close()
+            rows, levels = {}, {}
+        last = (block.row, block.column)
+        rows.setdefault(block.row, {})[block.column] = cell
+        levels[block.row] = min(levels.get(block.row, 1), block.level)
+    close()
+    return tables
+
+
+# What a table is about.
+
+_WORDS = read_words(__file__, "tables.toml")
+_NAME_PARTS = (
+    re.compile(r"(?:first|given|fore)[ _]?names?", re.I),
+    re.compile(r"(?:last|family|sur)[ _]?names?", re.I),
+)
+_GENERIC = re.compile(r"(?:attribute|detail|field|information|item|key|property|value|)s?", re.I)
+_SILENT = re.compile(r"(?:no|nr|index|idx|row|(?:col|column|field|unnamed|var)?)[\W_]*\d*", re.I)
+"""Headers that say nothing of their column: "#", "No.", "Column 1", "Unnamed: 0"."""
+_TOTAL = re.compile(
+    r"(?:grand |sub[- ]?)?totals?|sums?|averages?|means?|medians?|overall|all", re.I
+)
+_ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
+_EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]", re.I)
+_LONGEST_NAME, _LONGEST_VALUE = 8, 80
+"""Words."""
+
+
+def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
+    """The nearest of caption, headings and title that names one thing.
+
+    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over;
+    where another heading names no one thing, what stands above it is not meant either.
+    """
+    for level, cell in reversed(context):
+        words = cell.text.split()
+        noun = lemmatise(words[-1].casefold()) if words else ""
+        if noun in _WORDS["parts"]:
+            continue  # "Technical Data" is that of what stands above
+        large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
+        plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
+        first = words[0].casefold() if words else ""
+        stem = first.removesuffix("ing")
+        doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
+        deed = doing or _is_participle(first)
+        is_name = large and not plural and not deed and ": " not in cell.text
+        short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
+        return cell if is_name and short else None
+    return None
+
+
+def _is_empty(text: str) -> bool:
+    return _EMPTY.fullmatch(text) is not None and _classify(text) != "flag"
+
+
+def _classify(text: str) -> _Type:
+    if text.casefold() in _WORDS["affirming"] | _WORDS["denying"]:
+        return "flag"
+    value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
+    dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
+    if dated or _DATED.match(text) or _RANGE.fullmatch(text):
+        return "date"
+    is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
+    return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
+
+
+_LONGEST_NUMBER = 40
+"""Characters."""
+_RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
+_DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
+_MEASURE = re.compile(
+    rf"[^\w\s]?\s?(?:[A-Z]{{0,3}}[$€£¥]\s?|[A-Z]{{3}}\s)?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
+)
+
+
+def _name_columns(header: Sequence[_Row], width: int) -> dict[int, Cell]:
+    """The header of each column: words of all header rows, above all what reaches over several."""
+    named: dict[int, tuple[Cell, ...]] = {}
+    for row in header:
+        reaching: Cell | None = None
+        if len(row) == 1 and len(header) > 1 and width > 1:
+            continue  # a title of the whole table
+        for column in range(width):
+            last = row is header[-1]
+            reaching = row.get(column) or (None if last else reaching)
+            parts = named.get(column, ())
+            if reaching is not None and all(reaching.text != part.text for part in parts):
+                named[column] = (*parts, reaching)
+    return {
+        column: Cell(" ".join(p.text for p in parts), tuple(s for p in parts for s in p.spans))
+        for column, parts in named.items()
+    }
+
+
+def _find_subject(
+    names: _Row, rows: Sequence[_Row], types: Mapping[int, Counter[_Type]]
+) -> tuple[int, ...]:
+    """The first column of names that differ, both columns of names in parts, or none.
+
+    Identifiers, and what has no header that says something, only where there is no other.
+    """
+    headers = {column: cell.text for column, cell in names.items()}
+    parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
+    if all(parts):
+        return tuple(columns[0] for columns in parts)
+    chosen: list[tuple[bool, int]] = []
+    for column, counts in types.items():
+        texts = [row[column].text for row in rows if column in row]
+        filled = len(texts) >= 0.6 * len(rows)
+        short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
+        distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
+        named = counts["text"] >= 0.5 * len(rows)
+        if short and distinct and named and not any(column in columns for columns in parts):
+            header = headers.get(column, "").casefold().replace("_", " ")
+            weak = header.split()[-1:] and header.split()[-1] in _WORDS["identifiers"]
+            chosen.append((bool(weak or (header and _SILENT.fullmatch(header))), column))
+    if not chosen:
+        return ()
+    column = min(chosen)[1]
+    # What a year's event is called by, "Winner", is not what the row is about.
+    is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
+    return () if is_event and column else (column,)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a cell may be a name: "Adobe Inc." is one, "Waits until it ends." a sentence."""
+    count = len(text.split())
+    return count <= _LONGEST_NAME and (count <= _LONGEST_NAME / 2 or text[-1] not in ".?!")
+
+
+_MOST = 0.8
+"""Share of a column's cells that are names, and differ, where it names the rows."""
+
+
+def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
+    """Whether the first column is the header; None where the table does not tell.
+
+    Cells of one header are of one type: of a table whose rows are each of one type, and whose
+    columns are not, the rows are what has a header.
+    """
+    inner = [
+        {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
+        for row in rows
+    ]
+    by_row = [set(types.values()) for types in inner if types]
+    even = sum(len(kinds) == 1 for kinds in by_row) >= _MOST * len(by_row)
+    by_column: dict[int, set[_Type]] = {}
+    for types in inner:
+        for column, kind in types.items():
+            by_column.setdefault(column, set()).add(kind)
+    if len(by_column) < 2 or (0 in names and not _GENERIC.fullmatch(names[0].text)):
+        mixed = all(len(kinds) > 1 for kinds in by_column.values())
+        return len(by_column) > 1 and mixed and even
+    if all(len(kinds) < 2 for kinds in by_column.values()):
+        if any(len(kinds) > 1 for kinds in by_row):
+            return False
+        kinds = {kind for kinds in by_column.values() for kind in kinds}
+        labels = {row[0].text for row in rows if 0 in row}
+        matrix = not labels.isdisjoint(cell.text for cell in names.values())
+        return None if matrix or kinds != {"number"} else False
+    return even or None
+
+
+# Headers as relations.
+
+
+class _Header(NamedTuple):
+    """A header's words, the unit of its values, and the year that they are of."""
+
+    words: str
+    unit: str
+    year: str
+
+
+def _read_header(text: str) -> _Header:
+    words = " ".join(text.replace("_", " ").strip(" :*").split())
+    inside = _BRACKET.search(words)
+    words = words[: inside.start()] if inside else words
+    years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
+    rest = _YEARS.sub("", words).strip(" ,:-–")
+    unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
+    return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
+
+
+_BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
+_YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active", re.I)
+
+
+def _is_participle(word: str) -> bool:
+    """Whether a header's word is a past participle: "Founded", "Built", "Born"."""
+    return word in _IRREGULAR or (word.endswith("ed") and lemmatise(word) != word)
+
+
+_IRREGULAR = frozenset(p.partition(":")[2] for p in VERBS["participles"]) | {"born", "known"}
+
+
+def _word_relation(header: str, value: str, kind: _Type) -> str | None:
+    """The relation that a header states of such a value; None where it does not tell.
+
+    A noun is had, as "the height of X is Y" is worded; a participle says what was done, when and
+    where by what its value is.
+    """
+    words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
+    plain = [word.casefold() for word in words]
+    first, last = plain[0], plain[-1]
+    if first in QUESTION_WORDS or len(words) >= MAX_RELATION_WORDS:
+        return None
+    core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
+    if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
+        lemma = lemmatise(core[-1])
+        state = "is" if lemma in VERBS["stative"] else "was"
+        passive = [] if lemma in _WORDS["happening"] else [state]
+        if kind == "date" or value.count(".") > 1:  # a version
+            exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
+            return " ".join([*passive, *core, "on" if exact else "in"])
+        if kind == "number":
+            return " ".join(["has", *core])
+        placed = core[-1] in {"born", "died"} or state == "is"
+        return " ".join([*passive, *core, "in"]) if placed else None
+    if _is_participle(first) and last in _LEADING and len(words) > 1:
+        done = lemmatise(first) in AFFECTING - VERBS["stative"]
+        return " ".join(["was" if done else "is", *words])
+    return " ".join(["is" if last == "of" or first in _LEADING else "has", *words])
+
+
+_LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
+
+
+# Claims and facts.
+
+
+class _Findings:
+    """Claims, mentions, facts and what was dropped, in the order of the cells."""
+
+    def __init__(self) -> None:
+        self._claims: list[Claim] = []
+        self._mentions: list[Mention] = []
+        self._facts: list[Fact] = []
+        self._dropped: list[Dropped] = []
+        self._noted: set[tuple[str, tuple[Span, ...]]] = set()
+
+    def build(self) -> Extraction:
+        return Extraction(
+            tuple(self._claims), tuple(self._mentions), tuple(self._facts), tuple(self._dropped)
+        )
+
+    def _drop(self, reason: str, cells: Iterable[Cell]) -> None:
+        """Notes the reason, where it is that, and the first words."""
+        listed = [cell for cell in cells if cell.spans]
+        if listed and (reason, listed[0].spans) not in self._noted:
+            self._noted.add((reason, listed[0].spans))
+            text = " | ".join(cell.text for cell in listed[:_MOST_SHOWN])[:_LONGEST_SHOWN]
+            self._dropped.append(Dropped(reason, text, listed[0].spans[0]))
+
+    def add_pairs(
+        self, pairs: Sequence[tuple[Cell, Cell]], subject: Cell | None, construction: str = "pair"
+    ) -> None:
+        """Keys and values of one thing, which the text before them names."""
+        names = [value for key, value in pairs if key.text.casefold() in _WORDS["naming"]]
+        subject = subject or next(iter(names), None)
+        if subject is None:
+            self._drop("no_subject", [cell for pair in pairs for cell in pair])
+            return
+        for key, value in pairs:
+            self._add_value(subject, key, value, None, construction)
+
+    def add_table(self, table: _Table, context: Cell | None) -> None:
+        """The values of a table, read by rows or by columns; or why it is not read."""
+        rows = table.rows
+        width = max(max(row) + 1 for row in (*table.header, *rows))
+        names = _name_columns(table.header, width)
+        shown = [cell for row in (*table.header, *rows[:1]) for cell in row.values()]
+        types: dict[int, Counter[_Type]] = {}
+        for row in rows:
+            for column, cell in row.items():
+                types.setdefault(column, Counter())[_classify(cell.text)] += 1
+        keys = {row[0].text.casefold() for row in rows if 0 in row}
+        is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
+        if width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
+            pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
+            self.add_pairs(pairs, context, "key")
+        elif not rows or width < 2 or not names:
+            self._drop("no_header", shown)
+        elif not {*types} - {0} <= {*names}:
+            # a header may reach over the column beside it
+            self._drop("header_says_nothing", shown)
+        elif (turned := _is_turned(names, rows)) is None:
+            self._drop("orientation_unclear", shown)
+        elif turned:
+            labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
+            for column in sorted({*types} - {0}):
+                values = {at: row[column] for at, row in enumerate(rows) if column in row}
+                self._add_row([names[column]], labels, values, {}, "turned")
+        elif not (subject := _find_subject(names, rows, dict(sorted(types.items())))):
+            self._drop("no_subject", shown)
+        else:
+            self._add_rows(names, rows, subject, types)
+
+    def _add_rows(
+        self,
+        names: _Row,
+        rows: Sequence[_Row],
+        subject: Collection[int],
+        types: Mapping[int, Counter[_Type]],
+    ) -> None:
+        usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
+        header = {column: cell for column, cell in names.items() if column not in subject}
+        for column, cell in [*header.items()]:
+            if _SILENT.fullmatch(_read_header(cell.text).words):
+                self._drop("header_says_nothing", [header.pop(column)])
+        above = {cell.text for cell in names.values()}
+        for row in rows:
+            heads = [
+                next(_split_values(row[column]), row[column]) for column in subject if column in row
+            ]
+            if len(heads) < len(subject):
+                self._drop("no_subject", row.values())  # a cell that reaches down, or an empty one
+            elif _TOTAL.fullmatch(heads[0].text):
+                self._drop("total_row", row.values())
+            elif not above.issuperset(cell.text for cell in row.values()):
+                self._add_row(heads, header, row, usual, "cell")
+
+    def _add_row(
+        self,
+        heads: Sequence[Cell],
+        header: _Row,
+        row: _Row,
+        usual: Mapping[int, _Type],
+        construction: str,
+    ) -> None:
+        spans = tuple(span for head in heads for span in head.spans)
+        subject = Cell(" ".join(head.text for head in heads), spans)
+        for column, value in row.items():
+            if column in header:
+                self._add_value(subject, header[column], value, usual.get(column), construction)
+
+    def _add_value(
+        self, head: Cell, header: Cell, cell: Cell, usual: _Type | None, construction: str
+    ) -> None:
+        said = _read_header(header.text)
+        if _SILENT.fullmatch(said.words):
+            self._drop("header_says_nothing", [header])
+        elif len(cell.text.split()) > _LONGEST_VALUE:
+            self._drop("long_cell", [cell])
+        else:
+            for value in _split_values(cell, dated=_is_participle(said.words.casefold())):
+                kind = _classify(value.text)
+                if usual == "text" and kind == "number":
+                    kind = "text"  # "3M" among names
+                elif usual == "number" and kind == "date" and value.text.isdigit():
+                    kind = "number"  # 1900 people, not the year
+                if not _is_empty(value.text):
+                    self._add_fact(head, header, said, value, kind, construction)
+
+    def _add_fact(
+        self,
+        head: Cell,
+        header: Cell,
+        said: _Header,
+        value: Cell,
+        kind: _Type,
+        construction: str,
+    ) -> None:
+        negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
+        if kind == "flag" and _QUALITY.fullmatch(said.words):
+            relation, words = "is", said.words.lower()
+            tail = Cell(words, header.spans if words == header.text else ())
+            negated = value.text.casefold() in _WORDS["denying"]
+        elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
+            relation = None  # a tick may say what the row has, or what the column has
+        elif kind == "number" and said.unit and not _LETTER.search(value.text):
+            tail = Cell(f"{value.text}{'' if said.unit in '%°' else ' '}{said.unit}")
+        if relation is None:
+            self._drop("header_unclear", [header, value])
+            return
+        ends = (("subject", head), ("object", tail))
+        arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
+        spans = sorted({*head.spans, *header.spans, *value.spans}, key=lambda s: (s.start, s.end))
+        stated = f"{head.text} {relation} {tail.text}."
+        for cell, label in ((head, _UNTYPED), (tail, _label_value(tail.text, kind))):
+            if cell.span is not None:
+                mention = Mention(len(self._claims), cell.text, label, cell.span)
+                self._mentions.append(mention)
+        is_literal = said.words == header.text and relation.endswith(header.text)
+        self._facts.append(
+            Fact(
+                claim=len(self._claims),
+                head=head.text,
+                relation=relation,
+                tail=tail.text,
+                head_span=head.span,
+                relation_span=header.span if is_literal else None,
+                tail_span=tail.span,
+                negated=negated,
+                qualifiers={"time": said.year} if said.year else {},
+                confidence=WEIGHTS["tables"][construction],
+            )
+        )
+        self._claims.append(Claim(stated, tuple(spans), relation, arguments))
+
+
+_UNTYPED = "NOUN"
+_LETTER = re.compile(r"[^\W\d_]|%")
+_MOST_SHOWN, _LONGEST_SHOWN = 8, 200
+
+
+def _split_values(cell: Cell, *, dated: bool = False) -> Iterator[Cell]:
+    """The values of a cell, parted by semicolons or lines unless they are sentences.
+
+    `dated`: a date comes first, and what follows it is the place, or says more of it.
+    """
+    (span,) = cell.spans
+    parts = [match.span() for match in re.finditer(r"[^;\n•]+", cell.text)]
+    if any(len(cell.text[s:e].split()) > _LONGEST_NAME for s, e in parts) or cell.text.endswith(
+        "."
+    ):
+        parts = [(0, len(cell.text))]
+    date = next(iter(find_values(cell.text)), None) if dated else None
+    if date is not None and date.start == 0 and isinstance(date.value, Date):
+        rest = cell.text[date.end :]
+        place = "" if re.search(r"\d", rest) else rest.strip(" ,;()\n")
+        at = cell.text.find(place, date.end)
+        parts = [(0, date.end), *([(at, at + len(place))] if place else [])]
+    for part in parts:
+        for inner in trim(cell.text, *part):
+            words = cell.text[inner.start : inner.end]
+            yield Cell(words, (Span(span.start + inner.start, span.start + inner.end),))
+
+
+def _label_value(text: str, kind: _Type) -> str:
+    """The type of a mention: a literal's for dates and numbers."""
+    if kind != "number":
+        return "DATE" if kind == "date" else _UNTYPED
+    if "%" in text or re.search("[$€£¥]", text):
+        return "PERCENT" if "%" in text else "MONEY"
+    return "QUANTITY" if _LETTER.search(text) else "CARDINAL"
