@@ -24,7 +24,7 @@ from kpyramid.llm.task import (
     read_usage,
     unfence,
 )
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -69,7 +69,7 @@ def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) ->
 
 @pytest.mark.parametrize(
     "raw",
-    read_rows("llm_responses.reply_without_content_is_empty"),
+    read_bodies("llm_responses.reply_without_content_is_empty"),
 )
 def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
     assert find_kind(raw) is FailureKind.EMPTY
@@ -77,7 +77,7 @@ def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    read_rows("llm_responses.reply_of_another_form_is_invalid"),
+    read_bodies("llm_responses.reply_of_another_form_is_invalid"),
 )
 def test_reply_of_another_form_is_invalid(raw: Any) -> None:
     assert find_kind(raw) is FailureKind.INVALID
@@ -197,7 +197,7 @@ def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: fl
 
 @pytest.mark.parametrize(
     "body",
-    read_rows("llm_responses.error_that_came_with_200_is_busy_when_it_says_so"),
+    read_bodies("llm_responses.error_that_came_with_200_is_busy_when_it_says_so"),
 )
 def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
     with pytest.raises(TransientError, match="slow down") as caught:
@@ -207,7 +207,7 @@ def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    read_rows("llm_responses.what_a_server_says_is_found_in_any_shape"),
+    read_bodies("llm_responses.what_a_server_says_is_found_in_any_shape"),
 )
 def test_what_a_server_says_is_found_in_any_shape(body: Any, words: str) -> None:
     assert words in read_complaint(400, body, "the page").message

@@ -21,7 +21,7 @@ from kpyramid.llm.caller import Caller, KeyLocks
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, key_request, read_response
 from kpyramid.settings import CascadeSettings
 from kpyramid.storage.store import FolderStore
-from tests.rows import read_rows
+from tests.rows import read_bodies
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo"
 MODEL: dict[str, JsonValue] = {"name": "m", "temperature": 0.0, "seed": 0}
@@ -149,7 +149,7 @@ def test_a_chunk_that_was_not_recorded_fails_alone_and_is_asked_again(tmp_path: 
 
 @pytest.mark.parametrize(
     ("row", "wrong"),
-    read_rows("replay.a_line_that_is_no_recording_is_named"),
+    read_bodies("replay.a_line_that_is_no_recording_is_named"),
 )
 def test_a_line_that_is_no_recording_is_named(row: object, wrong: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", ROW, row)
