@@ -21,7 +21,7 @@ from kpyramid.documents.formats import Record, read_records
 from kpyramid.extraction.types import Titled
 from kpyramid.pipeline.fingerprints import fingerprint_function
 from kpyramid.pipeline.stage import find_function
-from kpyramid.pipeline.workers import extract_all, load_extractor, share_out, share_over_ray
+from kpyramid.pipeline.workers import load_extractor, share_out, share_over_ray
 from kpyramid.settings import Settings
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
@@ -51,7 +51,7 @@ def measure(texts: list[Titled]) -> dict[str, Any]:
     from ray.cluster_utils import Cluster
 
     settings = Settings()
-    work = (load_extractor, (settings.extract.parser, settings.extract.language), extract_all)
+    work = (load_extractor, (settings.extract.parser, settings.extract.language))
     two, pooled = take_time(lambda: share_out(texts, 2, *work))
     identify = partial(fingerprint_function, find_function("extractor"), settings)
     cluster = Cluster(initialize_head=True, head_node_args=NODE)

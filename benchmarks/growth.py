@@ -65,7 +65,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     """Runs one stage on the tables of a folder and adds there what it made and was not there."""
     from synthetic import WordVectors
 
-    from kpyramid.pipeline.cache import Silence
+    from kpyramid.pipeline.cache import Context
     from kpyramid.pipeline.models import Looker, open_collector
     from kpyramid.pipeline.stage import find_stage
     from kpyramid.pipeline.wiring import Ports
@@ -84,7 +84,7 @@ def run_stage(name: str, folder: Path) -> dict[str, Any]:
     }
     warehouse = Warehouse(folder / "warehouse")  # nothing is written there
     nobody = Looker(open_collector(warehouse, settings, read_only=True))
-    ports = Ports(warehouse, settings, stage, 1, Silence(), nobody, read_only=True)
+    ports = Ports(Context(warehouse, settings, read_only=True), stage, nobody)
     ports.embedder, ports.shapes = embedder, ()
     own: list[float] = []
     threading.Thread(target=_sample_own, args=(own,), daemon=True).start()

@@ -187,7 +187,7 @@ def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path
 def test_the_settings_choose_and_the_options_override_them(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    query = '[query]\nstrategy = "naive"\nchunks = 1\nreader = "llm"\n'
+    query = '[query]\nstrategy = "naive"\noptions = { chunks = 1 }\nreader = "llm"\n'
     with serve(script(query_read=SAID)) as server:
         options = write_settings(tmp_path, server.base_url, query)
         by_model = ask(warehouse, QUESTION, *options)
@@ -261,7 +261,7 @@ def test_a_budget_stops_a_question_before_it_is_asked(warehouse: Warehouse, tmp_
 
 def make_asking() -> Settings:
     return make_settings(
-        query={"strategy": "naive", "mode": "paper", "triples": 5, "reader": "llm"},
+        query={"strategy": "naive", "options": {"mode": "paper", "triples": 5}, "reader": "llm"},
         llm=ENDPOINT,
     )
 

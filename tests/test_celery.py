@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -193,10 +193,10 @@ BELOW = """
 import os, sys, billiard
 from collections.abc import Iterator, Sequence
 from kpyramid.pipeline.workers import share_out
-from tests.test_celery import load_nothing, name_processes
+from tests.test_celery import load_naming
 
 def run():
-    found = {*share_out(["text"] * 48, 2, load_nothing, (), name_processes)}
+    found = {*share_out(["text"] * 48, 2, load_naming, ())}
     sys.exit(not found or str(os.getpid()).encode() in found)
 
 process = billiard.Process(target=run)
@@ -207,12 +207,9 @@ sys.exit(process.exitcode)
 """
 
 
-def load_nothing() -> None:
-    """Makes a process ready."""
-
-
-def name_processes(texts: Sequence[str]) -> Iterator[bytes]:
-    return (str(os.getpid()).encode() for _ in texts)
+def load_naming() -> Callable[[Sequence[str]], Iterator[bytes]]:
+    """Names the process that works."""
+    return lambda texts: (str(os.getpid()).encode() for _ in texts)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from kpyramid.cli.app import app
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.pages import read_page
 from kpyramid.pipeline import cache, runner
-from kpyramid.pipeline.cache import Converter, Silence, open_converter
+from kpyramid.pipeline.cache import Context, Converter, open_converter
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
@@ -62,7 +62,7 @@ def ingest_files(
     chosen = Settings(**settings)
     made = ingest.run(
         corpus=list_corpus(corpus).read_files(),
-        converter=open_converter(Warehouse(folder / "w"), chosen, 2, Silence()),
+        converter=open_converter(Context(Warehouse(folder / "w"), chosen, 2)),
         erased=Erased(),
         settings=chosen.ingest,
     )

@@ -67,7 +67,6 @@ def build_and_die(warehouse: Path, fault: str) -> "subprocess.CompletedProcess[s
     settings.write_text(
         f"[chunk]\nmax_tokens = {SETTINGS.chunk.max_tokens}\n"
         f"overlap_tokens = {SETTINGS.chunk.overlap_tokens}\n"
-        f"[complete]\nmin_support = {SETTINGS.complete.min_support}\n"
     )
     command = [sys.executable, "-m", "tests.faults", fault, "build", str(shared_corpus())]
     options = ["--warehouse", str(warehouse), "--settings", str(settings), "--workers", "1", "-q"]

@@ -27,8 +27,8 @@ SLEEPING = """
 import os, time
 from pathlib import Path
 
-def load_nothing():
-    pass
+def load_sleeping():
+    return note_and_sleep
 
 def note_and_sleep(texts):
     (Path(texts[0].split()[0]) / str(os.getpid())).touch()
@@ -39,11 +39,11 @@ SHARING = """
 import signal, sys, typer
 from kpyramid.cli.options import run_command
 from kpyramid.pipeline.workers import share_out
-from sleeping import load_nothing, note_and_sleep
+from sleeping import load_sleeping
 
 def act():
     texts = [f"{sys.argv[1]} {'x' * 20_000}"] * 24  # a batch each
-    list(share_out(texts, 2, load_nothing, (), note_and_sleep))
+    list(share_out(texts, 2, load_sleeping, ()))
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it

@@ -149,7 +149,7 @@ def test_a_claim_belongs_to_the_first_chunk_that_holds_its_clause_not_its_antece
 
     (claim,) = made["claims"].to_pylist()
     assert claim["chunk_id"] == "chunk-2"
-    assert claim["spans"] == [{"start": 0, "end": 9}, {"start": 19, "end": 45}]
+    assert claim["spans"] == [{"start": 0, "end": 18}, {"start": 19, "end": 46}]
 
 
 def test_a_clause_that_no_chunk_holds_whole_belongs_to_the_one_it_begins_in() -> None:

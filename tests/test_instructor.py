@@ -12,7 +12,7 @@ import pytest
 
 from kpyramid.embeddings.instructor import InstructorEmbedder
 from kpyramid.errors import SettingsError
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.settings import EmbedSettings, Settings
 from kpyramid.storage.layout import Warehouse
 from tests.tiny_instructor import (
@@ -82,7 +82,7 @@ def test_a_build_keeps_vectors_by_text_and_instruction(
     def embed(instruction: str) -> tuple[int, bytes]:
         """How many vectors were computed, and all of them."""
         settings = Settings(embed=EmbedSettings("instructor", str(folder), instruction))
-        cached = CachedEmbedder(Warehouse(tmp_path), settings, 2, Silence(), _connect_nowhere)
+        cached = CachedEmbedder(Context(Warehouse(tmp_path), settings, 2), _connect_nowhere)
         vectors = cached.embed([*TEXTS, TEXTS[0]])
         return cached.function.computed, vectors.tobytes()
 
@@ -90,6 +90,21 @@ def test_a_build_keeps_vectors_by_text_and_instruction(
     assert embed(INSTRUCTION) == (len(TEXTS), expected)
     assert embed(INSTRUCTION) == (0, expected)
     assert embed("Represent: ")[0] == len(TEXTS)
+
+
+def test_many_vectors_lie_in_a_file_that_goes_with_them(
+    embedder: InstructorEmbedder, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kpyramid.storage.memory._LARGE", 1)
+    monkeypatch.setattr("kpyramid.pipeline.cache._BLOCK", 2)
+    settings = Settings(embed=EmbedSettings("instructor", str(folder), INSTRUCTION))
+    cached = CachedEmbedder(Context(Warehouse(tmp_path), settings, 2), _connect_nowhere)
+
+    vectors = cached.embed([*TEXTS, TEXTS[0]])
+
+    assert vectors.tobytes() == embedder.embed([*TEXTS, TEXTS[0]]).tobytes()
+    assert isinstance(vectors.base, np.memmap)
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 def _connect_nowhere(*_: object) -> NoReturn:

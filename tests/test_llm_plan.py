@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.cli.builds import Built, Planned
+from kpyramid.cli.builds import describe_build, describe_plan
 from kpyramid.cli.render import print_result
 from kpyramid.errors import BudgetError
 from kpyramid.pipeline.build import BuildOutcome, build
@@ -186,7 +186,7 @@ def test_a_model_without_a_price_has_tokens_and_no_cost(
     row = next(row for row in planned if row["stage"] == "extract")
     assert row["cost"] == {"low": None, "expected": None, "high": None}
     assert int(str(row["tokens"])) > 0
-    print_result(Planned(stages=planned, budget=None))
+    print_result(describe_plan(planned, None))
     assert '[llm.prices."m"]' in capsys.readouterr().out
 
 
@@ -195,7 +195,7 @@ def test_people_see_calls_tokens_and_dollars_as_ranges(
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", make_texts(7, 2))
     planned = plan_build(corpus, Warehouse(tmp_path / "w"), open_settings())
-    print_result(Planned(stages=planned, budget=None))
+    print_result(describe_plan(planned, None))
     shown = capsys.readouterr().out
     for words in ("In all", "calls", "as batches", "Nothing was asked of this model yet"):
         assert words in shown
@@ -219,7 +219,7 @@ def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(
     page = (outcome.run.folder / "report.html").read_text("utf-8")
     assert "planned" in page
     assert "Dearest documents" in page
-    print_result(Built(report=report, page="report.html", place="w"))
+    print_result(describe_build(report, page="report.html", place="w"))
     assert "from cache" in capsys.readouterr().out
 
     (corpus / "8-0.txt").write_text("Ada Newby founded Newby Works in 1900.", "utf-8")

@@ -149,12 +149,12 @@ def test_a_node_with_other_versions_is_refused(cluster: Any) -> None:
     """In a process of its own, which joins the cluster for good."""
     code = f"""
 from kpyramid.extraction.types import Titled
-from kpyramid.pipeline.workers import extract_all, load_extractor, share_over_ray
+from kpyramid.pipeline.workers import load_extractor, share_over_ray
 import os
 texts = [Titled(f"Lake {{at}} is a lake.", "") for at in range(24)]
 chosen = ("en_core_web_sm", "en")
 list(share_over_ray(
-    texts, {cluster.address!r}, load_extractor, chosen, extract_all, lambda: str(os.getpid())
+    texts, {cluster.address!r}, load_extractor, chosen, lambda: str(os.getpid())
 ))
 """
     done = subprocess.run(

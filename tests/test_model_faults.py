@@ -145,7 +145,7 @@ def test_a_model_that_finds_nothing_does_not_empty_what_is_published(
             replace(open_settings(other), llm=replace(open_settings(other).llm, model="junk")),
         )
 
-    assert "publish.min_triple_share" in str(refused.value)
+    assert "fewer than 50% of them" in str(refused.value)
     assert refused.value.report["head"] == head
     assert refused.value.report["snapshot"] != head
 

@@ -20,7 +20,7 @@ from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.cache import CachedEmbedder, Context, Silence
 from kpyramid.pipeline.workers import pack_vector
 from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
 from kpyramid.snapshot.snapshot import Snapshot
@@ -70,7 +70,7 @@ def open_cached(
     warehouse: Path, settings: Settings, connect: Connect | None = None
 ) -> CachedEmbedder:
     connect = connect or connect_to(warehouse, settings.llm)
-    return CachedEmbedder(Warehouse(warehouse), settings, 2, Silence(), connect)
+    return CachedEmbedder(Context(Warehouse(warehouse), settings, 2), connect)
 
 
 def list_inputs(server: Loopback) -> Counter[str]:
@@ -279,7 +279,7 @@ def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(
 
     settings = make_settings(server.base_url)
     connect = connect_to(tmp_path, settings.llm)
-    embedder = CachedEmbedder(Warehouse(tmp_path), settings, 2, Remover(), connect)
+    embedder = CachedEmbedder(Context(Warehouse(tmp_path), settings, 2, Remover()), connect)
     with pytest.raises(IntegrityError, match="another program removes them"):
         embedder.embed(TEXTS[:3])
     assert server.calls(PATH) == 1
@@ -290,7 +290,7 @@ def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: P
     ledger = Ledger(tmp_path / "ledger.jsonl", settings.llm)
     connect = connect_to(tmp_path, settings.llm, ledger)
     warehouse = Warehouse(tmp_path / "warehouse")
-    CachedEmbedder(warehouse, settings, 2, Silence(), connect, "resolve").embed(TEXTS)
+    CachedEmbedder(Context(warehouse, settings, 2), connect, "resolve").embed(TEXTS)
 
     lines = [line for line in read_lines(tmp_path / LEDGER)[0] if line["event"] == "settled"]
     billed = sum(entry["prompt_tokens"] for entry in server.log)

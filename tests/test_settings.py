@@ -1,12 +1,14 @@
 """Settings are checked once, all problems together, before anything is done."""
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import identify_resource
-from kpyramid.settings import Settings, load_settings
+from kpyramid.settings import Settings, load_settings, read_recorded
 from tests.corpora import make_settings
 from tests.rows import read_rows
 
@@ -50,7 +52,7 @@ def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> 
 def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) -> None:
     path = write(
         tmp_path,
-        "[chunk]\nmax_tokens = 0\nmax_token = 5\n[chunks]\nx = 1\n[complete]\nmin_support = 1.5\n"
+        "[chunk]\nmax_tokens = 0\nmax_token = 5\n[chunks]\nx = 1\n[publish]\nmin_confidence = 1.5\n"
         '[ingest]\nfallback_encoding = "klingon"\n',
     )
     environment = {
@@ -64,13 +66,21 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
 
     message = str(e.value)
     assert message.startswith("8 problem(s)")
-    for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "complete.min_support"):
+    for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "publish.min_confidence"):
         assert f"  {name}: " in message
     assert "klingon" in message
     assert f"(given: 1.5), from {path}" in message
     assert "(given: 'often'), from variable KPYRAMID_CHUNK__OVERLAP_TOKENS" in message
     assert "from variable KPYRAMID_CONDENSE__NEIGHBORS" in message
     assert "from variable KPYRAMID_CONDENSE__MERGE_SIMILARITY" in message
+
+
+def test_a_run_that_was_recorded_with_settings_of_an_earlier_version_is_read() -> None:
+    values: dict[str, Any] = asdict(Settings())
+    values["query"] |= {"mode": "paper", "triples": 5, "chunks": 3}
+    values["publish"]["strict"] = True
+    read = read_recorded(values, "run.json")
+    assert read.publish.max_violation_share == 0.0 and read.query == Settings().query
 
 
 def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -176,18 +176,13 @@ def _check_strategy(name: str) -> str:
 class QuerySettings:
     """How questions are answered; no part of any snapshot, and options of `ask` override it.
 
-    `strategy`: where context comes from. `mode`: of polyrag, `paper` is its Algorithm 1 to the
-    letter, `authors` the authors' code, `best` ours. `triples`, `chunks`: most facts and passages
-    that one is read from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the query of the
-    ontology, says whether facts are enough, words the answer from the context, and leads a walk
-    over the graph: rules, or the model of [llm]. `options`: of the strategy, by name, as `evaluate
-    --strategy` takes them.
+    `strategy`: where context comes from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the
+    query of the ontology, says whether facts are enough, words the answer from the context, and
+    leads a walk over the graph: rules, or the model of [llm]. `options`: of the strategy, by name,
+    as `evaluate --strategy` takes them, such as `{ mode = "paper", triples = 5, chunks = 3 }`.
     """
 
     strategy: Annotated[str, AfterValidator(_check_strategy)] = "polyrag"
-    mode: Literal["best", "authors", "paper"] = "best"
-    triples: Annotated[int, Field(strict=True, ge=1, le=1000)] = 10
-    chunks: Annotated[int, Field(strict=True, ge=1, le=1000)] = 5
     sparql: Maker = "rules"
     sufficiency: Maker = "rules"
     reader: Maker = "rules"
@@ -439,9 +434,8 @@ class PublishSettings:
     `max_unanswered_share`: more of its chunks lack the language model's answer.
     `max_violation_share`: more of its individuals have a statement that contradicts others, by
     the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
-    those with the least evidence are withdrawn and become rejects.
-    `strict`: nothing is withdrawn, and any contradiction keeps it from becoming HEAD. One that only
-    the reasoner finds always does.
+    those with the least evidence are withdrawn and become rejects. With 0 any contradiction keeps
+    it from becoming HEAD, as one that only the reasoner finds always does.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
     """
@@ -452,7 +446,6 @@ class PublishSettings:
     min_kept_share: Share = 1.0
     max_unanswered_share: Share = 0.02
     max_violation_share: Share = 0.005
-    strict: bool = False
     reasoner_seconds: Seconds = 120.0
 
 
@@ -491,18 +484,13 @@ class Settings:
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
-        if self.asks_model and self.llm.provider == "none":
-            raise ValueError(
-                "[cascade], [induce], [complete] or [condense] asks a model but llm.provider is "
-                '"none": set it to "openai" with llm.model and, for a server of your own, '
-                "llm.base_url"
-            )
-        if self.query.asks_model and self.llm.provider == "none":
-            raise ValueError(
-                '[query] asks a model but llm.provider is "none": set it to "openai" with '
-                "llm.model and, for a server of your own, llm.base_url, or leave sparql, "
-                'sufficiency and reader at "rules"'
-            )
+        steps = "[cascade], [induce], [complete] or [condense]"
+        for section, asks in ((steps, self.asks_model), ("[query]", self.query.asks_model)):
+            if asks and self.llm.provider == "none":
+                raise ValueError(
+                    f'{section} asks a model but llm.provider is "none": set it to "openai" with '
+                    "llm.model and, for a server of your own, llm.base_url, or leave it to rules"
+                )
         return self
 
     @model_validator(mode="after")
@@ -560,11 +548,15 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"])
 """Variables that say where things are and are no settings."""
 
+RETIRED = ("mode", "triples", "chunks")
+"""Of [query], which records of runs have; they are options of strategies now."""
+
 _REMOVED: Mapping[str, str] = {
-    "publish.max_violations": (
-        "is now publish.max_violation_share, a share of the individuals; what contradicts is "
-        "withdrawn unless publish.strict = true"
-    ),
+    **{
+        f"query.{name}": f"is an option now: write {name} under [query.options]" for name in RETIRED
+    },
+    "publish.max_violations": "is now publish.max_violation_share, a share of the individuals",
+    "publish.strict": "is now publish.max_violation_share = 0, which lets nothing be withdrawn",
     "cascade.hybrid": (
         "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
         "delete this line"
@@ -577,6 +569,18 @@ _REMOVED: Mapping[str, str] = {
 """Settings of earlier versions, with what to do about them."""
 
 
+def read_recorded(values: dict[str, Any], place: str) -> Settings:
+    """The settings that a run was recorded with, those that are none any more left out."""
+    for name in RETIRED:
+        values.get("query", {}).pop(name, None)
+    ingest = values.get("ingest", {})
+    if ingest.get("text_fields") == ["text", "content", "body"]:  # tried in turn, as by default
+        ingest["text_fields"] = []
+    if values.get("publish", {}).pop("strict", False):
+        values["publish"]["max_violation_share"] = 0.0
+    return check_settings(values, {"file": place})
+
+
 FIXED = frozenset(
     f"{section}.{name}"
     for section, names in {
@@ -585,10 +589,10 @@ FIXED = frozenset(
         "cascade": "language",
         "llm": "seed",
         "complete": "dimensions phrases priority region_share max_points member_similarity "
-        "accept_support accept_score most_open alias_similarity rounds seed",
+        "min_support accept_support accept_score most_open alias_similarity rounds seed",
         "condense": "neighbours anchor_similarity",
         "index": "exact_up_to min_recall seed",
-        "publish": "min_triple_share min_kept_share",
+        "publish": "min_document_share min_triple_share min_kept_share max_unanswered_share",
     }.items()
     for name in names.split()
 )

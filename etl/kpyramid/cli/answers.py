@@ -1,6 +1,5 @@
 """A question answered from a snapshot for `kpyramid ask`, and the answer explained."""
 
-import inspect
 import json
 import math
 import sys
@@ -19,7 +18,6 @@ from kpyramid.llm.endpoint import read_key
 from kpyramid.llm.ledger import read_totals
 from kpyramid.pipeline.models import Opener
 from kpyramid.query import (
-    STRATEGIES,
     Answer,
     Backends,
     Snapshot,
@@ -184,20 +182,29 @@ _NO_REF = ""
 """No run is of this ref, so no build's spending counts against a question's budget."""
 
 
-def override(settings: Settings, option: Sequence[str] = (), **given: str | None) -> Settings:
+def override(
+    settings: Settings,
+    option: Sequence[str] = (),
+    mode: str | None = None,
+    **given: str | None,
+) -> Settings:
     """The settings with the options of the command in [query]; what was not given stays.
 
-    Each `option` is one of the strategy's, as `name=value`.
+    Options of the settings are those of their strategy, and go where another one is given. Each
+    `option` is one of the strategy's, as `name=value`.
 
     Raises:
         SettingsError: a decision is to be a model's and there is none.
         InputError: an option is no `name=value`.
     """
-    chosen: dict[str, Any] = {n: str(value) for n, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {n: value for n, value in given.items() if value is not None}
     for name in DECISIONS:
         if chosen.get(name) == "llm":
             require_model(settings, f"--{name} llm asks")
-    options = settings.query.options | parse_options(option)
+    is_other = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
+    options = ({} if is_other else settings.query.options) | parse_options(option)
+    if mode is not None:
+        options["mode"] = mode
     return replace(settings, query=replace(settings.query, options=options, **chosen))
 
 
@@ -304,12 +311,8 @@ def _answer(
     candidates: Sequence[str],
     backends: Backends,
 ) -> Answer:
-    known = inspect.signature(STRATEGIES[asked.strategy]).parameters
-    named = (name for name in ("mode", "triples", "chunks") if name in known)
-    options = {name: getattr(asked, name) for name in named} | asked.options
-    return answer(
-        question, snapshot, asked.strategy, candidates=candidates, backends=backends, **options
-    )
+    options: dict[str, Any] = {**asked.options, "candidates": candidates, "backends": backends}
+    return answer(question, snapshot, asked.strategy, **options)
 
 
 # What `ask --trace FILE` adds to a file: a question with what was found for it, a line of JSON.

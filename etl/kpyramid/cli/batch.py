@@ -1,14 +1,13 @@
 """`kpyramid batch`: a model asked through the Batch API, at half price and within a day."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import EndpointError, RefusedError, SettingsError
 
 if TYPE_CHECKING:
@@ -23,23 +22,6 @@ _AGAIN = 3600
 """Seconds to the next call of collect: batches are promised within a day, most end in hours."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submitted(Result):
-    """The batches that a call sent, and the requests of a build by where they are."""
-
-    run: str
-    batches: Sequence[Mapping[str, Any]]
-    submitted: int
-    pending: int
-    open: int
-    unfinished: int
-    waiting: int
-    over_budget: int
-    answered: int
-    failed: int
-    next: str
-
-
 def submit(
     corpus: Corpus,
     /,
@@ -49,7 +31,7 @@ def submit(
     loaded: "Settings",
     workers: int,
     quiet: bool,
-) -> Submitted:
+) -> Result:
     """Send what a build would ask next and nobody has asked yet.
 
     Steps that need the answers of others are sent by later calls, when those are collected. A
@@ -80,7 +62,7 @@ def submit(
         )
     if done.failed:
         notes.append(f"{done.failed} failed for good: see `kpyramid rejects --requests`")
-    return Submitted(
+    return name_values(
         run=run.name,
         batches=_describe(done.batches),
         submitted=done.submitted,
@@ -97,24 +79,7 @@ def submit(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Collected(Result):
-    """The batches that are known, and what became of the requests of those that ended."""
-
-    batches: Sequence[Mapping[str, Any]]
-    open: int
-    replies: int | None = None
-    failures: int | None = None
-    again: int | None = None
-    lost: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    booked: int | None = None
-    problems: Sequence[str] = ()
-    call_again_in: int | None = None
-
-
-def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Collected:
+def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Result:
     """Keep what the batches gave that have ended since.
 
     Batches that are not done are no error: call again later.
@@ -131,7 +96,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
     if status:
         records = read_records(open_replies(place, loaded, read_only=True))
         still = sum(record.requests for record in records if record.state in OPEN)
-        return Collected(batches=_describe(records), open=still)
+        return name_values(batches=_describe(records), open=still)
     _require_batches(loaded)
     used: dict[str, Run] = {}
     blobs = open_replies(place, loaded)
@@ -147,7 +112,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
     )
     names = ("replies", "failures", "again", "lost", "tokens", "cost", "booked", "problems")
     error = RefusedError if done.refused else EndpointError
-    return Collected(
+    return name_values(
         batches=_describe(done.batches),
         open=done.open,
         **{name: getattr(done, name) for name in names},

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import typer
 
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import HIDDEN, Result, lay_out, name_first
+from kpyramid.cli.render import Result, lay_out, name_first
 from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -29,58 +28,50 @@ _MOST_REASONS = 12
 """Reasons of rejects that a build shows, the most frequent."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Built(Result):
-    """The report of a build, and where it and the snapshots lie."""
+def describe_build(report: Mapping[str, Any], *, page: str, place: str) -> Result:
+    """The report of a build; `page` and `place` are where it and the snapshots lie."""
+    return Result(values=report, words=_word_build(report, page, place))
 
-    report: Mapping[str, Any]
-    page: str
-    place: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as it is."""
-        return dict(self.report)
-
-    def show(self) -> Iterator[str]:
-        """What each stage made and refused, the verdicts of the gates, and where things lie."""
-        report = self.report
-        yield from _name_unread(report["unread"])
-        yield from lay_out(
-            row | {"rows": "the snapshot"} if row["stage"] == "publish" else row
-            for row in report["stages"]
+def _word_build(report: Mapping[str, Any], page: str, place: str) -> Iterator[str]:
+    """What each stage made and refused, the verdicts of the gates, and where things lie."""
+    yield from _name_unread(report["unread"])
+    yield from lay_out(
+        row | {"rows": "the snapshot"} if row["stage"] == "publish" else row
+        for row in report["stages"]
+    )
+    if report["model"]:
+        columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
+        asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
+        yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
+    counts = [
+        (count, f"{stage}: {reason}")
+        for stage, reasons in report["rejects"].items()
+        for reason, count in reasons.items()
+        if stage != "ingest"  # what was not read stands first
+    ]
+    lines = [
+        shorten(f"{count:5} {what.replace('_', ' ')} — {report['examples'][what][0]}", _WIDE)
+        for count, what in sorted(counts, reverse=True)
+    ]
+    if lines:
+        yield "Rejected, with an example each:"
+    yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
+    if decided := report["decisions"]:
+        yield (
+            f"Decisions: {decided['file']}, {decided['accept']} accept and "
+            f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
+            f"them, {decided['rejected']} rejected."
         )
-        if report["model"]:
-            columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
-            asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
-            yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-        counts = [
-            (count, f"{stage}: {reason}")
-            for stage, reasons in report["rejects"].items()
-            for reason, count in reasons.items()
-            if stage != "ingest"  # what was not read stands first
-        ]
-        lines = [
-            shorten(f"{count:5} {what.replace('_', ' ')} — {report['examples'][what][0]}", _WIDE)
-            for count, what in sorted(counts, reverse=True)
-        ]
-        if lines:
-            yield "Rejected, with an example each:"
-        yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
-        if decided := report["decisions"]:
-            yield (
-                f"Decisions: {decided['file']}, {decided['accept']} accept and "
-                f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
-                f"them, {decided['rejected']} rejected."
-            )
-        for name, verdict in report["gates"].items():
-            yield f"Gate {name}: {verdict}."
-        moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
-        state = moved.get(report["committed"], "was not moved")
-        yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
-        if report["changes"]:
-            yield f"Against what the ref had: {report['changes']}."
-        yield f"It lies in {self.place}/{report['snapshot']}"
-        yield f"Report: {self.page}"
+    for name, verdict in report["gates"].items():
+        yield f"Gate {name}: {verdict}."
+    moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
+    state = moved.get(report["committed"], "was not moved")
+    yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
+    if report["changes"]:
+        yield f"Against what the ref had: {report['changes']}."
+    yield f"It lies in {place}/{report['snapshot']}"
+    yield f"Report: {page}"
 
 
 def build(
@@ -94,7 +85,7 @@ def build(
     allow_shrink: bool = False,
     workers: int,
     quiet: bool,
-) -> Built:
+) -> Result:
     """Build a pyramid from a corpus and publish it.
 
     Only what changed is computed. After a failure, run the same command again: it goes on
@@ -118,29 +109,9 @@ def build(
             workers=workers,
             progress=progress,
         )
-    return Built(
-        report=describe_run(outcome.run, outcome.marks),
-        page=str(outcome.run.folder / "report.html"),
-        place=place.locate("snapshots"),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Staged(Result):
-    """A stage that ran; `details` are those of the stage, such as the snapshot of publish."""
-
-    stage: str
-    run: str
-    shard: str | None
-    rows: Mapping[str, int]
-    rejects: Mapping[str, int]
-    recomputed: int
-    seconds: float
-    details: Mapping[str, str] = field(metadata={"json": False})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, those of the stage among them."""
-        return {**super().to_dict(), **self.details}
+    report = describe_run(outcome.run, outcome.marks)
+    page = str(outcome.run.folder / "report.html")
+    return describe_build(report, page=page, place=place.locate("snapshots"))
 
 
 def stage(
@@ -157,7 +128,7 @@ def stage(
     shard: str | None = None,
     workers: int,
     quiet: bool,
-) -> Staged:
+) -> Result:
     """Run one stage of a build: what a scheduler calls, task by task.
 
     `--ref`, `--settings`, `--order` and `--allow-shrink` are given to stage ingest, which notes
@@ -172,6 +143,7 @@ def stage(
     stage itself then finds everything computed.
     """
     from kpyramid.pipeline.build import call_stage
+    from kpyramid.pipeline.report.report import describe_mark
 
     with show_progress(quiet=quiet) as progress:
         mark = call_stage(
@@ -187,16 +159,8 @@ def stage(
             shard=_parse_shard(shard),
             progress=progress,
         )
-    return Staged(
-        stage=mark.stage,
-        run=run,
-        shard=shard,
-        rows=mark.rows,
-        rejects=mark.rejects,
-        recomputed=mark.recomputed,
-        seconds=mark.seconds,
-        details=mark.details,
-    )
+    named = {"stage": mark.stage, "run": run, "shard": shard}
+    return Result(values={**named, **describe_mark(mark), **mark.details})
 
 
 def _parse_shard(text: str | None) -> "Shard | None":
@@ -210,38 +174,36 @@ def _parse_shard(text: str | None) -> "Shard | None":
     return Shard(int(index), int(count))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned(Result):
+def describe_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Result:
     """What a build would compute, a row per stage."""
+    return Result(values={"stages": stages}, words=_word_plan(stages, budget))
 
-    stages: Sequence[Mapping[str, Any]]
-    budget: float | None = field(metadata=HIDDEN)
 
-    def show(self) -> Iterator[str]:
-        """A line per stage; below, when a model is asked, what all of it costs."""
-        yield from _name_unread(self.stages[0]["unread"])
-        yield from lay_out(map(_show_stage, self.stages))
-        asking = [row["model"] for row in self.stages if row.get("model")]
-        if not asking:
-            return
-        calls, tokens = (_add_ranges([model[n] for model in asking]) for n in ("calls", "tokens"))
-        yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
-        for name in sorted({name for model in asking for name in model["unpriced"]}):
-            yield (
-                f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
-                "with input and output in dollars per million tokens to the settings."
-            )
-        cost = _add_ranges([row["cost"] for row in self.stages])
-        batch = _add_ranges([model["batch_cost"] for model in asking])
-        if cost["high"] is not None:
-            yield (
-                f"That costs {_show_range(cost, 4)} dollars; {_show_range(batch, 4)} as batches "
-                "(`kpyramid batch submit`)."
-            )
-            if self.budget is not None and cost["high"] > self.budget:
-                yield f"The budget of {self.budget} dollars may stop the build before it is done."
-        if not any(model["learned_from"] for model in asking):
-            yield "Nothing was asked of this model yet: the range narrows after its first calls."
+def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Iterator[str]:
+    """A line per stage; below, when a model is asked, what all of it costs."""
+    yield from _name_unread(stages[0]["unread"])
+    yield from lay_out(map(_show_stage, stages))
+    asking = [row["model"] for row in stages if row.get("model")]
+    if not asking:
+        return
+    calls, tokens = (_add_ranges([model[n] for model in asking]) for n in ("calls", "tokens"))
+    yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
+    for name in sorted({name for model in asking for name in model["unpriced"]}):
+        yield (
+            f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
+            "with input and output in dollars per million tokens to the settings."
+        )
+    cost = _add_ranges([row["cost"] for row in stages])
+    batch = _add_ranges([model["batch_cost"] for model in asking])
+    if cost["high"] is not None:
+        yield (
+            f"That costs {_show_range(cost, 4)} dollars; {_show_range(batch, 4)} as batches "
+            "(`kpyramid batch submit`)."
+        )
+        if budget is not None and cost["high"] > budget:
+            yield f"The budget of {budget} dollars may stop the build before it is done."
+    if not any(model["learned_from"] for model in asking):
+        yield "Nothing was asked of this model yet: the range narrows after its first calls."
 
 
 def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,11 +223,11 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Planned:
+def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Result:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
     from kpyramid.pipeline.plan import plan_build
 
-    return Planned(stages=plan_build(corpus, place, loaded), budget=loaded.llm.budget)
+    return describe_plan(plan_build(corpus, place, loaded), loaded.llm.budget)
 
 
 def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,37 +1,20 @@
 """`kpyramid cache`: what is kept of a model's replies, counted, and moved between caches."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import show_count
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.llm.cache import ReplyCache, ReplyEntry
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kept(Result):
-    """What a cache holds, and what was written to or taken from a file."""
-
-    cache: str
-    replies: int
-    bytes: int
-    oldest: str | None
-    newest: str | None
-    failures: Any
-    file: str | None = None
-    written: int | None = None
-    new: int | None = None
-    known: int | None = None
-    damaged: Sequence[Any] = ()
 
 
 def cache(
@@ -41,7 +24,7 @@ def cache(
     place: "Warehouse",
     loaded: "Settings",
     quiet: bool,
-) -> Kept:
+) -> Result:
     """Count the replies of language models that are kept, write them to a file, or take some in.
 
     Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice.
@@ -82,7 +65,7 @@ def cache(
     for name in ("oldest", "newest"):
         day = datetime.fromtimestamp(contents[name], UTC) if contents["replies"] else None
         contents[name] = f"{day:%Y-%m-%d}" if day else None
-    return Kept(cache=home, **contents, **moved)
+    return name_values(cache=home, **contents, **moved)
 
 
 def _read_entries(cache: "ReplyCache", damaged: list[str]) -> "Iterator[ReplyEntry]":

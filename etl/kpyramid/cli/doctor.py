@@ -4,12 +4,12 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import PyramidError
 
 if TYPE_CHECKING:
@@ -35,16 +35,7 @@ class Finding:
     advice: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examined(Result):
-    """What the checks found; `ok`: none failed."""
-
-    warehouse: str
-    ok: bool
-    checks: Sequence[Finding]
-
-
-def doctor(*, place: "Warehouse", loaded: "Settings") -> Examined:
+def doctor(*, place: "Warehouse", loaded: "Settings") -> Result:
     """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
@@ -54,7 +45,7 @@ def doctor(*, place: "Warehouse", loaded: "Settings") -> Examined:
     """
     checks = [finding for check in _CHECKS for finding in _run(check, place, loaded)]
     ok = not any(check.state == "fail" for check in checks)
-    return Examined(warehouse=place.locate(), ok=ok, checks=checks, fault=None if ok else 8)
+    return name_values(warehouse=place.locate(), ok=ok, checks=checks, fault=None if ok else 8)
 
 
 _Check = Callable[["Warehouse", "Settings"], Iterator[Finding]]

@@ -1,32 +1,18 @@
 """`kpyramid export` and `import`: a snapshot in other forms, and back."""
 
 import os
-from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kpyramid.cli.options import SNAPSHOT_HELP
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.snapshot import Form
 
 if TYPE_CHECKING:
     from kpyramid.snapshot.view import Scope
     from kpyramid.storage.layout import Warehouse
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exported(Result):
-    """What was written, and what was left out."""
-
-    snapshot: str
-    to: str
-    path: str
-    bytes: int
-    files: Sequence[str]
-    left_out: Sequence[str]
 
 
 def export(
@@ -39,7 +25,7 @@ def export(
     to: Form,
     warehouse: str,
     scope: "Scope",
-) -> Exported:
+) -> Result:
     """Write a snapshot in a form that another program reads; it appears whole or not at all.
 
     At an address it is made here first, then sent; of a folder the manifest goes last.
@@ -76,7 +62,7 @@ def export(
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:
         notes.append("Tables are left out that are about all documents.")
-    return Exported(
+    return name_values(
         snapshot=opened.id,
         to=to,
         path=path,
@@ -87,21 +73,7 @@ def export(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported(Result):
-    """A snapshot that the warehouse has; `imported`: it had not before."""
-
-    snapshot: str
-    imported: bool
-
-    def show(self) -> Iterator[str]:
-        """What to do with it."""
-        yield f"Snapshot {self.snapshot} is {'' if self.imported else 'already '}there, whole."
-        yield "It was made as its id says; compare the id with the sender's."
-        yield f"To serve it: kpyramid promote main {self.snapshot}"
-
-
-def import_(path: str, /, *, place: "Warehouse") -> Imported:
+def import_(path: str, /, *, place: "Warehouse") -> Result:
     """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
 
     It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
@@ -114,4 +86,9 @@ def import_(path: str, /, *, place: "Warehouse") -> Imported:
     from kpyramid.storage.archive import import_snapshot
 
     identifier, is_new = import_snapshot(place, path)
-    return Imported(snapshot=identifier, imported=is_new)
+    words = [
+        f"Snapshot {identifier} is {'' if is_new else 'already '}there, whole.",
+        "It was made as its id says; compare the id with the sender's.",
+        f"To serve it: kpyramid promote main {identifier}",
+    ]
+    return name_values(snapshot=identifier, imported=is_new, words=words)

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,22 +18,6 @@ if TYPE_CHECKING:
 _CONDITION = re.compile(r"\s*(.+?)\s*(>=|<=|!=|=)\s*(.*?)\s*", re.DOTALL)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Located(Result):
-    """Members that meet conditions, two things compared, or the paths between two."""
-
-    value: "Members | Comparison | Paths"
-    words: Iterable[str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The members, the comparison or the paths, with their evidence."""
-        return self.value.to_dict()
-
-    def show(self) -> Iterator[str]:
-        """A line for each thing, with sentences that say so."""
-        yield from self.words
-
-
 def find(
     class_name: str | None = None,
     /,
@@ -46,7 +29,7 @@ def find(
     compare: Annotated[tuple[str, str, str] | None, typer.Option(metavar="A B PROPERTY")] = None,
     paths: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
     hops: int = 3,
-) -> Located:
+) -> Result:
     """Find what meets conditions: by class, property and value, with the sentences that say so.
 
     Classes and properties are those of the ontology, by label or IRI, and what the texts call so
@@ -69,12 +52,12 @@ def find(
         raise InputError("name a CLASS, or --compare A B PROPERTY, or --paths A B")
     if compare:
         compared = opened.compare(*compare)
-        return Located(value=compared, words=_word_comparison(compared))
+        return Result(values=compared.to_dict(), words=_word_comparison(compared))
     if paths:
         led = opened.paths(*paths, hops)
-        return Located(value=led, words=_word_paths(led))
+        return Result(values=led.to_dict(), words=_word_paths(led))
     members = opened.find(class_name or "", [*map(_read_condition, where or ())], order_by, limit)
-    return Located(value=members, words=_word_members(members))
+    return Result(values=members.to_dict(), words=_word_members(members))
 
 
 def _read_condition(text: str) -> "tuple[str, Condition]":

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,32 +18,20 @@ if TYPE_CHECKING:
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learned(Result):
-    """What became of each row of feedback."""
-
-    learnt: "Learnt"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The outcomes, and where they were written."""
-        return self.learnt.to_dict()
-
-    def show(self) -> Iterator[str]:
-        """How many rows came to what, statements, and what was put aside."""
-        outcomes = self.learnt.outcomes
-        statements = [text for outcome in outcomes for text in outcome.statements]
-        for what, number in self.learnt.count().items():
-            yield f"{count_things(number, 'row')} {what.replace('_', ' ')}"
-        yield f"Learnt: {count_things(len(statements), 'statement')}"
-        yield from name_first(statements, _EXAMPLES)
-        aside = [
-            f"line {outcome.line}: {outcome.reason}: {outcome.detail}"
-            for outcome in outcomes
-            if outcome.result in ("quarantined", "refused")
-        ]
-        yield from name_first(aside, _EXAMPLES)
-        rows = count_things(self.learnt.rows, "row")
-        yield f"{self.learnt.file}: {rows}"
+def _word_outcomes(learnt: "Learnt") -> Iterator[str]:
+    """How many rows came to what, statements, and what was put aside."""
+    statements = [text for outcome in learnt.outcomes for text in outcome.statements]
+    for what, number in learnt.count().items():
+        yield f"{count_things(number, 'row')} {what.replace('_', ' ')}"
+    yield f"Learnt: {count_things(len(statements), 'statement')}"
+    yield from name_first(statements, _EXAMPLES)
+    aside = [
+        f"line {outcome.line}: {outcome.reason}: {outcome.detail}"
+        for outcome in learnt.outcomes
+        if outcome.result in ("quarantined", "refused")
+    ]
+    yield from name_first(aside, _EXAMPLES)
+    yield f"{learnt.file}: {count_things(learnt.rows, 'row')}"
 
 
 def learn(
@@ -61,7 +48,7 @@ def learn(
     evolve_when: Literal["beyond_h", "nothing_retrieved", "always"] = "always",
     h: Natural = HOPS,
     dry_run: bool = False,
-) -> Learned:
+) -> Result:
     """Learn from questions with gold answers or ratings: the next build reads what they say.
 
     A question and its gold answer, or an answer that was rated good, become statements in
@@ -108,4 +95,4 @@ def learn(
             dry_run=dry_run,
         )
     notes = ["Nothing was written; without --dry-run it is."] if dry_run else []
-    return Learned(learnt=learnt, notes=notes)
+    return Result(values=learnt.to_dict(), words=_word_outcomes(learnt), notes=notes)

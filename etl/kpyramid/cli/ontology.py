@@ -1,19 +1,16 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from kpyramid.cli.console import mark, show_count
 from kpyramid.cli.options import Count
-from kpyramid.cli.render import JSON_ONLY, Result, describe
+from kpyramid.cli.render import Result, describe, name_values
 from kpyramid.errors import GateError, InputError
-from kpyramid.ontology.importing.conversion import Change
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
@@ -25,22 +22,7 @@ if TYPE_CHECKING:
 _NEXT = "Review {}, then set induce.ontology to its path."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported(Result):
-    """An ontology from outside as it was written, and every change that was made for a build."""
-
-    output: str
-    form: str
-    classes: int
-    properties: int
-    properties_without_phrase: int
-    axioms: int
-    individuals: int
-    consistent: str
-    changes: Sequence["Change"]
-
-
-def import_(file: Path, /, *, output: Path | None = None) -> Imported:
+def import_(file: Path, /, *, output: Path | None = None) -> Result:
     """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
 
     A build wants a label for each class and property, one domain and one range for each property,
@@ -85,7 +67,7 @@ def import_(file: Path, /, *, output: Path | None = None) -> Imported:
             "rules they are found by their label only; add phrases, or sentences with their "
             f"values in {target.stem}.examples.jsonl",
         )
-    return Imported(
+    return name_values(
         output=str(target),
         form=imported.form,
         classes=len(schema.classes),
@@ -129,32 +111,6 @@ def write_target(target: Path, text: str) -> None:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut(Result):
-    """A first ontology of a field as it was written, and what was left."""
-
-    output: str
-    sense: int
-    senses: Sequence[str]
-    classes: int
-    from_conceptnet: int
-    properties: Sequence[str]
-    instances_left: int
-    deeper_left: int
-
-    def show(self) -> Iterator[RenderableType]:
-        """Which sense was taken and how another is, then the fields."""
-        for number, gloss in enumerate(self.senses, 1):
-            taken = number == self.sense
-            choice = "taken" if taken else f"--sense {number} takes it"
-            yield f"Sense {number} ({choice}): {gloss}"
-        values = self._list("words")
-        yield from describe({n: v for n, v in values.items() if n not in _SHOWN_ABOVE})
-
-
-_SHOWN_ABOVE = frozenset({"sense", "senses", "notes"})
-
-
 def bootstrap(
     *,
     domain: str,
@@ -164,7 +120,7 @@ def bootstrap(
     conceptnet: Path | None = None,
     output: Path | None = None,
     quiet: bool,
-) -> Cut:
+) -> Result:
     """Cut a first ontology of a field from WordNet, offline, for a person to review.
 
     Classes are the meanings below the word, with labels, synonyms and definitions; properties are
@@ -201,32 +157,28 @@ def bootstrap(
     added = merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet else 0
     schema = build_schema(cut, title=domain)
     write_target(target, write_schema(schema))
-    return Cut(
-        output=str(target),
+    made: dict[str, Any] = {
+        "output": str(target),
+        "classes": len(schema.classes),
+        "from_conceptnet": added,
+        "properties": [p.label for p in schema.properties],
+        "instances_left": cut.instances,
+        "deeper_left": cut.deeper,
+    }
+    choices = [
+        f"Sense {at} ({'taken' if at == sense else f'--sense {at} takes it'}): {each.gloss}"
+        for at, each in enumerate(senses, 1)
+    ]
+    return name_values(
         sense=sense,
-        senses=[s.gloss for s in senses],
-        classes=len(schema.classes),
-        from_conceptnet=added,
-        properties=[p.label for p in schema.properties],
-        instances_left=cut.instances,
-        deeper_left=cut.deeper,
+        senses=[each.gloss for each in senses],
+        **made,
+        words=[*choices, *describe(made)],
         notes=[_NEXT.format(target)],
     )
 
 
 _JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Judged(Result):
-    """The verdict of each gate on an ontology, and what its checks and questions gave."""
-
-    ontology: str
-    snapshot: str | None
-    gates: Mapping[str, str]
-    seconds: Mapping[str, float]
-    checks: Sequence[Mapping[str, Any]] = field(metadata=JSON_ONLY)
-    questions: Sequence[Mapping[str, Any]]
 
 
 def check(
@@ -238,7 +190,7 @@ def check(
     seconds: Annotated[float, typer.Option(min=1, max=86_400)] = 120.0,
     warehouse: str,
     scope: "Scope",
-) -> Judged:
+) -> Result:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
     Each gate says pass, fail or not run, and why. Exit code 4 when one fails. Of a snapshot that is
@@ -272,7 +224,8 @@ def check(
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
     advice = "correct it, or what beside it judges it, and check it again"
-    return Judged(
+    return name_values(
+        json_only=("checks",),
         ontology=str(files.turtle),
         snapshot=opened.id if opened else None,
         gates=judged.gates,
@@ -308,31 +261,24 @@ _SENTENCES = 3
 _FIRST = 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Described(Result):
-    """The individuals that bear a name, or the members of a class or property."""
-
-    individuals: Sequence["Individual"]
-    members: "Members | None"
-
-    def show(self) -> Iterator[str]:
-        """One individual with its sentences; of several a line each."""
-        if members := self.members:
-            kind = "individual" if members.kind == "class" else "value"
-            yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
-            yield from (f"  {text}" for text in members.first)
-            if members.count > len(members.first):
-                yield f"  and {members.count - len(members.first)} more"
-        if len(self.individuals) == 1:
-            yield from _describe(self.individuals[0])
-            return
-        for individual in self.individuals:
-            kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
-            count = len(individual.values) + len(individual.value_of)
-            yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
+def _word_found(individuals: "Sequence[Individual]", members: "Members | None") -> Iterator[str]:
+    """One individual with its sentences; of several a line each."""
+    if members:
+        kind = "individual" if members.kind == "class" else "value"
+        yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
+        yield from (f"  {text}" for text in members.first)
+        if members.count > len(members.first):
+            yield f"  and {members.count - len(members.first)} more"
+    if len(individuals) == 1:
+        yield from _describe(individuals[0])
+        return
+    for individual in individuals:
+        kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
+        count = len(individual.values) + len(individual.value_of)
+        yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
 
 
-def show(name: str, /, *, opened: "Snapshot") -> Described:
+def show(name: str, /, *, opened: "Snapshot") -> Result:
     """Show what the ontology says of an individual, and the sentences that say so.
 
     A name that several individuals bear is answered with all of them; ask again with an id. What
@@ -350,7 +296,8 @@ def show(name: str, /, *, opened: "Snapshot") -> Described:
         if members is None:
             raise
         ids = []
-    return Described(individuals=[individuals.describe(key) for key in ids], members=members)
+    found = [individuals.describe(key) for key in ids]
+    return name_values(individuals=found, members=members, words=_word_found(found, members))
 
 
 def _describe(individual: "Individual") -> Iterator[str]:

@@ -4,10 +4,11 @@ import json
 import logging
 import re
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from itertools import tee
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,17 +46,6 @@ def print_extractions(
     identify_parser(settings.parser)  # says what is wrong before anything is read
     left_out = LeftOut()
     sentences = count = 0
-    waiting: deque[str] = deque()
-
-    def pass_on(
-        lines: Iterable[tuple[str, Sequence[Span]]],
-    ) -> Iterator[tuple[str, Sequence[Span]]]:
-        nonlocal sentences
-        for sentence, parts in lines:
-            sentences += 1
-            waiting.append(sentence)
-            yield sentence, parts
-
     try:
         opened = nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb")  # noqa: SIM115
     except OSError as e:
@@ -63,13 +53,14 @@ def print_extractions(
             f"{name}: {e.strerror or e}; give a text file with one sentence a line, or -"
         ) from e
     with opened as stream:
-        lines = screen_lines(read_lines(stream, left_out), settings.language, left_out)
+        prose = screen_lines(read_lines(stream, left_out), settings.language, left_out)
         # The facts themselves show how far it is.
-        shown = show_count(lines, "sentences", quiet=quiet or sys.stdout.isatty())
-        read = DependencyExtractor(settings.parser, settings.language).read_parts
-        for propositions in read(pass_on(shown)):
-            sentence = waiting.popleft()
-            for proposition in propositions:
+        shown = show_count(prose, "sentences", quiet=quiet or sys.stdout.isatty())
+        lines, read = tee(shown)
+        extractor = DependencyExtractor(settings.parser, settings.language)
+        for (sentence, _), stated in zip(lines, extractor.read_parts(read), strict=True):
+            sentences += 1
+            for proposition in stated:
                 out.write(_format(sentence, proposition, first=not count, as_json=as_json).encode())
                 count += 1
         if as_json:

@@ -1,11 +1,11 @@
 """`kpyramid proposals`: what completion suggests for the ontology, and a person's word on it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kpyramid.cli.render import Result
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,30 +20,14 @@ _LISTED = 25
 State = Literal["open", "accepted", "alias", "rejected"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Proposed(Result):
-    """The proposals of a snapshot, with what the decisions file says of each."""
-
-    snapshot: str
-    proposals: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """The first of them, each in a few lines."""
-        if not self.proposals:
-            yield f"Snapshot {self.snapshot} has no such proposals."
-        for row in self.proposals[:_LISTED]:
-            yield from _describe(row)
-        if (left := len(self.proposals) - _LISTED) > 0:
-            yield f"and {left:,} more; --json lists all, --state some"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decided(Result):
-    """Entries that were written into the decisions file, and those that were there."""
-
-    file: str
-    decided: Sequence[Mapping[str, Any]]
-    unchanged: Sequence[Mapping[str, Any]]
+def _word_proposals(snapshot: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The first of them, each in a few lines."""
+    if not rows:
+        yield f"Snapshot {snapshot} has no such proposals."
+    for row in rows[:_LISTED]:
+        yield from _describe(row)
+    if (left := len(rows) - _LISTED) > 0:
+        yield f"and {left:,} more; --json lists all, --state some"
 
 
 def proposals(
@@ -57,7 +41,7 @@ def proposals(
     opened: "Snapshot",
     loaded: "Settings",
     verbose: bool,
-) -> Proposed | Decided:
+) -> Result:
     """List what completion proposes for the ontology; accept or reject it.
 
     A build proposes classes and properties that the graph states often and the ontology lacks.
@@ -108,7 +92,8 @@ def proposals(
                 places = dict.fromkeys(place for key in p.facts for place in opened.evidence(key))
                 row["sentences"] = [asdict(place) for place in places]
             rows.append(row)
-    return Proposed(snapshot=opened.id, proposals=rows)
+    words = _word_proposals(opened.id, rows)
+    return name_values(snapshot=opened.id, proposals=rows, words=words)
 
 
 def _decide(
@@ -121,7 +106,7 @@ def _decide(
     *,
     label: str | None,
     note: str,
-) -> Decided:
+) -> Result:
     from kpyramid.completion.review import decide, hold_file, read_file
     from kpyramid.snapshot.proposals import find_proposal
     from kpyramid.storage.writing import write_durably
@@ -154,7 +139,9 @@ def _decide(
         if named is None or Path(named).resolve() != path.resolve():
             notes.append(f'Name the file in the settings: [complete] decisions = "{path}"')
         notes.append("Then run `kpyramid build CORPUS` again; only what follows is computed.")
-    return Decided(file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes)
+    return name_values(
+        file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes
+    )
 
 
 def _read_word(p: "Listed", decisions: "Decisions") -> str | None:

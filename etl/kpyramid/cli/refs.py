@@ -1,7 +1,7 @@
 """Commands of who operates a warehouse: move refs, list logs, runs and snapshots, clear up."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ import typer
 
 from kpyramid.cli.console import show_progress
 from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Snapshot
-from kpyramid.cli.render import JSON_ONLY, Result, describe, lay_out, phrase
+from kpyramid.cli.render import Result, describe, lay_out, name_values, phrase
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 _LONGEST_AGE = 6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moved(Result):
-    """A ref that was asked to move; `before`: where it was."""
-
-    ref: str
-    snapshot: str
-    moved: bool
-    before: str | None
-
-
 def promote(
     ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
     snapshot: Snapshot,
     /,
     *,
     place: "Warehouse",
-) -> Moved:
+) -> Result:
     """Move a ref to a snapshot, forward or back, because you say so; no gate is asked.
 
     Every byte of the snapshot is checked first. The move is a new entry of the log. Builds go on
@@ -52,7 +42,7 @@ def promote(
 
     identifier = resolve_ref(place, snapshot)
     entry = move(place, ref, identifier, at=name_now())
-    return Moved(
+    return name_values(
         ref=ref,
         snapshot=identifier,
         moved=entry is not None,
@@ -60,22 +50,12 @@ def promote(
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RolledBack(Result):
-    """A ref that is where it was before its last move."""
-
-    ref: str
-    snapshot: str
-    undone: str | None
-    order: str
-
-
 def rollback(
     ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
     /,
     *,
     place: "Warehouse",
-) -> RolledBack:
+) -> Result:
     """Undo the last move of a ref: back to the snapshot it had before.
 
     It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
@@ -88,21 +68,13 @@ def rollback(
     from kpyramid.storage.refs import name_now
 
     entry = move(place, ref, at=name_now())
-    return RolledBack(
+    return name_values(
         ref=ref,
         snapshot=entry.snapshot,
         undone=entry.parent,
         order=entry.order,
         notes=[f"To have it back: kpyramid promote {ref} {entry.parent}"],
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tagged(Result):
-    """The snapshot of each name that was given or removed."""
-
-    removed: bool
-    names: Mapping[str, str]
 
 
 def tag(
@@ -114,7 +86,7 @@ def tag(
     *,
     place: "Warehouse",
     remove: bool = False,
-) -> Tagged:
+) -> Result:
     """Give a snapshot a name that never moves; gc keeps what has one. Or remove names.
 
     With --remove every argument is a name that goes: a tag, or a ref that nobody needs any more,
@@ -137,19 +109,11 @@ def tag(
             raise SettingsError("name one snapshot for the tag; only --remove takes several names")
         identifier = resolve_ref(place, given[0] if given else "main")
         make(place, name, identifier, at=name_now())
-        return Tagged(removed=False, names={name: identifier})
+        return name_values(removed=False, names={name: identifier})
     heads = {each: read_head(place, check_ref_name(each)) for each in (name, *given)}
     tags = [each for each, head in heads.items() if head is not None and head.action == "tag"]
     gone = retire(place, [each for each in heads if each not in tags], at=name_now())
-    return Tagged(removed=True, names=gone | {each: remove_tag(place, each) for each in tags})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Log(Result):
-    """The entries of a ref, newest first."""
-
-    ref: str
-    entries: Sequence[Mapping[str, Any]]
+    return name_values(removed=True, names=gone | {each: remove_tag(place, each) for each in tags})
 
 
 def log(
@@ -157,7 +121,7 @@ def log(
     /,
     *,
     place: "Warehouse",
-) -> Log:
+) -> Result:
     """Show what a ref was at, newest first: when it moved, why, and to which snapshot.
 
     The names in the first column are understood wherever a snapshot is named.
@@ -179,60 +143,36 @@ def log(
         }
         for back, entry in enumerate(reversed(list_entries(place, ref)))
     ]
-    return Log(ref=ref, entries=rows)
+    return name_values(ref=ref, entries=rows)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Runs(Result):
-    """The runs of a warehouse, newest first."""
-
-    runs: Sequence[Mapping[str, Any]]
-
-
-def runs(*, place: "Warehouse") -> Runs:
+def runs(*, place: "Warehouse") -> Result:
     """List the runs of a warehouse, newest first, and what each came to.
 
     `kpyramid build` makes a run each time; its report lies in the folder runs/RUN.
     """
     from kpyramid.storage.runs import list_runs
 
-    return Runs(runs=list_runs(place))
+    return name_values(runs=list_runs(place))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshots(Result):
-    """The snapshots of a warehouse, newest first."""
-
-    snapshots: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """A line per snapshot."""
-        yield from lay_out(
-            {
-                "id": row["id"],
-                "refs": row["refs"],
-                "committed": row["created"] or "never",
-                "documents": row["rows"].get("documents"),
-                "condensed facts": row["rows"].get("condensed"),
-            }
-            for row in self.snapshots
-        ) or ["No snapshot yet; `kpyramid build CORPUS` makes one."]
-
-
-def snapshots(*, place: "Warehouse") -> Snapshots:
+def snapshots(*, place: "Warehouse") -> Result:
     """List the snapshots of a warehouse and the refs that point to them."""
     from kpyramid.storage.verification import list_snapshots
 
-    return Snapshots(snapshots=list_snapshots(place))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verified(Result):
-    """What is wrong with snapshots, refs and runs; `snapshots`: by snapshot."""
-
-    snapshots: Mapping[str, Sequence[str]] = field(metadata=JSON_ONLY)
-    ok: bool
-    problems: Sequence[str]
+    listed: Sequence[Mapping[str, Any]] = list_snapshots(place)
+    lines = lay_out(
+        {
+            "id": row["id"],
+            "refs": row["refs"],
+            "committed": row["created"] or "never",
+            "documents": row["rows"].get("documents"),
+            "condensed facts": row["rows"].get("condensed"),
+        }
+        for row in listed
+    )
+    nothing = ["No snapshot yet; `kpyramid build CORPUS` makes one."]
+    return name_values(snapshots=listed, words=lines or nothing)
 
 
 def verify(
@@ -244,7 +184,7 @@ def verify(
     *,
     place: "Warehouse",
     deep: bool = False,
-) -> Verified:
+) -> Result:
     """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
 
     Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
@@ -281,7 +221,8 @@ def verify(
     if problems:
         at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
         notes.append(f"Do not serve it. Move {at} away and build again: caches make that cheap.")
-    return Verified(
+    return name_values(
+        json_only=("snapshots",),
         snapshots=checked,
         ok=not (problems or others),
         problems=[*problems, *others],
@@ -307,27 +248,13 @@ def _check(folder: Path, *, deep: bool) -> list[str]:
     return problems
 
 
-@dataclass(frozen=True, kw_only=True)
-class Collected(Result):
-    """What gc moved to the trash, deleted there, and left."""
-
-    dry_run: bool
-    moved: Mapping[str, Mapping[str, int]]
-    kept: Mapping[str, int]
-    bytes_moved: int
-    bytes_deleted: int
-    paths: Sequence[str] = field(metadata=JSON_ONLY)
-    deleted: Sequence[str] = field(metadata=JSON_ONLY)
-    held: Mapping[str, str]
-
-
 def gc(
     *,
     place: "Warehouse",
     keep: Count = 7,
     older_than: str = "30d",
     dry_run: bool = False,
-) -> Collected:
+) -> Result:
     """Remove what nothing needs any more: snapshots, runs, stored results.
 
     What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
@@ -350,7 +277,8 @@ def gc(
     policy = Policy(keep, age, datetime.now(UTC), partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
     sizes = {kind: [item.bytes for item in done.moved if item.kind == kind] for kind in KINDS}
-    return Collected(
+    return name_values(
+        json_only=("paths", "deleted"),
         dry_run=dry_run,
         moved={kind: {"count": len(size), "bytes": sum(size)} for kind, size in sizes.items()},
         kept=_measure_kinds(place),
@@ -386,25 +314,6 @@ def _read_age(text: str) -> timedelta:
     return timedelta(**{unit: int(text[:-1])})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Erased(Result):
-    """Where a document was or is, what went or would go, and where nobody could look."""
-
-    document: str
-    erased: bool
-    documents: Sequence[Mapping[str, str]]
-    snapshots: Sequence[str]
-    refs: Mapping[str, str] | Sequence[str]
-    tags: Sequence[str]
-    runs: Sequence[str]
-    bytes: int
-    replies: int | None
-    replies_of_unknown_documents: int | None
-    caches: Sequence[str]
-    exports: Sequence["Exported"] = field(metadata=JSON_ONLY)
-    not_reached: Sequence[str]
-
-
 def erase(
     *,
     document: str,
@@ -413,7 +322,7 @@ def erase(
     yes: bool = False,
     workers: int,
     quiet: bool,
-) -> Erased:
+) -> Result:
     """Erase a document from a warehouse: snapshots, caches, model replies, reports, rejects.
 
     What has its source or its text counts as the document. Later builds leave it out, whatever the
@@ -450,7 +359,8 @@ def erase(
         if (one.is_whole or not one.fault)  # of one that was given up nothing is there
         and (one.snapshot in there.snapshots or not has_snapshot(place, one.snapshot))
     ]
-    return Erased(
+    return name_values(
+        json_only=("exports",),
         document=document,
         erased=yes,
         documents=[{"document_id": row[0], "source": row[1]} for row in there.documents],
@@ -489,32 +399,14 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
     return [*made, *_NOT_REACHED, *lost]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared(Result):
-    """What changed between two snapshots, counted per table; with a table also its rows."""
-
-    a: Mapping[str, str]
-    b: Mapping[str, str]
-    summary: str
-    tables: Mapping[str, Mapping[str, int]]
-    made_with: Mapping[str, Any]
-    table: str | None
-    rows: Sequence[Mapping[str, Any]] | None
-
-    def show(self) -> Iterator[str]:
-        """The counts, then the rows, each with the fields that changed."""
-        values = self._list("words")
-        del values["notes"], values["rows"]
-        yield from describe(values)
-        for row in self.rows or ():
-            yield f"{_SIGNS[row['change']]} {row['words']}"
-            for name, (was, now) in row["fields"].items():
-                words = (
-                    "edited"
-                    if name == "text"
-                    else f"{phrase(was) or was}, now {phrase(now) or now}"
-                )
-                yield f"    {name}: {words}"
+def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
+    """The counts, then the rows, each with the fields that changed."""
+    yield from describe({n: value for n, value in compared.items() if n != "rows"})
+    for row in compared["rows"] or ():
+        yield f"{_SIGNS[row['change']]} {row['words']}"
+        for name, (was, now) in row["fields"].items():
+            words = f"{phrase(was) or was}, now {phrase(now) or now}"
+            yield f"    {name}: {'edited' if name == 'text' else words}"
 
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -531,7 +423,7 @@ def diff(
     table: str | None = None,
     limit: Natural = 20,
     scope: "Scope",
-) -> Compared:
+) -> Result:
     """Say what changed from snapshot A to snapshot B: by default, what last night changed.
 
     First a count per table of what is new, gone and changed, and the settings, models and stages
@@ -554,13 +446,14 @@ def diff(
         rows = changes.read(table, limit or None) if table else None
         counts = {name: asdict(changes.count(name)) for name in NAMES}
         left = sum(counts[table].values()) - len(rows) if table and rows is not None else 0
-        return Compared(
-            a={"name": before, "snapshot": sides[0].id},
-            b={"name": after, "snapshot": sides[1].id},
-            summary=changes.summarise(),
-            tables=counts,
-            made_with=changes.list_causes(),
-            table=table,
-            rows=None if rows is None else [asdict(row) for row in rows],
-            notes=[f"{left:,} more; --limit 0 shows all"] if left else [],
-        )
+        compared = {
+            "a": {"name": before, "snapshot": sides[0].id},
+            "b": {"name": after, "snapshot": sides[1].id},
+            "summary": changes.summarise(),
+            "tables": counts,
+            "made_with": changes.list_causes(),
+            "table": table,
+            "rows": None if rows is None else [asdict(row) for row in rows],
+        }
+    notes = [f"{left:,} more; --limit 0 shows all"] if left else []
+    return Result(values=compared, words=_word_changes(compared), notes=notes)

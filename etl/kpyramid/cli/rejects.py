@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from kpyramid.cli.cache import open_cache
 from kpyramid.cli.console import shorten
 from kpyramid.cli.options import Natural, open_seen
 from kpyramid.cli.render import (
-    JSON_ONLY,
     Result,
     count_things,
     describe,
@@ -28,46 +27,26 @@ _DETAIL_CHARACTERS = 200
 _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rejected(Result):
-    """The rejects of a snapshot that are asked for, counted by stage and reason."""
-
-    snapshot: str
-    total: int
-    hidden: int
-    counts: Sequence[Mapping[str, Any]]
-    rejects: Sequence[Mapping[str, Any]]
-
-    def show(self) -> Iterator[str]:
-        """The counts, then each row with what exactly was wrong."""
-        yield from lay_out(self.counts)
-        for row in self.rejects:
-            yield f"{row['stage']}, {row['reason']}: {row['source'] or row['row_key']}"
-            yield f"    {shorten(row['detail'], _DETAIL_CHARACTERS)}"
-        if (left := self.total - len(self.rejects)) > 0:
-            yield f"and {left:,} more; --limit 0 shows all"
-        if not self.total:
-            seen = " that you may see" if self.hidden else ""
-            yield f"Snapshot {self.snapshot}: no such rejects{seen}."
-        if self.hidden:
-            yield f"{self.hidden:,} more are hidden, as some documents are: see --access."
+def _word_rejects(found: Mapping[str, Any]) -> Iterator[str]:
+    """The counts, then each row with what exactly was wrong."""
+    yield from lay_out(found["counts"])
+    for row in found["rejects"]:
+        yield f"{row['stage']}, {row['reason']}: {row['source'] or row['row_key']}"
+        yield f"    {shorten(row['detail'], _DETAIL_CHARACTERS)}"
+    if (left := found["total"] - len(found["rejects"])) > 0:
+        yield f"and {left:,} more; --limit 0 shows all"
+    if not found["total"]:
+        seen = " that you may see" if found["hidden"] else ""
+        yield f"Snapshot {found['snapshot']}: no such rejects{seen}."
+    if found["hidden"]:
+        yield f"{found['hidden']:,} more are hidden, as some documents are: see --access."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Failed(Result):
-    """Requests that got no usable reply, counted by kind; `forgotten`: are asked again."""
-
-    cache: str
-    kinds: Mapping[str, int]
-    failures: Sequence[Mapping[str, Any]]
-    forgotten: int
-    keys: Sequence[str] = field(metadata=JSON_ONLY)
-
-    def show(self) -> Iterator[str]:
-        """The numbers, then the first failures."""
-        yield f"{self.cache}: {count_things(len(self.failures), 'failed request')}"
-        yield from describe({"kinds": self.kinds, "forgotten": self.forgotten})
-        yield from name_first(lay_out(map(_shorten, self.failures)), _EXAMPLES + 1)
+def _word_failures(found: Mapping[str, Any]) -> Iterator[str]:
+    """The numbers, then the first failures."""
+    yield f"{found['cache']}: {count_things(len(found['failures']), 'failed request')}"
+    yield from describe({name: found[name] for name in ("kinds", "forgotten")})
+    yield from name_first(lay_out(map(_shorten, found["failures"])), _EXAMPLES + 1)
 
 
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,7 +67,7 @@ def rejects(
     requests: bool = False,
     retry: list[str] | None = None,
     settings: Path | None,
-) -> Rejected | Failed:
+) -> Result:
     """List what the build of a snapshot could not use, or requests to a model that failed.
 
     First the numbers by stage and reason, then the rows with what exactly was wrong. Rows of
@@ -131,16 +110,17 @@ def rejects(
         places = ("document_id", "row_key", "source")
         chosen = [row for row in chosen if document in [row[name] for name in places]]
     counts = Counter((row["stage"], row["reason"]) for row in chosen)
-    return Rejected(
-        snapshot=opened.id,
-        total=len(chosen),
-        hidden=hidden,
-        counts=[
+    found = {
+        "snapshot": opened.id,
+        "total": len(chosen),
+        "hidden": hidden,
+        "counts": [
             {"stage": key[0], "reason": key[1], "rows": number}
             for key, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         ],
-        rejects=chosen[: limit or None],
-    )
+        "rejects": chosen[: limit or None],
+    }
+    return Result(values=found, words=_word_rejects(found))
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
@@ -159,7 +139,7 @@ def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
 
 def _list_requests(
     warehouse: str, settings: Path | None, kind: str | None, retry: Sequence[str]
-) -> Failed:
+) -> Result:
     from kpyramid.llm.caller import is_due
     from kpyramid.llm.task import FailureKind
     from kpyramid.settings import load_settings
@@ -177,10 +157,10 @@ def _list_requests(
         cache.drop_failure(key)
     kept_back = any(not is_due(entry.failure) for entry in entries)
     advice = "`kpyramid rejects --retry all` has those asked again as well that are given up."
-    return Failed(
-        cache=home,
-        kinds=dict(sorted(Counter(str(entry.failure.kind) for entry in entries).items())),
-        failures=[
+    found = {
+        "cache": home,
+        "kinds": dict(sorted(Counter(str(entry.failure.kind) for entry in entries).items())),
+        "failures": [
             {
                 **asdict(entry.failure),
                 "due": is_due(entry.failure),
@@ -188,10 +168,11 @@ def _list_requests(
             }
             for entry in entries
         ],
-        forgotten=len(chosen),
-        keys=chosen,
-        notes=[advice] if kept_back and not retry else [],
-    )
+        "forgotten": len(chosen),
+        "keys": chosen,
+    }
+    notes = [advice] if kept_back and not retry else []
+    return Result(values=found, words=_word_failures(found), notes=notes)
 
 
 def _find_keys(given: Sequence[str], known: Sequence[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """What a command returns, and the one renderer that prints it: a JSON object, or words."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
 from rich.console import RenderableType
@@ -10,10 +10,6 @@ from rich.console import RenderableType
 from kpyramid.cli.console import CONTROL, laid_out, out, shorten
 from kpyramid.errors import PyramidError
 
-JSON_ONLY: Mapping[str, bool] = {"words": False}
-"""Metadata of a field that words leave out, since it is long or says what others say."""
-HIDDEN: Mapping[str, bool] = {"words": False, "json": False}
-"""Metadata of a field that only `show` reads."""
 _ROWS = 20
 """Rows of a list that words show."""
 _WIDE = 100
@@ -22,29 +18,43 @@ _WIDE = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a command came to: with --json its fields are the object, else `show` says it.
+    """What a command came to: with --json its `values` are the object, else its `words` say it.
 
-    `notes`: advice in sentences; in the object only when there is any. `fault`: what the command
-    ends with after it is printed, an error or an exit code alone.
+    Without words every value that there is is named, but for those of `json_only`. `notes`: advice
+    in sentences; in the object only when there is any. `fault`: what the command ends with after
+    it is printed, an error or an exit code alone.
     """
 
+    values: Mapping[str, Any] = field(default_factory=dict)
+    words: Iterable[RenderableType] | None = None
+    json_only: Collection[str] = ()
     notes: Sequence[str] = ()
-    fault: PyramidError | int | None = field(default=None, metadata=HIDDEN)
+    fault: PyramidError | int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object."""
-        values = self._list("json")
-        return values if values["notes"] else {n: v for n, v in values.items() if n != "notes"}
+        notes = {"notes": [*self.notes]} if self.notes else {}
+        return {**notes, **to_plain(self.values)}
 
     def show(self) -> Iterator[RenderableType]:
-        """The same in words; by default every field that has a value."""
-        values = self._list("words")
-        del values["notes"]
-        yield from describe(values)
+        """The same in words."""
+        if self.words is not None:
+            yield from self.words
+            return
+        plain: dict[str, Any] = to_plain(self.values)
+        yield from describe({n: value for n, value in plain.items() if n not in self.json_only})
 
-    def _list(self, form: str) -> dict[str, Any]:
-        chosen = (one.name for one in fields(self) if one.metadata.get(form, True))
-        return {name: to_plain(getattr(self, name)) for name in chosen}
+
+def name_values(
+    *,
+    words: Iterable[RenderableType] | None = None,
+    json_only: Collection[str] = (),
+    notes: Sequence[str] = (),
+    fault: PyramidError | int | None = None,
+    **values: Any,
+) -> Result:
+    """What a command came to, by the names that its JSON object has."""
+    return Result(values=values, words=words, json_only=json_only, notes=notes, fault=fault)
 
 
 def to_plain(value: object) -> Any:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
@@ -49,12 +49,11 @@ class Namer:
     """
 
     asker: Asker
-    _: KW_ONLY
-    model: str
     domain: str
     language: str
     max_tokens: int
     concurrency: int
+    model: str
     foresees: bool = False
     _answers: dict[tuple[str, str, str], Named | None] = field(default_factory=dict, init=False)
     _given: dict[_Place, object] = field(default_factory=dict, init=False)

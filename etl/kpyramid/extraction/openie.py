@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.screening import detect_language, screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
@@ -15,6 +16,7 @@ from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.extraction.syntax.stance import find_told
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
 
@@ -74,9 +76,10 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def read_findings(tree: Tree, title: str = "") -> Findings:
+def read_findings(tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> Findings:
     """What the rules propose for one text of a document."""
     findings = Findings(tree, Antecedents(tree, title))
+    findings.told = find_told(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     findings.drop_silent()
@@ -84,7 +87,7 @@ def read_findings(tree: Tree, title: str = "") -> Findings:
 
 
 def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
-    findings = read_findings(tree, given.title)
+    findings = read_findings(tree, given.title, given.blocks)
     tables = read_tables(given)
     # Cells and pairs are no prose; what of them is no fact either has a reason of its own.
     is_read = {"table", "pair"} if given.blocks else set()

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -32,8 +33,8 @@ from kpyramid.ontology.sandbox import end_process, list_environment, list_python
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import find_function
 from kpyramid.pipeline.workers import (
+    Compute,
     Load,
-    embed_all,
     load_embedder,
     pack_vector,
     share_out,
@@ -56,8 +57,6 @@ _SIZE = "\x00size"
 
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
-Compute = Callable[[Sequence[R]], Iterator[bytes]]
-"""What computes results: those of some texts, in their order."""
 
 
 class Progress(Protocol):
@@ -84,30 +83,36 @@ class Silence:
     def end(self, stage: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Where functions have their caches, and what computes what is missing there.
+
+    `read_only`: what is computed is held, not stored, for plans.
+    """
+
+    warehouse: Warehouse
+    settings: Settings
+    workers: int = 1
+    progress: Progress = field(default_factory=Silence)
+    read_only: bool = False
+
+
 class CachedFunction(Generic[R, T]):
     """A function on texts, or on texts with titles, whose results are stored one by one.
 
-    `computed` counts the misses. `read_only`: what is computed is held, not stored, for plans.
+    `computed` counts the misses.
     """
 
     def __init__(
-        self,
-        name: str,
-        warehouse: Warehouse,
-        settings: Settings,
-        compute: Compute[R],
-        decode: Callable[[bytes], T],
-        progress: Progress,
-        *,
-        read_only: bool = False,
+        self, name: str, context: Context, compute: Compute[R], decode: Callable[[bytes], T]
     ) -> None:
-        self.fingerprint = fingerprint_function(find_function(name), settings)
-        self._cache = RowCache(warehouse, name, self.fingerprint)
+        self.fingerprint = fingerprint_function(find_function(name), context.settings)
+        self._cache = RowCache(context.warehouse, name, self.fingerprint)
         self._compute: Compute[R] = compute
         self._decode = decode
-        self._progress = progress
+        self._progress = context.progress
         self._guard = threading.Lock()
-        self._held: dict[str, bytes] | None = {} if read_only else None
+        self._held: dict[str, bytes] | None = {} if context.read_only else None
         self.computed = 0
 
     def __call__(self, texts: Sequence[R]) -> list[T]:
@@ -175,22 +180,21 @@ class CachedFunction(Generic[R, T]):
 
 def share_work(
     function: str,
-    settings: Settings,
-    workers: int,
-    load: Load,
+    context: Context,
+    load: Load[R],
     chosen: tuple[object, ...],
-    work: Compute[R],
     here: Compute[R] | None = None,
 ) -> Compute[R]:
     """A function's work over the settings' engine: actors of a Ray cluster, or this machine.
 
     There it is worker processes, or `here`.
     """
-    if settings.engine.name == "processes":
-        return here or (lambda texts: share_out(texts, workers, load, chosen, work))
-    identify = partial(fingerprint_function, find_function(function), settings)
-    address = settings.engine.address
-    return lambda texts: share_over_ray(texts, address, load, chosen, work, identify)
+    engine = context.settings.engine
+    if engine.name == "processes":
+        return here or (lambda texts: share_out(texts, context.workers, load, chosen))
+    identify = partial(fingerprint_function, find_function(function), context.settings)
+    address = engine.address
+    return lambda texts: share_over_ray(texts, address, load, chosen, identify)
 
 
 class CachedEmbedder:
@@ -200,40 +204,21 @@ class CachedEmbedder:
     flight, and one process of a machine at a time asks for them, so that none is bought twice.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        workers: int,
-        progress: Progress,
-        connect: Connect,
-        stage: str = "embed",
-        *,
-        read_only: bool = False,
-    ) -> None:
+    def __init__(self, context: Context, connect: Connect, stage: str = "embed") -> None:
+        self._settings = settings = context.settings
         identity = identify_resource("embedding", settings)
         self.name = identity.name
-        self._workers = workers
         self._files = identity.files
         chosen = (settings.embed,)
-        place = ("embedder", settings, workers, load_embedder, chosen, embed_all)
-        self._share = share_work(*place, self._compute_here)
-        self._settings = settings
-        self._progress = progress
+        self._share = share_work("embedder", context, load_embedder, chosen, self._compute_here)
+        self._workers = context.workers
+        self._progress = context.progress
         self._connect = connect
         self._stage = stage
         self._size: int | None = None
-        self._locks = KeyLocks(warehouse.cache / "llm" / "held")
-        self._scratch = None if read_only else warehouse.staging
-        self.function = CachedFunction(
-            "embedder",
-            warehouse,
-            settings,
-            self._compute,
-            _decode_vector,
-            progress,
-            read_only=read_only,
-        )
+        self._locks = KeyLocks(context.warehouse.cache / "llm" / "held")
+        self._scratch = None if context.read_only else context.warehouse.staging
+        self.function = CachedFunction("embedder", context, self._compute, _decode_vector)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`.
@@ -400,20 +385,13 @@ class _Child:
         self._process = None
 
 
-def open_converter(
-    warehouse: Warehouse,
-    settings: Settings,
-    workers: int,
-    progress: Progress,
-    *,
-    read_only: bool = False,
-) -> Convert | None:
+def open_converter(context: Context) -> Convert | None:
     """Converts files, each once as long as the library is the same; None where it is missing."""
     if not is_installed(CONVERTER):
         return None
     function = find_function("converter")
-    fingerprint = fingerprint_function(function, settings)
-    cache = RowCache(warehouse, function.name, fingerprint)
+    fingerprint = fingerprint_function(function, context.settings)
+    cache = RowCache(context.warehouse, function.name, fingerprint)
 
     def convert(files: Sequence[SourceFile], most_bytes: int) -> dict[str, Converted]:
         keys = {
@@ -429,15 +407,15 @@ def open_converter(
             for file in files
             if (key := keys.get(file.path)) is not None and key not in known
         }
-        progress.expect(len(wanted))
+        context.progress.expect(len(wanted))
         made: dict[str, Converted] = {}
-        results = Converter(workers).convert_all(list(wanted.values())) if wanted else ()
+        results = Converter(context.workers).convert_all(list(wanted.values())) if wanted else ()
         try:
             for key, one in zip(wanted, results, strict=True):
                 made[key] = one
-                progress.advance(1)
+                context.progress.advance(1)
         finally:  # what is done is kept
-            if not read_only:
+            if not context.read_only:
                 lasting = {k: one for k, one in made.items() if one.reason not in _PASSING}
                 cache.store({key: _CONVERTED.dump_json(one) for key, one in lasting.items()})
         done = {**known, **made}

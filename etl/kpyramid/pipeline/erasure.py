@@ -26,7 +26,7 @@ from kpyramid.storage.publication import promote, remove_tag
 from kpyramid.storage.refs import RefEntry, list_refs, read_head
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
 from kpyramid.storage.retention import read_marks
-from kpyramid.storage.runs import find_damaged, list_runs, open_run
+from kpyramid.storage.runs import Run, find_damaged, list_runs, open_run
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.verification import check_bytes, check_refs, check_tables
@@ -303,37 +303,29 @@ def _build_successors(
         if head.snapshot in made:
             promote(warehouse, ref, made[head.snapshot], at=head.at)
         else:
-            made[head.snapshot] = _build_again(warehouse, settings, ref, head, workers, progress)
+            run = _open_last(warehouse, ref, head)
+            made[head.snapshot] = build(
+                run.corpus,
+                warehouse,
+                run.settings.with_operations(settings),
+                ref=ref,
+                order=head.order,
+                allow_shrink=True,
+                workers=workers,
+                progress=progress,
+            ).snapshot
         successors[ref] = made[head.snapshot]
     return successors
 
 
-def _build_again(
-    warehouse: Warehouse,
-    settings: Settings,
-    ref: str,
-    head: RefEntry,
-    workers: int,
-    progress: Progress,
-) -> str:
+def _open_last(warehouse: Warehouse, ref: str, head: RefEntry) -> Run:
     try:
-        run = open_run(warehouse, head.run)
+        return open_run(warehouse, head.run)
     except (InputError, IntegrityError, SettingsError) as e:
         raise InputError(
             f"how ref {ref!r} was built is not known any more ({e}). Move it to a snapshot without "
             f"the document, `kpyramid build CORPUS --ref {ref}`, then erase it again"
         ) from e
-    outcome = build(
-        run.corpus,
-        warehouse,
-        run.settings.with_operations(settings),
-        ref=ref,
-        order=head.order,
-        allow_shrink=True,
-        workers=workers,
-        progress=progress,
-    )
-    return outcome.snapshot
 
 
 def _list_requests(warehouse: Warehouse, found: Found) -> tuple[set[str], set[str]]:

@@ -27,6 +27,7 @@ from kpyramid.storage.identity import (
     library_version,
 )
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.results import Result, find_result
 from kpyramid.storage.runs import open_run
 
 _PORTABLE: Mapping[str, str] = {
@@ -189,6 +190,12 @@ def key_row(fingerprint: str, row: JsonValue) -> str:
     return hash_value([fingerprint, row])
 
 
-def key_result(fingerprint: str, inputs: Mapping[str, JsonValue]) -> str:
-    """The key of a stage's tables for given inputs (the hashes of what it reads)."""
-    return hash_value([fingerprint, inputs])
+def find_stored(
+    warehouse: Warehouse, stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]
+) -> tuple[str, Result | None]:
+    """The key of a stage's tables for given inputs (the hashes of what it reads), and the tables.
+
+    None where they are not stored.
+    """
+    key = hash_value([fingerprint_stage(stage, settings), inputs])
+    return key, find_result(warehouse, stage.name, key)

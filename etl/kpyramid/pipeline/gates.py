@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -78,15 +79,13 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
         return "pass"
     tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
-    for table, setting, share in (
-        ("documents", "min_document_share", publish.min_document_share),
-        ("triples", "min_triple_share", publish.min_triple_share),
-    ):
+    shares = {"documents": publish.min_document_share, "triples": publish.min_triple_share}
+    for table, share in shares.items():
         before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
         if rows[table] < share * before:
             return (
-                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than "
-                f"publish.{setting} = {share} of them. {_MEANT}"
+                f"fail: {rows[table]} {table}, HEAD has {before}: fewer than {share:.0%} of "
+                f"them. {_MEANT}"
             )
     return "pass"
 
@@ -108,7 +107,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     from kpyramid.condensation.graph import unfold_nouns
     from kpyramid.condensation.merging import guard_comparer
     from kpyramid.graph.synonyms.comparison import Comparer
-    from kpyramid.pipeline.cache import CachedEmbedder, Silence
+    from kpyramid.pipeline.cache import CachedEmbedder, Context
     from kpyramid.pipeline.models import Opener
     from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 
@@ -122,9 +121,8 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     stands, how = read_derivations(triples, condensed)
     by_model = run.settings.condense.mode == "llm"
     with Opener(run.warehouse, run.settings, run.folder, run.ref) as opener:
-        embedder = CachedEmbedder(
-            run.warehouse, run.settings, 1, Silence(), opener.connect, "publish"
-        )
+        context = Context(run.warehouse, run.settings)
+        embedder = CachedEmbedder(context, opener.connect, "publish")
         compare = guard_comparer(Comparer(embedder))
         trusted = [by_model and why == "llm" for why in how]
         lost = list(list_lost(said, standing, stands, trusted, compare))
@@ -134,10 +132,9 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     row, reason = lost[0]
     return (
         f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
-        f"in, more than publish.min_kept_share = {least} allows; the first is "
+        f"in, where {1.0 - least:.0%} are allowed; the first is "
         f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
-        "The snapshot's view `derivations` shows what was merged and why; if these merges are "
-        "right, lower the setting and build again, else report the two wordings"
+        "The snapshot's view `derivations` shows what was merged and why; report the wordings"
     )
 
 
@@ -182,7 +179,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
         advice = "`kpyramid batch collect` fetches what is in a batch; then build again"
     return (
         f"fail: {count} of {chunks} chunks have no answer of the model ({reasons}), more than "
-        f"publish.max_unanswered_share = {share}. `kpyramid rejects --requests` says why; {advice}"
+        f"{share:.0%}. `kpyramid rejects --requests` says why; {advice}"
     )
 
 
@@ -390,7 +387,10 @@ def judge_floor(
     if evaluate.questions is None:
         return {}
     found = _answer(settings, warehouse, snapshot)
-    means = {name: _average(found, name) for name in sorted(evaluate.floor)}
+    means = {
+        name: fmean(row.scores[name] for row in found.rows if name in row.scores)
+        for name in sorted(evaluate.floor)
+    }
     refused = [name for name, mean in means.items() if _is_worse(name, mean, evaluate.floor[name])]
     if not refused:
         said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
@@ -400,7 +400,13 @@ def judge_floor(
         f"evaluate.floor {evaluate.floor[name]}"
         for name in refused
     )
-    lost = _name_lost(settings, warehouse, found, snapshot, head, refused)
+    if head in (None, snapshot):
+        lost = "HEAD is this snapshot" if head else "there is no HEAD to compare with"
+    else:
+        try:
+            lost = _name_lost(_answer(settings, warehouse, str(head)), found, refused)
+        except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
+            lost = f"HEAD cannot be compared with: {e}"
     asked = f"{len(found.rows)} questions of {evaluate.questions}"
     return {GATE: f"fail: {said}, of {asked}; {lost}"}
 
@@ -444,9 +450,8 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     return found
 
 
-def _average(found: "Answers", metric: str) -> float:
-    scores = [row.scores[metric] for row in found.rows if metric in row.scores]
-    return sum(scores) / len(scores)
+def _is_worse(metric: str, score: float, other: float) -> bool:
+    return score > other if _falls(metric) else score < other
 
 
 def _falls(metric: str) -> bool:
@@ -454,32 +459,14 @@ def _falls(metric: str) -> bool:
     return _open_metrics()[metric].better == "lower"
 
 
-def _is_worse(metric: str, score: float, other: float) -> bool:
-    return score > other if _falls(metric) else score < other
-
-
-def _name_lost(
-    settings: Settings,
-    warehouse: Warehouse,
-    found: "Answers",
-    snapshot: str,
-    head: str | None,
-    refused: Sequence[str],
-) -> str:
+def _name_lost(before: "Answers", found: "Answers", refused: Sequence[str]) -> str:
     """The questions that HEAD scores better on by a metric that was refused."""
-    if head is None:
-        return "there is no HEAD to compare with"
-    if head == snapshot:
-        return "HEAD is this snapshot"
-    try:
-        before = {row.question.id: row.scores for row in _answer(settings, warehouse, head).rows}
-    except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
-        return f"HEAD cannot be compared with: {e}"
+    scores = {row.question.id: row.scores for row in before.rows}
     lost = [
         f"{row.question.id} ({' '.join(row.question.text.split())})"
         for row in found.rows
         if any(
-            name in row.scores and _is_worse(name, row.scores[name], before[row.question.id][name])
+            name in row.scores and _is_worse(name, row.scores[name], scores[row.question.id][name])
             for name in refused
         )
     ]
@@ -494,5 +481,5 @@ def hash_judges(settings: Settings, files: OntologyFiles) -> str:
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
     publish = settings.publish
-    limits: list[JsonValue] = [publish.strict, publish.max_violation_share, publish.min_kept_share]
+    limits: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share]
     return hash_value([*limits, texts, *describe_floor(settings)])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,8 +18,8 @@ from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
-from kpyramid.pipeline.cache import CachedEmbedder, Silence, open_converter
-from kpyramid.pipeline.fingerprints import describe_model_part, fingerprint_stage, key_result
+from kpyramid.pipeline.cache import CachedEmbedder, Context, Silence, open_converter
+from kpyramid.pipeline.fingerprints import describe_model_part, find_stored
 from kpyramid.pipeline.models import (
     Looker,
     Model,
@@ -44,7 +44,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse, name_place
-from kpyramid.storage.results import TableFile, find_result, read_result
+from kpyramid.storage.results import TableFile, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
 # A stage is run on what is stored, with a model that asks nobody and notes what it would be
@@ -68,7 +68,7 @@ _SKIPPED = 0.85
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a stage would ask: requests, those answered already, given up or in an open batch.
+    """What a stage would ask a model: requests, those answered, given up or in an open batch.
 
     `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
     `in_batches`: the Batch API takes them.
@@ -87,26 +87,18 @@ class Outlook:
 class Forecast:
     """Looks ahead of one build; `files` are the parts of tables that are made already, by name.
 
-    With `keep` what the rules find, and vectors, are stored for the build that follows; else
-    nothing is.
+    What the rules find, and vectors, are stored for the build that follows unless `context` is
+    read only.
     """
 
     def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        corpus: Corpus,
-        files: Mapping[str, Sequence[TableFile]],
-        *,
-        keep: bool = False,
-        workers: int = 1,
+        self, context: Context, corpus: Corpus, files: Mapping[str, Sequence[TableFile]]
     ) -> None:
-        self._warehouse = warehouse
-        self._settings = settings
+        self._context = context
+        self._warehouse = context.warehouse
+        self._settings = context.settings
         self._corpus = corpus
         self._files = files
-        self._keep = keep
-        self._workers = workers
         self._foreseen: dict[str, pa.Table] = {}
         """What stages would make as far as it is known, without what a model would say."""
         self._share_new = 1.0
@@ -125,10 +117,9 @@ class Forecast:
 
     @cached_property
     def _made(self) -> dict[str, pa.Table]:
-        place = (self._warehouse, self._settings, self._workers, Silence())
         return ingest.run(
             corpus=self._corpus.read_files(),
-            converter=open_converter(*place, read_only=not self._keep),
+            converter=open_converter(self._context),
             erased=load_erased(self._warehouse),
             settings=self._settings.ingest,
         )
@@ -138,7 +129,7 @@ class Forecast:
         """The chunks, stored or cut from the documents."""
         if "chunks" in self._files:
             return self._read("chunks")
-        splitter = open_splitter(self._warehouse, self._settings, Silence(), read_only=True)
+        splitter = open_splitter(replace(self._context, read_only=True))
         return chunk.run(self.documents, splitter=splitter)["chunks"]
 
     @cached_property
@@ -171,7 +162,7 @@ class Forecast:
 
     def look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
-        embedder = _StoredVectors(self._warehouse, self._settings)
+        embedder = _StoredVectors(self._context)
         new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
         share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
@@ -224,14 +215,13 @@ class Forecast:
         """All that is asked where the graph is there, with the names that rules give proposals."""
         if "proposals" not in self._known:
             self._run("complete", model)
-        known = self._run("condense", model)
-        found = self.estimator.estimate(model.pending.values())
-        return found if known else self._foresee_batches("condense")
+        if self._run("condense", model):
+            return self.estimator.estimate(model.pending.values())
+        return self._foresee_batches("condense")
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
-        place = (self._warehouse, self._settings, find_stage(stage), self._workers)
-        return Ports(*place, Silence(), Looker(model), read_only=not self._keep)
+        return Ports(self._context, find_stage(stage), Looker(model))
 
     def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
         """Runs a stage with a model that asks nobody; whether all it needs is there.
@@ -243,7 +233,7 @@ class Forecast:
             return False
         ports = self._open(name, model)
         if stored or self._settings.embed.is_served:
-            ports.embedder = _StoredVectors(self._warehouse, self._settings)
+            ports.embedder = _StoredVectors(self._context)
         tables = {table: self._read(table) for table in stage.reads}
         try:
             self._foreseen |= ports.run(tables)
@@ -292,8 +282,7 @@ class Forecast:
 
     def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
         """What the rules find, stored or found anew where a prompt depends on it."""
-        place = (self._warehouse, self._settings, self._workers, Silence())
-        extractor = open_extractor(*place, read_only=not self._keep)
+        extractor = open_extractor(self._context)
         cascade = self._settings.cascade
         if cascade.mode == "paper" and cascade.paraphrase == "rules":  # its first step reads them
             return extractor.stream(texts)
@@ -322,8 +311,8 @@ FORECASTS: Mapping[str, Callable[[Forecast, Model], Estimate]] = {
 class _StoredVectors:
     """An `Embedder` that computes nothing."""
 
-    def __init__(self, warehouse: Warehouse, settings: Settings) -> None:
-        self._embedder = CachedEmbedder(warehouse, settings, 1, Silence(), Looker.connect)
+    def __init__(self, context: Context) -> None:
+        self._embedder = CachedEmbedder(context, Looker.connect)
         self.name = self._embedder.name
 
     def list_missing(self, texts: Sequence[str]) -> list[str]:
@@ -371,25 +360,25 @@ def plan_build(
     """
     require_ontology(settings)
     fetch_books(warehouse)
+    context = Context(warehouse, settings, workers, read_only=not keep)
     with open_corpus(name_place(corpus), warehouse) as listing:
-        return _plan_stages(listing, warehouse, settings, keep=keep, workers=workers)
+        return _plan_stages(listing, context)
 
 
-def _plan_stages(
-    listing: Corpus, warehouse: Warehouse, settings: Settings, *, keep: bool, workers: int
-) -> list[Row]:
+def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
+    warehouse, settings = context.warehouse, context.settings
     made: dict[str, list[JsonValue]] = {}
     files: dict[str, list[TableFile]] = {}
     rows: dict[str, tuple[int, int]] = {}
     plan: list[Row] = []
     known = True
-    forecast = Forecast(warehouse, settings, listing, files, keep=keep, workers=workers)
+    forecast = Forecast(context, listing, files)
     for stage in PIPELINE:
         inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
         if "corpus" in stage.ports:
             inputs["corpus"] = load_erased(warehouse).mark(listing.fingerprint)
-        key = key_result(fingerprint_stage(stage, settings), inputs)
-        result = find_result(warehouse, stage.name, key) if known and stage.writes else None
+        _, result = find_stored(warehouse, stage, settings, inputs)
+        result = result if known and stage.writes else None
         if result is not None:
             for name, file in result.tables.items():
                 made.setdefault(name, []).append(file.sha256)
@@ -398,7 +387,7 @@ def _plan_stages(
             plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
             continue
         if known:
-            rows, known = _count_rows(forecast, warehouse, settings), False
+            rows, known = _count_rows(forecast, context), False
         total, cached = rows.get(stage.name, (None, None))
         row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
         outlooks = []
@@ -422,19 +411,20 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
         name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
     }
+    counts: Row = {
+        name: sum(getattr(outlook, name) for outlook in outlooks)
+        for name in ("asked", "hits", "failed", "waiting", "learned_from")
+    }
+    unpriced = sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices))
     return {
         "calls": round(total.calls.expected),
         "tokens": round(total.tokens.expected),
         "cost": _price(outlooks, settings, batch=False),
         "model": {
-            "asked": sum(outlook.asked for outlook in outlooks),
-            "hits": sum(outlook.hits for outlook in outlooks),
-            "failed": sum(outlook.failed for outlook in outlooks),
-            "waiting": sum(outlook.waiting for outlook in outlooks),
+            **counts,
             **ranges,
             "batch_cost": _price(outlooks, settings, batch=True),
-            "unpriced": sorted({outlook.model for outlook in outlooks} - set(settings.llm.prices)),
-            "learned_from": sum(outlook.learned_from for outlook in outlooks),
+            "unpriced": [*unpriced],
         },
     }
 
@@ -450,15 +440,13 @@ def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> J
     return asdict(cost)
 
 
-def _count_rows(
-    forecast: Forecast, warehouse: Warehouse, settings: Settings
-) -> dict[str, tuple[int, int]]:
+def _count_rows(forecast: Forecast, context: Context) -> dict[str, tuple[int, int]]:
     """Rows of the stages whose input follows from the corpus alone, and how many are cached."""
     documents = forecast.documents
     texts = sorted(set(chunk.list_texts(documents)))
     passages = sorted({passage for *_, passage in extract.list_passages(documents)})
-    new = open_splitter(warehouse, settings, Silence()).list_missing(texts)
-    unread = open_extractor(warehouse, settings, 1, Silence()).list_missing(passages)
+    new = open_splitter(context).list_missing(texts)
+    unread = open_extractor(context).list_missing(passages)
     return {
         "ingest": (documents.num_rows, 0),
         "chunk": (len(texts), len(texts) - len(new)),

@@ -144,9 +144,6 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     inputs = {
         name: read_result(tables[name], contracts[name], run.warehouse.staging) for name in reads
     }
-    none = contracts["rejects"].build([])
-    if run.settings.publish.strict:
-        return _Settled(tables, _write_texts(run, inputs), none, None)
     key = hash_value(
         [
             _WITHDRAWING,
@@ -272,8 +269,6 @@ def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, s
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
         gates = judge_texts(files, settled.texts, seconds=seconds).gates
-    if run.settings.publish.strict:
-        return dict(gates)
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 

@@ -18,8 +18,8 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
-from kpyramid.pipeline.cache import Progress
-from kpyramid.pipeline.fingerprints import fingerprint_stage, key_result
+from kpyramid.pipeline.cache import Context, Progress
+from kpyramid.pipeline.fingerprints import find_stored
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
@@ -59,6 +59,7 @@ def run_stage(
         PyramidError: whatever the stage found wrong; says what to do.
     """
     stage = find_stage(name)
+    context = Context(run.warehouse, run.settings, workers, progress)
     started = time.monotonic()
     progress.begin(name)
     return_freed_memory()
@@ -66,14 +67,14 @@ def run_stage(
         log.info("removed staging/%s, left by an interrupted process", folder)
     try:
         if shard is not None:
-            mark = _warm_shard(run, stage, shard, workers, progress)
+            mark = _warm_shard(run, stage, shard, context)
         elif name == "publish":
             marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
             corpus = marks[0].details["corpus"]
             tables = {table: _merge_parts(run, table) for table in load_contracts()}
             mark = publish(run, corpus, tables)
         else:
-            mark = _compute_or_reuse(run, stage, workers, progress)
+            mark = _compute_or_reuse(run, stage, context)
     finally:
         put_run(run)
     mark = replace(mark, seconds=round(time.monotonic() - started, 3))
@@ -103,18 +104,17 @@ def _tell_cost(run: Run, stage: str) -> str:
     return "cost unknown" if spent.cost is None else f"${spent.cost:.4f} in {spent.calls} calls"
 
 
-def _compute_or_reuse(run: Run, stage: Stage, workers: int, progress: Progress) -> StageMark:
+def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
     inputs = _list_inputs(run, stage)
     details = {}
-    with ExitStack() as held, _open_ports(run, stage, workers, progress) as ports:
+    with ExitStack() as held, _open_ports(run, stage, context) as ports:
         if "corpus" in stage.ports:
             corpus = held.enter_context(open_corpus(run.corpus, run.warehouse))
             if not run.allow_shrink:
                 require_readable(corpus, converts=is_installed(CONVERTER))
             inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
-        key = key_result(fingerprint_stage(stage, run.settings), inputs)
-        result = find_result(run.warehouse, stage.name, key)
+        key, result = find_stored(run.warehouse, stage, run.settings, inputs)
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
@@ -137,8 +137,8 @@ def is_stored(run: Run, name: str) -> bool:
         InputError: a stage before it is not done.
     """
     stage = find_stage(name)
-    key = key_result(fingerprint_stage(stage, run.settings), _list_inputs(run, stage))
-    return find_result(run.warehouse, name, key) is not None
+    _, result = find_stored(run.warehouse, stage, run.settings, _list_inputs(run, stage))
+    return result is not None
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:
@@ -166,9 +166,7 @@ def _count_rejects(result: Result) -> dict[str, int]:
     return dict(sorted(Counter(rejects["reason"].to_pylist()).items()))
 
 
-def _warm_shard(
-    run: Run, stage: Stage, shard: Shard, workers: int, progress: Progress
-) -> StageMark:
+def _warm_shard(run: Run, stage: Stage, shard: Shard, context: Context) -> StageMark:
     if not stage.shards or not 0 <= shard.index < shard.count:
         possible = ", ".join(s.name for s in PIPELINE if s.shards)
         raise InputError(
@@ -183,7 +181,7 @@ def _warm_shard(
             mine = pa.array([shard.holds(value) for value in table[by].to_pylist()], pa.bool_())
             table = table.filter(mine)
         tables[name] = table
-    with _open_ports(run, stage, workers, progress) as ports:
+    with _open_ports(run, stage, context) as ports:
         made = ports.run(tables)
     rows = {name: table.num_rows for name, table in sorted(made.items()) if name != "rejects"}
     model = ports.describe_model()
@@ -198,21 +196,22 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
     Raises:
         PyramidError: whatever a stage found wrong.
     """
+    context = Context(run.warehouse, run.settings, workers, progress)
     asking = [s for s in PIPELINE if list_tasks(s.name, run.settings)]
     for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
         if stage in asking:
-            pending = _list_pending(run, stage, workers, progress)
+            pending = _list_pending(run, stage, context)
             if pending:
                 return pending
         run_stage(run, stage.name, workers=workers, progress=progress)
     return {}
 
 
-def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> dict[str, Request]:
+def _list_pending(run: Run, stage: Stage, context: Context) -> dict[str, Request]:
     """What a stage would ask; stored replies that turn out to be bad are asked for again."""
     tables = {table: read_parts(run, stage, table) for table in stage.reads}
     for _ in range(2):
-        with _open_ports(run, stage, workers, progress, collecting=True) as ports:
+        with _open_ports(run, stage, context, collecting=True) as ports:
             ports.run(tables)
         if ports.model is None or ports.model.pending:
             break
@@ -223,11 +222,11 @@ def _list_pending(run: Run, stage: Stage, workers: int, progress: Progress) -> d
 
 @contextmanager
 def _open_ports(
-    run: Run, stage: Stage, workers: int, progress: Progress, *, collecting: bool = False
+    run: Run, stage: Stage, context: Context, *, collecting: bool = False
 ) -> Iterator[Ports]:
     place = (run.warehouse, run.settings, run.folder, run.ref)
     with Opener(*place, collecting=collecting) as opener:
-        yield Ports(run.warehouse, run.settings, stage, workers, progress, opener)
+        yield Ports(context, stage, opener)
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:

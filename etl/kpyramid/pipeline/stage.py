@@ -28,7 +28,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        18,
+        19,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -91,7 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=5,
+        version=6,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -101,7 +101,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=9,
+        version=10,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),

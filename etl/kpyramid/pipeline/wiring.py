@@ -37,6 +37,7 @@ from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.pipeline.cache import (
     CachedEmbedder,
     CachedFunction,
+    Context,
     Progress,
     open_converter,
     share_work,
@@ -45,7 +46,7 @@ from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
 from kpyramid.pipeline.stage import Stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.workers import extract_all, load_extractor, load_parser, parse_all
+from kpyramid.pipeline.workers import load_extractor, load_parser
 from kpyramid.settings import Settings
 from kpyramid.storage.copies import bring_corpus
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
@@ -61,41 +62,28 @@ R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
-def open_splitter(
-    warehouse: Warehouse, settings: Settings, progress: Progress, *, read_only: bool = False
-) -> CachedFunction[Titled, tuple[Piece, ...]]:
+def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]:
     """Cuts texts into chunks."""
 
     def compute(texts: Sequence[Titled]) -> Iterator[bytes]:
         for text, _, headings in texts:
-            yield _PIECES.dump_json(tuple(split_text(text, settings.chunk, headings)))
+            yield _PIECES.dump_json(tuple(split_text(text, context.settings.chunk, headings)))
 
-    place = (warehouse, settings, compute, _PIECES.validate_json, progress)
-    return CachedFunction("splitter", *place, read_only=read_only)
+    return CachedFunction("splitter", context, compute, _PIECES.validate_json)
 
 
-def open_extractor(
-    warehouse: Warehouse,
-    settings: Settings,
-    workers: int,
-    progress: Progress,
-    *,
-    read_only: bool = False,
-) -> CachedFunction[Titled, Extraction]:
+def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
-    chosen = (settings.extract.parser, settings.extract.language)
-    compute = share_work("extractor", settings, workers, load_extractor, chosen, extract_all)
-    place = (warehouse, settings, compute, _EXTRACTION.validate_json, progress)
-    return CachedFunction("extractor", *place, read_only=read_only)
+    extract = context.settings.extract
+    compute = share_work("extractor", context, load_extractor, (extract.parser, extract.language))
+    return CachedFunction("extractor", context, compute, _EXTRACTION.validate_json)
 
 
-def open_annotator(
-    warehouse: Warehouse, settings: Settings, workers: int, progress: Progress
-) -> CachedFunction[str, str]:
+def open_annotator(context: Context) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
-    chosen = (settings.extract.parser,)
-    compute = share_work("annotator", settings, workers, load_parser, chosen, parse_all)
-    return CachedFunction("annotator", warehouse, settings, compute, bytes.decode, progress)
+    chosen = (context.settings.extract.parser,)
+    compute = share_work("annotator", context, load_parser, chosen)
+    return CachedFunction("annotator", context, compute, bytes.decode)
 
 
 class ExampleReader:
@@ -127,33 +115,20 @@ class ExampleReader:
 class Ports:
     """What the stages of a build are given, each opened when a stage first asks for it.
 
-    `opener` opens the models that are asked over a network, where the settings name one. With
-    `read_only` no vector is stored. `corpus`: the files for the stage that reads them.
+    `opener` opens the models that are asked over a network, where the settings name one.
+    `corpus`: the files for the stage that reads them.
 
     Raises:
         SettingsError: at first use; a model or an ontology that the settings name is not there.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        stage: Stage,
-        workers: int,
-        progress: Progress,
-        opener: Opener | Looker,
-        *,
-        read_only: bool = False,
-        corpus: Iterable[SourceFile] = (),
-    ) -> None:
-        self.settings = settings
-        self.corpus = corpus
-        self._warehouse = warehouse
+    def __init__(self, context: Context, stage: Stage, opener: Opener | Looker) -> None:
+        self.settings = context.settings
+        self.corpus: Iterable[SourceFile] = ()
+        self._context = context
         self._stage = stage
-        self._progress = progress
-        self._place = (warehouse, settings, workers, progress)
+        self._progress = context.progress
         self._opener = opener
-        self._read_only = read_only
         self._functions: list[CachedFunction[Any, Any]] = []
 
     @cached_property
@@ -179,34 +154,32 @@ class Ports:
     @cached_property
     def converter(self) -> Convert | None:
         """Converts files that are not text; None without the extra for it."""
-        return open_converter(*self._place, read_only=self._read_only)
+        return open_converter(self._context)
 
     @cached_property
     def erased(self) -> Erased:
         """What no build takes in any more."""
-        return load_erased(self._warehouse)
+        return load_erased(self._context.warehouse)
 
     @cached_property
     def splitter(self) -> CachedFunction[Titled, tuple[Piece, ...]]:
         """Cuts texts into chunks."""
-        return self._note(open_splitter(self._warehouse, self.settings, self._progress))
+        return self._note(open_splitter(self._context))
 
     @cached_property
     def extractor(self) -> ExtractFunction:
         """Finds the facts in texts by rules."""
-        return self._note(open_extractor(*self._place)).stream
+        return self._note(open_extractor(self._context)).stream
 
     @cached_property
     def annotator(self) -> CachedFunction[str, str]:
         """Parses texts."""
-        return self._note(open_annotator(*self._place))
+        return self._note(open_annotator(self._context))
 
     @cached_property
     def embedder(self) -> Embedder:
         """The embedding model."""
-        embedder = CachedEmbedder(
-            *self._place, self._opener.connect, self._stage.name, read_only=self._read_only
-        )
+        embedder = CachedEmbedder(self._context, self._opener.connect, self._stage.name)
         self._note(embedder.function)
         return embedder
 
@@ -254,16 +227,8 @@ class Ports:
         """Names of proposals by a language model, batch by batch."""
         if self.model is None:
             return None
-        llm = self.settings.llm
-        return Namer(
-            self.model.caller,
-            model=llm.model or llm.provider,
-            domain=self.settings.cascade.domain,
-            language=self.settings.cascade.language,
-            max_tokens=llm.max_tokens,
-            concurrency=llm.concurrency,
-            foresees=isinstance(self._opener, Looker),
-        )
+        model = self.settings.llm.model or self.settings.llm.provider
+        return Namer(self.model.caller, *self._batching, model, self._foresees)
 
     @cached_property
     def condenser(self) -> Condenser | None:
@@ -277,8 +242,7 @@ class Ports:
         """Statements by a language model, batch by batch of facts of one subject and anchor."""
         if self.model is None or self.settings.condense.summarise != "llm":
             return None
-        foresees = isinstance(self._opener, Looker)
-        return Summariser(self.model.caller, *self._batching, foresees)
+        return Summariser(self.model.caller, *self._batching, self._foresees)
 
     def run(self, tables: Tables) -> dict[str, pa.Table]:
         """What the stage makes of the tables that it reads, through the ports that it declares.
@@ -305,6 +269,10 @@ class Ports:
     def count_computed(self) -> int:
         """The rows that no cache had."""
         return sum(function.computed for function in self._functions)
+
+    @property
+    def _foresees(self) -> bool:
+        return isinstance(self._opener, Looker)
 
     @property
     def _batching(self) -> tuple[str, str, int, int]:

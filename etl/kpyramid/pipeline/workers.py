@@ -13,17 +13,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from kpyramid.embeddings.opening import open_embedder
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError, InputError, PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
-from kpyramid.extraction.types import Extraction, Extractor, Titled
+from kpyramid.extraction.types import Extraction, Titled
 from kpyramid.settings import EmbedSettings
 from kpyramid.storage.identity import identify_embedding
 
@@ -44,16 +45,14 @@ _PATIENCE = 5.0
 
 _EXTRACTION = TypeAdapter(Extraction)
 
-Load = Callable[..., None]
-"""Makes a process ready to work; called with `chosen`."""
+Compute = Callable[[Sequence[R]], Iterator[bytes]]
+"""What computes results: those of some texts, in their order."""
+Load = Callable[..., Compute[R]]
+"""Loads the model that computes; called with `chosen`."""
 
 
 def share_out(
-    texts: Sequence[R],
-    workers: int,
-    load: Load,
-    chosen: tuple[object, ...],
-    work: Callable[[Sequence[R]], Iterator[bytes]],
+    texts: Sequence[R], workers: int, load: Load[R], chosen: tuple[object, ...]
 ) -> Iterator[bytes]:
     """The results in order, of this process or of several, each of which loads its model once.
 
@@ -66,17 +65,17 @@ def share_out(
     if not texts:
         return
     if workers == 1 or len(texts) < _FEW:
-        load(*chosen)
-        yield from work(texts)
+        yield from load(*chosen)(texts)
         return
     context = multiprocessing.get_context("spawn")
     others = {*multiprocessing.active_children()}
-    pool = ProcessPoolExecutor(workers, context, _start_worker, (load, chosen))
+    pool = ProcessPoolExecutor(workers, context, _start_worker)
     try:
         # Not `pool.map`: interrupted, it cancels what it waits for, and Python 3.11's pool, whose
         # processes then end, complains of work that is cancelled already.
         with _hide_program():
-            waiting = deque(pool.submit(_collect, work, batch) for batch in _make_batches(texts))
+            batches = _make_batches(texts)
+            waiting = deque(pool.submit(_work, batch, load, chosen) for batch in batches)
         while waiting:
             yield from waiting.popleft().result()
     except BrokenProcessPool as e:
@@ -109,11 +108,10 @@ def _hide_program() -> Iterator[None]:
         sys.modules["__main__"], place["_current_process"] = program, process
 
 
-def _start_worker(load: Load, chosen: tuple[object, ...]) -> None:
+def _start_worker() -> None:
     # Ctrl-C reaches every process of a terminal; the parent alone decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    load(*chosen)
 
 
 def _end_with_parent() -> None:
@@ -127,51 +125,41 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-_extractors: list[Extractor] = []
+_loaded: list[tuple[object, object, Compute[Any]]] = []
+"""What this worker process loaded for what, and computes with."""
 
 
-def load_extractor(parser: str, language: str) -> None:
-    """Makes this process ready for `extract_all`."""
+def _work(batch: Sequence[R], load: Load[R], chosen: tuple[object, ...]) -> list[bytes]:
+    """The results of a batch, in a worker process."""
+    if not _is_ready(load, chosen):
+        _loaded[:] = [(load, chosen, load(*chosen))]
+    return list(_loaded[0][2](batch))
+
+
+def _is_ready(load: object, chosen: tuple[object, ...]) -> bool:
+    return [each[:2] for each in _loaded] == [(load, chosen)]
+
+
+def load_extractor(parser: str, language: str) -> Compute[Titled]:
+    """The extraction of each text as JSON."""
     from kpyramid.extraction.openie import DependencyExtractor
 
-    _extractors[:] = [DependencyExtractor(parser, language)]
+    extractor = DependencyExtractor(parser, language)
+    return lambda texts: map(_EXTRACTION.dump_json, extractor.extract_all(texts))
 
 
-def _collect(work: Callable[[Sequence[R]], Iterator[bytes]], texts: Sequence[R]) -> list[bytes]:
-    return list(work(texts))
-
-
-def extract_all(texts: Sequence[Titled]) -> Iterator[bytes]:
-    """The extraction of each text as JSON."""
-    return map(_EXTRACTION.dump_json, _extractors[0].extract_all(texts))
-
-
-_parsers: list[Parser] = []
-
-
-def load_parser(package: str) -> None:
-    """Makes this process ready for `parse_all`."""
-    if not _parsers or _parsers[0].package != package:
-        _parsers[:] = [Parser(package)]
-
-
-def parse_all(texts: Sequence[str]) -> Iterator[bytes]:
+@lru_cache(maxsize=1)
+def load_parser(package: str) -> Compute[str]:
     """The parse of each text, packed."""
-    return (pack_tree(tree).encode() for tree in _parsers[0].parse_all(texts))
+    parser = Parser(package)
+    return lambda texts: (pack_tree(tree).encode() for tree in parser.parse_all(texts))
 
 
-_embedders: list[Embedder] = []
-
-
-def load_embedder(embed: EmbedSettings) -> None:
-    """Makes this process ready for `embed_all`."""
-    found = identify_embedding(embed)
-    _embedders[:] = [open_embedder(found.name, found.files, embed.provider, embed.instruction)]
-
-
-def embed_all(texts: Sequence[str]) -> Iterator[bytes]:
+def load_embedder(embed: EmbedSettings) -> Compute[str]:
     """The vector of each text, packed."""
-    return (pack_vector(_embedders[0].embed([text])[0]) for text in texts)
+    found = identify_embedding(embed)
+    model = open_embedder(found.name, found.files, embed.provider, embed.instruction)
+    return lambda texts: (pack_vector(model.embed([text])[0]) for text in texts)
 
 
 def pack_vector(vector: Matrix) -> bytes:
@@ -182,9 +170,8 @@ def pack_vector(vector: Matrix) -> bytes:
 def share_over_ray(
     texts: Sequence[R],
     address: str,
-    load: Load,
+    load: Load[R],
     chosen: tuple[object, ...],
-    work: Callable[[Sequence[R]], Iterator[bytes]],
     identify: Callable[[], str],
 ) -> Iterator[bytes]:
     """The results in order, of a Ray cluster's processors, whose processes load their model once.
@@ -198,7 +185,7 @@ def share_over_ray(
         PyramidError: a task failed, or its node has other versions; says which.
     """
     if len(texts) < _FEW:
-        yield from share_out(texts, 1, load, chosen, work)
+        yield from share_out(texts, 1, load, chosen)
         return
     with join_cluster(address) as (ray, processors):
         send = ray.remote(num_cpus=1)(_work_on_node).remote
@@ -206,7 +193,7 @@ def share_over_ray(
         expected, waiting = identify(), deque[Any]()
         try:
             for batch in _make_batches(texts):
-                waiting.append(send(batch, load, chosen, work, identify, expected))
+                waiting.append(send(batch, load, chosen, identify, expected))
                 if len(waiting) == most:
                     yield from ray.get(waiting.popleft())
             while waiting:
@@ -219,27 +206,20 @@ def share_over_ray(
             ) from e
 
 
-_ready_for: list[tuple[Load, tuple[object, ...]]] = []
-
-
 def _work_on_node(
     batch: Sequence[R],
-    load: Load,
+    load: Load[R],
     chosen: tuple[object, ...],
-    work: Callable[[Sequence[R]], Iterator[bytes]],
     identify: Callable[[], str],
     expected: str,
 ) -> list[bytes]:
     """The results of a batch, in a process of a cluster's node."""
-    if _ready_for != [(load, chosen)]:
-        if identify() != expected:
-            raise PyramidError(
-                f"node {platform.node()} has another version of kpyramid, a library or a model "
-                "than the machine that builds; install the same on both"
-            )
-        load(*chosen)
-        _ready_for[:] = [(load, chosen)]
-    return list(work(batch))
+    if not _is_ready(load, chosen) and identify() != expected:
+        raise PyramidError(
+            f"node {platform.node()} has another version of kpyramid, a library or a model "
+            "than the machine that builds; install the same on both"
+        )
+    return _work(batch, load, chosen)
 
 
 @contextmanager

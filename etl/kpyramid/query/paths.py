@@ -6,13 +6,12 @@ chain), Knowledge Solver (the subgraph between question and options).
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
 
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import list_plain_words
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.facts import NearFact, state_facts
@@ -246,18 +245,6 @@ def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
     return Item(key, path.statement, "graph", score, (*shown, *others), path.confidence)
 
 
-def widen_place(place: Evidence, snapshot: Snapshot) -> Evidence:
-    """The sentences that a place stands in: what was read may be one word of them."""
-    for chunk in snapshot.evidence(place.chunk_id):
-        first, last = place.start - chunk.start, place.end - chunk.start
-        within = [s for s in split_sentences(chunk.text) if s.start < last and first < s.end]
-        if within:
-            start, end = within[0].start, within[-1].end
-            text = chunk.text[start:end]
-            return replace(place, start=chunk.start + start, end=chunk.start + end, text=text)
-    return place
-
-
 def quote_fact(fact: NearFact, places: Sequence[Evidence], snapshot: Snapshot) -> Evidence:
     """The sentence that has most of a fact's words; the shortest of equally good ones.
 
@@ -265,6 +252,6 @@ def quote_fact(fact: NearFact, places: Sequence[Evidence], snapshot: Snapshot) -
     """
     words = {*list_plain_words(fact.statement)}
     return min(
-        dict.fromkeys(widen_place(place, snapshot) for place in places[:_MOST_QUOTED]),
+        dict.fromkeys(places[:_MOST_QUOTED]),
         key=lambda place: (-len(words & {*list_plain_words(place.text)}), len(place.text)),
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
-from kpyramid.settings import Settings, check_settings
+from kpyramid.settings import Settings, read_recorded
 from kpyramid.storage.layout import Warehouse, explain_damage, name_place
 from kpyramid.storage.refs import check_ref_name, read_head, require_movable
 
@@ -132,7 +132,7 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         )
     with explain_damage(f"run record {path}", ""):
         record = json.loads(data)
-        settings = check_settings(record["settings"], {"file": path})
+        settings = read_recorded(record["settings"], path)
         corpus = str(record["corpus"])
         order, shrink = record["order"], record["allow_shrink"]
         return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)

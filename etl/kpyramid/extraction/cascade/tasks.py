@@ -4,9 +4,11 @@
 part of its requests' keys, so a change of them, of a reply or a parser raises the task's version.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from jinja2 import Environment, StrictUndefined
@@ -38,65 +40,7 @@ BUILT_IN = Example(
 )
 """The example of a project that gives none; people and dates are made up."""
 
-_EXAMPLES = """\
-{% for example in examples %}
-Example
-{{ example.given }}
-Reply: {{ example.reply }}
-{% endfor %}"""
-
-PROMPTS = {
-    "paraphrase": """\
-You rewrite {{ domain }} texts in {{ language }} as short factual claims.
-{{ guard }}
-- One fact per claim, in a short phrase of plain grammar; no two claims mean the same.
-- Replace every pronoun by the name it stands for.
-- State only what the text asserts, and all of it.
-- "evidence" is the sentence, or the part of it, that says so, copied letter by letter.
-Reply with JSON only: {"claims": [{"evidence": "...", "claim": "..."}]}
-"""
-    + _EXAMPLES,
-    "entities": """\
-You list the noun entities that claims from {{ domain }} texts in {{ language }} name.
-{{ guard }}
-- Names, things, dates and quantities, worded as in the claims; no pronouns.
-- List each entity once. No entity holds a comma: list its parts instead.
-Reply with JSON only: {"entities": ["..."]}
-"""
-    + _EXAMPLES,
-    "relations": """\
-You complete the relations between entities that claims from {{ domain }} texts in \
-{{ language }} state.
-{{ guard }}
-- A triple is one entity as head, one verb or verb phrase as relation, one entity as tail.
-- Head and tail are entities of the list, spelled as there; the relation says how they are joined.
-- Leave out what the claims do not state.
-Reply with JSON only: {"triples": [{"head": "...", "relation": "...", "tail": "..."}]}
-"""
-    + _EXAMPLES,
-    "disambiguation": """\
-You clean up triples that were read from {{ domain }} texts in {{ language }}.
-{{ guard }}
-- Relations of the same meaning get the same words.
-- A triple that repeats the meaning of an earlier one goes; all others stay.
-- Correct a triple that its claims contradict; add nothing that they do not state.
-- Head and tail keep the spelling of the entities.
-Reply with JSON only: {"triples": [{"head": "...", "relation": "...", "tail": "..."}]}
-""",
-    "merged": """\
-You read {{ domain }} texts in {{ language }} and reply with the facts they state.
-{{ guard }}
-- "entities": the noun entities, with dates and quantities, each once, without commas.
-- "claims": each fact as one short phrase of plain grammar; no two mean the same; every pronoun \
-replaced by the name it stands for; only what the text asserts, and all of it.
-- "evidence": the sentence, or the part of it, that says so, copied letter by letter.
-- "triples": what the claim says: one entity as head, one verb or verb phrase as relation that \
-says how they are joined, one entity as tail.
-Reply with JSON only: {"entities": ["..."], "claims": [{"evidence": "...", "claim": "...", \
-"triples": [{"head": "...", "relation": "...", "tail": "..."}]}]}
-"""
-    + _EXAMPLES,
-}
+PROMPTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
 """The system message of each step. An example has no state before its triples are cleaned up."""
 
 

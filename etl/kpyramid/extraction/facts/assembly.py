@@ -25,6 +25,7 @@ from kpyramid.extraction.syntax.predicates import (
     TIMES,
     Frame,
 )
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
@@ -274,7 +275,9 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         if reason is None:
-            yield candidate
+            told = _find_told(candidate, findings)
+            mood = candidate.modality or (told.mood if told is not None else None)
+            yield replace(candidate, modality=mood)
             continue
         first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
         findings.drop(reason, first, candidate.tail.last)
@@ -318,18 +321,33 @@ def _drop_own_name(candidate: Candidate) -> Candidate:
 
 def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     """Who says it, by name where a pronoun tells; None when the text says it itself."""
-    if candidate.clause is None:
-        return None
-    source = findings.stances[candidate.clause].source
+    clause = -1 if candidate.clause is None else candidate.clause
+    stances = (findings.stances.get(clause), _find_told(candidate, findings))
+    source = next((s.source for s in stances if s is not None and s.source is not None), None)
     if source is None:
         return None
     phrase = findings.antecedents.resolve(source) or find_phrase(source)
     return phrase.text if phrase is not None else source.text
 
 
+def _find_told(candidate: Candidate, findings: Findings) -> Stance | None:
+    """How the text around has it; what a name is short for or lies in holds whoever tells it."""
+    real = candidate.clause is None and candidate.construction not in {"apposition", "relation"}
+    return None if real else findings.told.get(_anchor(candidate))
+
+
+def _anchor(candidate: Candidate) -> int:
+    """The token by which the place of a candidate is known."""
+    return candidate.tail.first if candidate.clause is None else candidate.clause
+
+
 def _place(candidate: Candidate) -> tuple[int, int, int, str]:
-    anchor = candidate.clause if candidate.clause is not None else candidate.tail.first
-    return anchor, candidate.tail.span.start, candidate.head.span.start, candidate.relation
+    return (
+        _anchor(candidate),
+        candidate.tail.span.start,
+        candidate.head.span.start,
+        candidate.relation,
+    )
 
 
 def _number_claims(

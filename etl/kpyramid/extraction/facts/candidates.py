@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import (
     Frame,
-    Stance,
     VerbGroup,
     find_noun_clause,
 )
+from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -53,6 +53,8 @@ class Candidate:
     construction: str = ""
 
 
+WORDS = read_words(__file__, "words.toml")
+"""Words by what they do in a fact."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
@@ -71,6 +73,8 @@ class Findings:
     """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
+    told: dict[int, Stance] = field(default_factory=dict)
+    """How the tokens are meant that stand in quotations and plots."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
 
@@ -268,15 +272,7 @@ _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 """What stands in formulas, not in names."""
 _ADDRESS = re.compile(r"https?://|www\.")
-_EMPTY_NOUNS = frozenset(
-    (
-        "most some many much all each both one ones none few others other another any several "
-        "thing things way ways lot lots number use part parts kind kinds type types sort sorts "
-        "level levels role case cases fact example instance reason reasons addition order rest "
-        "least something anything everything nothing someone anyone everyone such same others' "
-        "phase aspect aspects factor factors element elements point points step steps key"
-    ).split()
-)
+_EMPTY_NOUNS = WORDS["empty_nouns"]
 """Nouns and pronouns that say nothing without what completes them."""
 _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
@@ -291,31 +287,15 @@ _ABOUT_THE_TEXT = re.compile(
     re.IGNORECASE,
 )
 """Subjects by which a text speaks of itself and of what it sets out to do."""
-DIRECTIONS = frozenset(
-    "north south east west northeast northwest southeast southwest left right".split()
-)
-_WHERE = frozenset(
-    "in at on within near off above under beside behind along inside outside opposite".split()
-)
-_DEICTIC = frozenset(
-    (
-        "today now nowadays currently presently later once recently lately then here there soon "
-        "afterwards afterward thereafter tomorrow yesterday tonight earlier before ago"
-    ).split()
-)
+DIRECTIONS = WORDS["directions"]
+_WHERE = WORDS["where"]
+_DEICTIC = WORDS["deictic"]
 """Adverbs that point from the text to a time or a place, and name neither."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """What "for the first time" and "at the time" hold: a circumstance without a date."""
-_PHRASAL = frozenset(
-    "addition recognition order case fact turn return response accordance honor honour".split()
-)
+_PHRASAL = WORDS["phrasal"]
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
-_KIND_RELATIONS = frozenset(
-    (
-        "is a,was a,are a,were a,is the,was the,are the,were the,are,were,is one of,was one of,"
-        "has been a,has been the,have been,had been a,had been the,had been"
-    ).split(",")
-)
+_KIND_RELATIONS = WORDS["kind_relations"]
 
 
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
@@ -323,7 +303,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
-    empty = all(w in _EMPTY_WORDS for w in words) and candidate.relation not in _KIND_RELATIONS
+    empty = all(w in _EMPTY_WORDS for w in words) and "_".join(words) not in _KIND_RELATIONS
     if is_location(words):
         empty = not _names_place(candidate)
     if empty:

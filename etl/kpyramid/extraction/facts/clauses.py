@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, Findings, word_noun
+from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
@@ -12,9 +12,10 @@ from kpyramid.extraction.facts.copulas import (
     list_copula_facts,
 )
 from kpyramid.extraction.facts.coreference import is_expletive
-from kpyramid.extraction.facts.propositions import is_denied, lift_kind, write_words
+from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.polarity import is_denied, is_negated
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -27,13 +28,19 @@ from kpyramid.extraction.syntax.predicates import (
     find_participle,
     group_kids,
     is_copula,
-    is_negated,
     is_stative,
     list_merged,
     read_modal,
     read_predicate,
-    read_stance,
     word_group,
+)
+from kpyramid.extraction.syntax.stance import (
+    find_condition,
+    find_modal_above,
+    find_wish,
+    is_general,
+    read_preposed,
+    read_stance,
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -65,22 +72,10 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without: "turned to", "served as"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
-_ASIDES = frozenset(
-    (
-        "including,excluding,besides,because,regardless of,depending on,compared with,compared to,"
-        "such as"
-    ).split(",")
-)
+_ASIDES = WORDS["asides"]
 """What these lead to is no part of what the verb says."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
-_CONDITIONS = frozenset({"if", "unless", "provided", "providing"})
-_CONDITION_TIMES = frozenset({"when", "whenever", "once"})
-_SUPPOSING = frozenset("assuming supposing provided".split())
-_CONDITION_NOUNS = frozenset({"condition", "circumstance"})
-_ENABLING = frozenset({"can", "could", "may", "might"})
-_NEEDING = frozenset("must should need have would".split())
-_PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
 _COMPARING = frozenset({"than", ";", ":", "("})
 _UNDERGOING = frozenset({"undergo", "receive"})
@@ -165,13 +160,11 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     if any(plurals):
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
-    denied = group.negated or stance.negated or any(is_denied(node) for node in frame.subjects)
-    denied = denied or is_denied(frame.noun)
     mood = stance.mood or find_condition(frame, named_in)
     means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
-    mood = (None if means else mood) or _find_wish(frame) or group.modality
-    mood = mood or _find_modal_above(frame, findings.frames)
-    group = replace(group, negated=denied, modality=mood)
+    mood = (None if means else mood) or find_wish(frame) or group.modality
+    mood = mood or find_modal_above(frame, findings.frames)
+    group = replace(group, negated=stance.negated, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
@@ -210,7 +203,7 @@ def _is_advice(frame: Frame) -> bool:
     """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
     if frame.subjects:
         you = frame.subjects[0]
-        return you.word in ADDRESSED and you.pos == "PRON" and _is_general(frame.top)
+        return you.word in ADDRESSED and you.pos == "PRON" and is_general(frame.top)
     verb = frame.verb
     while verb.dep == "conj" and verb.tag == verb.head.tag:
         verb = verb.head
@@ -364,105 +357,16 @@ def _find_verb_above(clause: Node) -> Node:
     return at
 
 
-def _find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
-    """The modal of the clause that names the subject's kind: "X might be a cause underlying Y"."""
-    if frame.way != "antecedent" or frame.clause is None or frame.clause.head.dep != "attr":
-        return None
-    above = frames.get(frame.clause.head.head.i)
-    return read_modal(above.kids) if above is not None else None
-
-
-def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
-    """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
-
-    Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
-    subject already.
-    """
-    at = frame.top
-    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    if at.dep == "advcl":  # the condition itself
-        words = [c.word for c in at.children if c.dep == "mark"]
-        own = "so" if words == ["so", "that"] else _read_condition(at, _is_general(at))
-        if own is not None:
-            return own
-    at = frame.top
-    for _ in range(MAX_HOPS):
-        for clause in at.children:
-            if clause is besides or (at is not frame.top and clause.i > at.i):
-                continue
-            word = _read_preposed(clause, at) if clause.i < at.i else None
-            if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
-                # "even if": it holds all the same
-                general = _is_general(frame.top) and _is_general(clause)
-                word = word or _read_condition(clause, general)
-            if word is not None:
-                return word
-        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
-            break
-        at = at.head
-    return None
-
-
-def _read_preposed(part: Node, verb: Node) -> str | None:
-    """The word that makes what stands before a clause its condition.
-
-    "Under certain conditions"; "to stay on the track" and "by volunteering" before a modal.
-    """
-    inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
-    if part.word == "under" and any(c.lemma in _CONDITION_NOUNS for c in inner):
-        return "under"
-    helpers = {c.word for c in verb.children if c.dep == "aux"}
-    if part.word == "by" and any(c.word.endswith("ing") for c in inner):
-        return "by" if helpers & _ENABLING else None
-    ordered = part.word == "in" and any(c.word == "order" for c in inner)
-    aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
-    return "to" if aim and (helpers & _NEEDING or verb.lemma in _NEEDING) else None
-
-
 def _word_means(frame: Frame) -> str:
     """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
     at = frame.top
     while at.dep == "conj" and at.head.pos in {"VERB", "AUX"}:
         at = at.head
-    part = next(c for c in (*at.children, at) if c is at or _read_preposed(c, at) in {"by", "to"})
+    part = next(c for c in (*at.children, at) if c is at or read_preposed(c, at) in {"by", "to"})
     nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
     words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
     unclear = part is at or frame.chain or any(n.pos == "PRON" for n in nodes)
     return "" if unclear or len(words) > _MAX_MEANS else " ".join(words)
-
-
-def _read_condition(clause: Node, is_general: bool) -> str | None:
-    """The word that makes an adverbial clause a condition of what it stands with."""
-    for mark in clause.children:
-        if mark.dep == "mark" and mark.word in _CONDITIONS:
-            return mark.word
-        if mark.word in _CONDITION_TIMES and (is_general or clause.tag in {"VBN", "VBG"}):
-            return mark.word
-        if mark.dep in {"mark", "advmod"} and mark.i > 1 and mark.word == "as":
-            words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
-            if words[1] == "long":
-                return "as"
-    return clause.word if clause.word in _SUPPOSING else None
-
-
-def _find_wish(frame: Frame) -> str | None:
-    """The "to" of an infinitive that need not come about: "encourages people to take part".
-
-    "was hired to coach" says itself how it is meant.
-    """
-    verb = frame.verb
-    if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
-        return None
-    if frame.way == "object_control":
-        return None
-    return "to" if verb.dep == "conj" and verb.head.dep != "relcl" else None
-
-
-def _is_general(verb: Node) -> bool:
-    """Whether the clause is in the present or modal, so that "when" names no single time."""
-    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
-    return (helpers[0] if helpers else verb).tag in _PRESENT
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
@@ -549,13 +453,8 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
     inner = [n for n in inner if n is not frame.top and n.i not in own]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
-    return VerbGroup(
-        f"{outer.text} {words}",
-        tuple(sorted({*outer.tokens, *(n.i for n in inner)})),
-        outer.negated or group.negated,
-        outer.modality,
-        group.passive,
-    )
+    tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))
+    return replace(group, text=f"{outer.text} {words}", tokens=tokens, modality=outer.modality)
 
 
 def _word_control(frame: Frame) -> str | None:
@@ -744,7 +643,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     """Return the direct object; "has" takes the object's noun into the relation."""
     noun = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if part.gap is not None:
-        return [(p, "", [], False) for p in findings.read_arguments(noun)]
+        return [(p, "", [], is_denied(noun)) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
     verb = frame.verb
     passive = "auxpass" in frame.kids and noun.dep == "dobj"
@@ -838,14 +737,14 @@ def _is_light(noun: Node, frame: Frame) -> bool:
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     """The object of a preposition, and what contains it, with the words that lead to it."""
     link = [node for node in part.link if node.dep != "neg"]
-    negated = len(link) < len(part.link)
+    negated = len(link) < len(part.link) or is_denied(part.root)
     words = " ".join(node.word for node in link)
     root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
-    if words in _ASIDES or (root.word == "order" and words == "in"):
+    if words.replace(" ", "_") in _ASIDES or (root.word == "order" and words == "in"):
         return []
     items = list(list_conjuncts(root))
     if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kpyramid.extraction.facts.candidates import DIRECTIONS, Findings, word_noun
+from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import TAKING_BACK, find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
@@ -25,32 +25,10 @@ from kpyramid.extraction.syntax.tree import (
 
 # Nouns that always belong to something; without an owner they belong to the text's topic
 # ("The population was 682").
-_ATTRIBUTES = frozenset(
-    (
-        "population area elevation length height capital headquarters name title author director "
-        "producer publisher editor founder president mayor captain coach rector chairman "
-        "architect engineer designer owner manager "
-        "county-seat language currency motto "
-        "altitude width depth capacity budget density climate seat"
-    ).split()
-)
-_RELATIONAL = frozenset(
-    "cause symptom sign ingredient component effect treatment cure remedy function origin source "
-    "complication predator prey habitat vector consequence theme product export".split()
-)
+_ATTRIBUTES = WORDS["attributes"]
+_RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
-_DIMENSIONS = {
-    "long": "length",
-    "high": "height",
-    "tall": "height",
-    "wide": "width",
-    "broad": "width",
-    "deep": "depth",
-    "thick": "thickness",
-    "old": "age",
-    "above": "elevation",
-    "below": "depth",
-}
+_DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
@@ -61,10 +39,7 @@ _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
 MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
-_WEIGHING = frozenset(
-    "important main major key principal primary significant notable essential common well-known"
-    " popular famous leading vital crucial".split()
-)
+_WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
@@ -262,7 +237,10 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     A noun of no known kind of thing keeps its adjectives, "is good idea for", but those that only
     say how much it matters: "is metabolite of".
     """
-    special = is_singled_out(noun) or any(c.word in TAKING_BACK for c in noun.children)
+    text = noun.tree.text
+    taken = any(text[c.left_edge.idx : c.end].lower() in TAKING_BACK for c in noun.children)
+    taken = taken or text[: noun.idx].lower().endswith("ex-")
+    special = is_singled_out(noun) or taken
     if noun.pos == "NOUN" and special:
         owned = [c.right_edge.i + 1 for c in noun.children if c.dep == "poss"]
         phrase = build_phrase(noun.tree, max([noun.left_edge.i, *owned]), noun.i, noun.i)

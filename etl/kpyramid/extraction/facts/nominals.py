@@ -13,6 +13,7 @@ from kpyramid.documents.words import lemmatise
 from kpyramid.extraction.facts.candidates import (
     DIRECTIONS,
     PLURAL,
+    WORDS,
     Candidate,
     Findings,
     word_noun,
@@ -21,6 +22,7 @@ from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_pre
 from kpyramid.extraction.facts.coreference import find_long_form
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 from kpyramid.extraction.syntax.predicates import find_noun_clause
+from kpyramid.extraction.syntax.stance import is_past, read_aside
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
     PLACES,
@@ -165,26 +167,12 @@ _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
 """What begins another item of a list behind a comma."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
-_QUANTITIES = frozenset(
-    "several many some other various new numerous certain different few most all two three".split()
-)
-_EMPTY_KINDS = frozenset(
-    (
-        "factors issues things aspects areas ways reasons examples cases benefits challenges "
-        "concerns topics questions effects causes terms details features elements points parts "
-        "concepts subjects fields sources"
-    ).split()
-)
+_QUANTITIES = WORDS["quantities"]
+_EMPTY_KINDS = WORDS["empty_kinds"]
 """Nouns that say how things matter to something, not what they are."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
-_RELATIVES = frozenset(
-    (
-        "wife husband spouse son daughter child brother sister father mother parent uncle aunt "
-        "nephew niece cousin grandson granddaughter grandfather grandmother friend partner "
-        "successor predecessor part member"
-    ).split()
-)
+_RELATIVES = WORDS["relatives"]
 """Nouns that say how one person is related to another and little by themselves."""
 
 
@@ -268,6 +256,10 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
         findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
         return
+    aside = read_aside(kind)
+    if aside.negated or aside.mood is not None:
+        findings.drop("negated" if aside.negated else "not_asserted", kind.left_edge.i, kind.i)
+        return
     head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
@@ -277,13 +269,14 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     related = owner is not None
     for phrase, rest, _at in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
-            _add(findings, head, f"is {rest}", phrase, "relation")
+            _add(findings, head, f"{'was' if is_past(kind) else 'is'} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     if not (related and kind.word in _RELATIVES):
-        _add(findings, head, "is a", find_kind(kind), "apposition")
+        be = "was" if is_past(kind) else "is"
+        _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:

@@ -12,6 +12,7 @@ from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.scoring import Features, estimate_confidence
 from kpyramid.extraction.syntax.clauses import list_prepositional
+from kpyramid.extraction.syntax.polarity import is_denied
 from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,
     Frame,
@@ -21,9 +22,9 @@ from kpyramid.extraction.syntax.predicates import (
     is_copula,
     list_merged,
     read_predicate,
-    read_stance,
     word_group,
 )
+from kpyramid.extraction.syntax.stance import read_stance
 from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, list_conjuncts
 from kpyramid.extraction.types import Argument, Proposition
 
@@ -153,18 +154,6 @@ def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
     span = Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
     literal = tree.text[span.start : span.end]
     return span if literal == text or " ".join(literal.split()) == text else None
-
-
-def is_denied(noun: Node | None) -> bool:
-    """Whether the noun is "none", or stands under "no", "neither" or "nor"."""
-    if noun is None:
-        return False
-    if noun.dep == "conj":
-        noun = noun.head
-    return noun.word in {"none", "nobody", "nothing", "neither"} or any(
-        (c.word == "no" and c.dep in {"det", "neg"}) or c.word in {"nor", "neither"}
-        for c in noun.children
-    )
 
 
 # The arguments of a clause: which comes first, and what leads to the others.
@@ -472,7 +461,7 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     part, predicate = wording.side.part, wording.predicate
     stance = read_stance(frame, frames)
     source, modality = stance.source, stance.mood or predicate.modality
-    negated = predicate.negated or stance.negated
+    negated = stance.negated
     attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
     groups = [list(list_conjuncts(subject)) for subject in list_subjects(frame, frames)]
     subjects = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -80,11 +80,7 @@ _NUMBERS: Mapping[str, tuple[int, int]] = {
     "arguments": (2, 6),
 }
 """Below the first number and above the second, more or less makes no difference."""
-_FLAGS = (
-    "subject_named object_named subject_pronoun object_pronoun object_clause "
-    "indirect_subject inferred_predicate resolved split passive copula negated modal attributed "
-    "preposition"
-).split()
+_FLAGS = [each.name for each in fields(Features) if each.type == "bool"]
 
 
 def estimate_confidence(features: Features) -> float:

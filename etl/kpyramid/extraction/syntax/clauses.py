@@ -17,25 +17,14 @@ from kpyramid.extraction.syntax.predicates import (
     group_kids,
     is_predicate,
 )
-from kpyramid.extraction.syntax.tree import Node, Tree
+from kpyramid.extraction.syntax.tree import WORDS, Node, Tree
 
 # Parts of a clause besides its subject: objects, complements, circumstances.
 
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
-_PREPOSITION_NOUNS = frozenset(
-    (
-        "behalf front favor favour support charge terms addition recognition honor honour memory "
-        "response accordance spite lieu means respect basis"
-    ).split()
-)
+_PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
-_CONNECTIVES = frozenset(
-    (
-        "for example,for instance,in addition,in conclusion,in fact,in contrast,by contrast,"
-        "in general,in particular,in short,in turn,in other words,of course,as a result,"
-        "on the other hand,on the contrary,above all,after all,at all,as well"
-    ).split(",")
-)
+_CONNECTIVES = WORDS["connectives"]
 """Phrases that join sentences: they say nothing of the clause they stand in."""
 
 
@@ -93,7 +82,7 @@ def _is_connective(prep: Node) -> bool:
     first, last = prep.left_edge.i, prep.right_edge.i
     if not 0 < last - first < 4:
         return False
-    return " ".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
+    return "_".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
 
 
 def _is_independent(clause: Node, verb: Node) -> bool:

@@ -30,9 +30,9 @@ class VerbGroup:
 
     text: str
     tokens: tuple[int, ...]
-    negated: bool
     modality: str | None
     passive: bool
+    negated: bool = False
 
 
 def inflect_third(lemma: str) -> str:
@@ -203,176 +203,6 @@ def find_noun_clause(verb: Node) -> Node | None:
     return None
 
 
-# Stance: whether a clause is a fact, denied, a condition, a question, or reported.
-
-_NEGATING = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
-_NEVER = frozenset("never hardly scarcely barely no neither nor".split())
-_HEDGES = frozenset(
-    (
-        "allegedly reportedly supposedly purportedly apparently presumably perhaps maybe possibly "
-        "probably potentially almost nearly"
-    ).split()
-)
-_CONDITIONS = frozenset("if unless whether lest".split())
-_ASKING = frozenset("how why which what".split())
-_REPUTED = VERBS["reputed"]
-_VERIFYING = VERBS["verifying"]
-_INVERTED = frozenset("had were should".split())
-_FACTIVE = VERBS["factive"]
-_FACTIVE_NOUNS = frozenset(
-    "fact discovery realization realisation evidence knowledge proof result truth way".split()
-)
-_UNSURE = frozenset(
-    (
-        "false untrue wrong unlikely likely possible impossible doubtful uncertain unclear sure "
-        "certain confident afraid hopeful conceivable plausible probable"
-    ).split()
-)
-# What follows other prepositions need not have happened: "accused of", "banned from".
-_ASSERTING = frozenset(
-    (
-        "by after before since while when in upon through despite besides with via at until "
-        "although though like including as"
-    ).split()
-)
-_DENYING = frozenset({"without", "instead", "than"})
-
-
-@dataclass(frozen=True, slots=True)
-class Stance:
-    """`mood` is the word that makes it no statement ("if", "?", "allegedly"), None in a statement.
-
-    `source` heads who says so; None when the text itself does.
-    """
-
-    negated: bool = False
-    mood: str | None = None
-    source: Node | None = None
-
-
-def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
-    """How the clause is meant, from its own words and the clauses it is part of."""
-    at = frame.verb
-    negated, mood, source = False, None, None
-    own = {verb.i for verb in (frame.verb, *frame.chain)}
-    for _ in range(MAX_HOPS):
-        negated = negated or (at.i in own and is_negated(at))
-        mood = mood or _read_mood(at, at.i in own)
-        source = source or _find_named_source(at, frames)
-        if at.i not in own and at.lemma.lower() in _REPUTED:
-            source = source or at  # "was purported to be a skull that changed everything"
-        if at is frame.verb and frame.chain and at.dep in {"acl", "advcl"}:
-            at = frame.chain[-1]
-            continue
-        if at.dep in {"conj", "xcomp"} and at.head.pos in {"VERB", "AUX"}:
-            at = at.head
-            continue
-        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
-            at = at.head.head  # "they say that it is a place that existed"
-            continue
-        if at.dep == "pcomp":
-            word = at.head.word
-            denies = word in _DENYING
-            negated = negated or denies
-            if not denies and word not in _ASSERTING:
-                mood = mood or word
-        elif at.dep in {"ccomp", "csubj"} or (at.dep in {"acl", "relcl"} and _has_that(at)):
-            if source is None and not _is_paratactic(at):
-                source = _find_believer(at.head, frames)
-            if at.dep == "ccomp" and at.head is not at and source is None:
-                at = at.head
-                mood = mood or ("to" if _is_aimed(at) else None)
-                continue
-        break
-    return Stance(negated, mood, source)
-
-
-def _is_aimed(verb: Node) -> bool:
-    """Whether an infinitive sets out to find or to bring about what it governs.
-
-    So do "rules to show that" and "it takes effort to verify that"; "was able to show that" found.
-    """
-    aims = verb.dep in {"acl", "advcl"} or verb.lemma.lower() in _VERIFYING
-    return aims and find_infinitive_mark(verb) is not None
-
-
-def is_negated(verb: Node) -> bool:
-    """Whether "not", "never", "hardly", "nor" or the like denies the verb."""
-    if any(c.dep == "neg" or c.word in _NEVER for c in verb.children if c.dep in _NEGATING):
-        return True
-    between = range(verb.head.i + 1, verb.i)
-    return verb.dep == "conj" and any(
-        c.word == "nor" and c.i in between for c in verb.head.children
-    )
-
-
-def _read_mood(verb: Node, is_own: bool) -> str | None:
-    for child in verb.children:
-        if child.dep in {"mark", "advmod"} and child.word in _CONDITIONS:
-            return child.word
-        if is_own and child.dep == "advmod" and child.word in _HEDGES:
-            return child.word
-        embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
-        if is_own and embedded and child.word in _ASKING:
-            return child.word
-    first, end = verb.tree.sentences[verb.sentence]
-    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
-        return "?"
-    return "if" if _is_inverted(verb, first) else None
-
-
-def _is_inverted(verb: Node, first: int) -> bool:
-    """Whether an auxiliary opens the clause before its subject: "had he won, ..."."""
-    subject = next((c.i for c in verb.children if c.dep in SUBJECTS), None)
-    if subject is None:
-        return False
-    opening = [c.i for c in verb.children if c.word in _INVERTED and c.dep in {"aux", "auxpass"}]
-    embedded = verb.dep in {"advcl", "ccomp"}
-    return any(i < subject and (embedded or i == first) for i in opening)
-
-
-def _has_that(verb: Node) -> bool:
-    """Whether it is the content of a noun, "the claim that ...", and no relative clause.
-
-    A "that" which the parser calls an object beside another object is a conjunction too.
-    """
-    if verb.head.pos != "NOUN":
-        return False
-    that = [c for c in verb.children if c.word == "that"]
-    objects = [c for c in verb.children if c.dep == "dobj"]
-    return any(c.dep == "mark" or (c.dep == "dobj" and len(objects) > 1) for c in that)
-
-
-def _is_paratactic(verb: Node) -> bool:
-    """Whether it is a main clause that the parser put below the next: "Rome fell; Oslo stood"."""
-    return verb.dep == "ccomp" and verb.i < verb.head.i and verb.head.lemma.lower() not in REPORTING
-
-
-def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
-    """The X of "according to X"."""
-    frame = frames.get(verb.i)
-    for part in frame.parts if frame is not None else ():
-        if part.link and part.link[0].word == "according":
-            return part.root
-    return None
-
-
-def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
-    """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
-    if head.pos == "NOUN":
-        return None if head.lemma.lower() in _FACTIVE_NOUNS else head
-    if head.pos == "ADJ":
-        return head if head.lemma.lower() in _UNSURE else None
-    if head.lemma == "be":
-        quality = next((c for c in head.children if c.dep in {"acomp", "attr"}), None)
-        return quality if quality is not None and quality.lemma.lower() in _UNSURE else None
-    if head.pos not in {"VERB", "AUX"} or head.lemma.lower() in _FACTIVE:
-        return None
-    frame = frames.get(head.i)
-    subjects = [s for s in (frame.subjects if frame is not None else ()) if s.dep != "expl"]
-    return subjects[0] if subjects and subjects[0].word != "it" else head
-
-
 # Predicates in words: auxiliaries, negation and modals as they stand.
 
 _OWN = ("aux", "auxpass", "neg", "prt")
@@ -394,28 +224,24 @@ class Predicate:
     tokens: list[int]
     lent: list[int]
     be: str | None
-    negated: bool
     modality: str | None
 
 
 def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     """The predicate of a clause, merged with those above it ("wants to buy")."""
     tokens: list[int] = []
-    negated = False
     for verb in frame.chain:
         kids = frames[verb.i].kids
         tokens += _list_words(verb, frames[verb.i])
         for quality in kids.get("acomp", ()):  # "least likely to": the grade changes what it says
             tokens += [c.i for c in quality.children if c.tag in {"RBR", "RBS"}]
             tokens.append(quality.i)
-        negated = negated or is_negated(verb)
     tokens += _list_words(frame.verb, frame)
     if frame.noun is not None:
         tokens += _list_between(frame.noun, frame.verb)
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
-    negated = negated or is_negated(frame.verb)
     tokens.sort()
     top = frames[frame.top.i]
     lent: list[int] = []
@@ -425,14 +251,13 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     if frame.lender is not None:
         kids = frames[frame.lender.i].kids
         lent = sorted(node.i for dep in _BORROWED for node in kids.get(dep, ()))
-        negated = negated or "neg" in kids
         modality = modality or read_modal(kids)
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
         past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
-    return Predicate(tokens, lent, be, negated, modality)
+    return Predicate(tokens, lent, be, modality)
 
 
 def _list_between(noun: Node, verb: Node) -> Iterator[int]:
@@ -554,10 +379,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
         tokens.update(node.i for node in own)
-    negated = is_negated(verb)
-    if lender is not None and is_negated(lender.verb):  # "is not known or used", "but hanged"
-        negated = negated or not any(c.word == "but" for c in verb.head.children if c.i < verb.i)
-    return VerbGroup(text, tuple(sorted(tokens)), negated, modality, passive)
+    return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
 
 
 def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:

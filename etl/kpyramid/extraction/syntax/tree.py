@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.words import read_words
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 
 
@@ -106,15 +107,12 @@ _CUT = frozenset(
     {"relcl", "acl", "appos", "conj", "cc", "parataxis", "advcl", "ccomp", "dep", "preconj", "neg"}
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
+WORDS = read_words(__file__, "words.toml")
+"""Words by what they do in a clause or phrase."""
 QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 _MARKS = QUOTATION - {"'", "\u2019"}
 # What follows these says when, why or for example, and completes no noun.
-_CIRCUMSTANCES = frozenset(
-    (
-        "by as like including such during since until after before because due despite according "
-        "except besides"
-    ).split()
-)
+_CIRCUMSTANCES = WORDS["circumstances"]
 _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
 _WHERE = frozenset({"in", "at", "near", "on"})

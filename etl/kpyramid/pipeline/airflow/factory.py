@@ -87,6 +87,13 @@ _TASKS: Mapping[str, Sequence[str]] = {
 }
 
 
+def _night() -> Any:
+    """What tasks do, loaded where one runs: Airflow reads the DAGs again and again."""
+    from kpyramid.pipeline.airflow import night
+
+    return night
+
+
 def make_dags(folder: Path) -> dict[str, DAG]:
     """The DAGs of the corpora that a folder declares, by their ids.
 
@@ -220,8 +227,6 @@ def build_pyramid(corpus: Corpus) -> DAG:
     def plan() -> list[str]:
         if corpus.problem:
             raise SettingsError(corpus.problem)
-        from kpyramid.pipeline.airflow import night
-
         context = get_current_context()
         known = {*context["dag"].params}
         unknown = sorted({*(context["dag_run"].conf or {})} - known)
@@ -229,7 +234,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
             raise SettingsError(
                 f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
-        found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
+        found = _night().plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
         _measure(corpus, found.counts)
         ti = context["ti"]
         for key in ("run", "ref"):
@@ -244,9 +249,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     @task(map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **pool)
     def run_shard(stage: str, shard: str, run: str) -> None:
-        from kpyramid.pipeline.airflow import night
-
-        night.run_stages(corpus, [stage], run, WAREHOUSE, shard)
+        _night().run_stages(corpus, [stage], run, WAREHOUSE, shard)
 
     def map_shards(name: str, stage: str) -> Any:
         shards = run_shard.override(task_id=name).partial(stage=stage, run=run)
@@ -254,16 +257,12 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     @task(trigger_rule=_GO_ON, show_return_value_in_logs=False, **pool)
     def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow import night
-
-        found: dict[str, Any] = night.run_stages(corpus, stages, run, WAREHOUSE)
+        found: dict[str, Any] = _night().run_stages(corpus, stages, run, WAREHOUSE)
         _measure(corpus, found)
         return found
 
     def publish_night(run: str, ref: str) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow import night
-
-        found: dict[str, Any] = night.publish(corpus, run, ref, WAREHOUSE)
+        found: dict[str, Any] = _night().publish(corpus, run, ref, WAREHOUSE)
         _measure(corpus, {"publish": found})
         if found["moved"] and ref == corpus.ref:
             tell(found)
@@ -278,9 +277,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     @task(outlets=[alias])
     def promote(found: dict[str, Any]) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow import night
-
-        moved = night.promote(corpus, found["run"], found["snapshot"], WAREHOUSE)
+        moved: dict[str, Any] = _night().promote(corpus, found["run"], found["snapshot"], WAREHOUSE)
         tell({**found, **moved})
         return moved
 
@@ -314,13 +311,11 @@ def build_pyramid(corpus: Corpus) -> DAG:
                 retries=_MOST_LOOKS_LOST,
             )
             def batches(run: str) -> bool:
-                from kpyramid.pipeline.airflow import night
-
                 started = get_current_context()["dag_run"].start_date
                 # Airflow's own clock starts anew with each try.
                 if started and datetime.now(UTC) - started > _MOST_WAITING:
                     raise AirflowSensorTimeout(f"no answers in {_MOST_WAITING.days} days")
-                return night.ask_in_batches(corpus, run, WAREHOUSE)
+                return bool(_night().ask_in_batches(corpus, run, WAREHOUSE))
 
             batches(run) >> previous
         for name, stages in _TASKS.items():
@@ -404,10 +399,8 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
 
     @task(inlets=[locate_asset(corpus)], outlets=[alias], **_name_pool(corpus))
     def evaluate() -> dict[str, Any]:
-        from kpyramid.pipeline.airflow import night
-
         _require_published(corpus.ref)
-        found: dict[str, Any] = night.evaluate(corpus, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = _night().evaluate(corpus, WAREHOUSE, looks=_is_look())
         if found["asked"]:
             _emit(alias, _locate(corpus, wanted.to), page=found["page"])
         return found
@@ -432,10 +425,8 @@ def export_pyramid(corpus: Corpus) -> DAG:
 
     @task(inlets=[locate_asset(corpus)], outlets=[alias])
     def export(number: int) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow import night
-
         _require_published(corpus.ref)
-        found: dict[str, Any] = night.export(corpus, number, WAREHOUSE, looks=_is_look())
+        found: dict[str, Any] = _night().export(corpus, number, WAREHOUSE, looks=_is_look())
         if "fault" in found:
             raise AirflowSkipException(
                 f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
@@ -465,9 +456,7 @@ def _is_look() -> bool:
 
 
 def _require_published(ref: str) -> None:
-    from kpyramid.pipeline.airflow.night import is_published
-
-    if not is_published(ref, WAREHOUSE):
+    if not _night().is_published(ref, WAREHOUSE):
         raise AirflowSkipException(f"nothing is published as {ref} yet")
 
 
@@ -480,10 +469,8 @@ def learn_pyramid(corpus: Corpus) -> DAG:
 
     @task(inlets=[_locate(corpus, declared.learn.feedback)], outlets=[alias])
     def learn() -> dict[str, Any]:
-        from kpyramid.pipeline.airflow.night import run_command
-
         corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
-        found = run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
+        found = _night().run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
         if found["written"] or _is_again():
             _emit(alias, _locate_source(corpus), rows=found["rows"])
         return {key: found[key] for key in ("rows", "written", "counts")}
@@ -510,18 +497,14 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
 
     @task(map_index_template="{{ ref }}")
     def verify(ref: str) -> dict[str, Any]:
-        from kpyramid.pipeline.airflow.night import run_command
-
         _require_published(ref)
-        return run_command("verify", ref, "--warehouse", WAREHOUSE)
+        return dict(_night().run_command("verify", ref, "--warehouse", WAREHOUSE))
 
     @task(trigger_rule=_GO_ON)
     def gc() -> dict[str, Any]:
-        from kpyramid.pipeline.airflow.night import run_command
-
         params = get_current_context()["params"]
         policy = "--keep", str(params["keep"]), "--older-than", params["older_than"]
-        found = run_command("gc", "--warehouse", WAREHOUSE, *policy)
+        found = _night().run_command("gc", "--warehouse", WAREHOUSE, *policy)
         return {key: found[key] for key in ("bytes_moved", "bytes_deleted")}
 
     with DAG(

@@ -30,8 +30,9 @@ from kpyramid.pipeline.airflow.corpora import (
     require_source,
 )
 from kpyramid.pipeline.build import call_stage
-from kpyramid.pipeline.cache import CachedEmbedder, Silence
+from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.models import Looker
+from kpyramid.pipeline.report.report import describe_mark
 from kpyramid.pipeline.runner import Shard, is_stored, read_parts
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages.extract import list_passages
@@ -126,7 +127,7 @@ def plan(
     count = min(corpus.declared.shards, most, MOST_SHARDS)
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()
     log.info("stored: %s; shards: %d", ", ".join(stored) or "nothing", len(shards))
-    counts = {mark.stage: _describe(mark) for mark in marks}
+    counts = {mark.stage: describe_mark(mark) for mark in marks}
     return Plan(night.run, night.ref, tuple(stored), shards, counts)
 
 
@@ -157,8 +158,8 @@ def _count_new(run: Run, embedding: set[str]) -> int:
     if run.settings.cascade.reads_chunks:  # by a model: what it has answered is not looked up
         return int(chunks.num_rows)
     passages = sorted({passage for *_, passage in list_passages(documents)})
-    extractor = open_extractor(run.warehouse, run.settings, 1, Silence(), read_only=True)
-    embedder = CachedEmbedder(run.warehouse, run.settings, 1, Silence(), Looker.connect)
+    context = Context(run.warehouse, run.settings, read_only=True)
+    extractor, embedder = open_extractor(context), CachedEmbedder(context, Looker.connect)
     texts = title_chunks(documents, chunks)
     return max(len(extractor.list_missing(passages)), len(embedder.function.list_missing(texts)))
 
@@ -167,7 +168,7 @@ def run_stages(
     corpus: Corpus, stages: Sequence[str], run: str, warehouse: str, shard: str | None = None
 ) -> dict[str, JsonValue]:
     """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
-    return {name: _describe(_call(corpus, name, run, warehouse, shard)) for name in stages}
+    return {name: describe_mark(_call(corpus, name, run, warehouse, shard)) for name in stages}
 
 
 def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
@@ -230,7 +231,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "run": run,
         "moved": moved,
         "waits": is_candidate and (own is None or own.snapshot != snapshot),
-        **_describe(mark),
+        **describe_mark(mark),
     }
 
 
@@ -265,16 +266,6 @@ def _call(
             workers=corpus.declared.workers,
             shard=Shard(*map(int, shard.split("/"))) if shard else None,
         )
-
-
-def _describe(mark: StageMark) -> dict[str, JsonValue]:
-    """Its counts, which the task returns and sends as metrics."""
-    return {
-        "rows": dict(mark.rows),
-        "rejects": dict(mark.rejects),
-        "recomputed": mark.recomputed,
-        "seconds": mark.seconds,
-    }
 
 
 def is_published(ref: str, warehouse: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Literal, Protocol, cast
 
@@ -393,14 +394,11 @@ class _Run:
 
     def _check(self, row: Feedback, statements: Sequence[Statement]) -> tuple[Statement, ...]:
         """The statements that say something new; none, and why, where one cannot hold."""
+        if not self._holds(row, statements, "contradicts"):
+            return ()
         graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
         left, known = [], ""
         for statement in statements:
-            for triple in statement.triples:
-                for graph in graphs:
-                    if against := graph.find_against(triple):
-                        self._put_aside(row, "quarantined", "contradicts", f"{triple} / {against}")
-                        return ()
             found = [graph.find_known(t) for t in statement.triples for graph in graphs]
             if all(found):
                 known = found[0]
@@ -436,7 +434,7 @@ class _Run:
         """The rows that do not contradict one another, and of those that say the same the first."""
         for row, statements in rows:
             self._note(row, statements)
-        holding = [row for row in rows if self._holds(*row)]
+        holding = [row for row in rows if self._holds(*row, "rows_contradict")]
         for graph in self._graphs.values():
             graph.forget()
         learnt = []
@@ -448,22 +446,26 @@ class _Run:
                 self.outcomes[row.line] = Outcome(row.line, row.key, "learnt", statements=texts)
         return learnt
 
-    def _holds(self, row: Feedback, statements: Sequence[Statement]) -> bool:
-        for statement in statements:
-            for triple in statement.triples:
-                for one in _list_scopes(row.access):
-                    if against := self._open_graph(one).find_against(triple):
-                        detail = f"{triple} / {against}"
-                        self._put_aside(row, "quarantined", "rows_contradict", detail)
-                        return False
+    def _holds(self, row: Feedback, statements: Sequence[Statement], reason: str) -> bool:
+        """Whether nothing contradicts a row where it will be seen."""
+        for triple, graph in self._list_seen(row, statements):
+            if against := graph.find_against(triple):
+                self._put_aside(row, "quarantined", reason, f"{triple} / {against}")
+                return False
         return True
 
     def _note(self, row: Feedback, statements: Sequence[Statement]) -> None:
         """Notes what is learnt where it will be seen."""
-        for one in _list_scopes(row.access):
-            for statement in statements:
-                for triple in statement.triples:
-                    self._open_graph(one).add(triple)
+        for triple, graph in self._list_seen(row, statements):
+            graph.add(triple)
+
+    def _list_seen(
+        self, row: Feedback, statements: Sequence[Statement]
+    ) -> list[tuple[Triple, Graph]]:
+        """The triples of statements with each graph that they will be seen in."""
+        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
+        triples = [triple for statement in statements for triple in statement.triples]
+        return list(product(triples, graphs))
 
     def _open_graph(self, one: frozenset[str]) -> Graph:
         """The graph of who has a label; what is learnt for all is seen in it."""

@@ -19,7 +19,6 @@ from kpyramid.pipeline.report.tables import (
     SnapshotTables,
     Words,
     find_evidence,
-    state_rows,
     to_numpy,
 )
 from kpyramid.storage.contracts import find_rows
@@ -275,7 +274,7 @@ def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> lis
     return [
         {
             "condensed_id": row["condensed_id"],
-            "fact": list(fact),
+            "fact": evidence[parts[row["condensed_id"]][0][0]]["fact"],
             "qualifiers": write_qualifiers(row["qualifiers"]),
             "anchor": words.name(row["anchor"]) if row["anchor"] else None,
             "facts": len(row["derived_from"]),
@@ -284,7 +283,7 @@ def _describe_merges(tables: SnapshotTables, graph: _Graph, words: Words) -> lis
                 for key, how in parts[row["condensed_id"]]
             ],
         }
-        for row, fact in zip(rows, state_rows(tables, rows), strict=True)
+        for row in rows
     ]
 
 

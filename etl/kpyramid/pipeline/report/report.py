@@ -115,14 +115,8 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
-            {
-                "stage": mark.stage,
-                "rows": dict(mark.rows),
-                "recomputed": mark.recomputed,
-                "seconds": mark.seconds,
-                "rejects": sum(mark.rejects.values()),
-            }
-            for mark in marks
+            {"stage": m.stage, **describe_mark(m), "rejects": sum(m.rejects.values())}
+            for m in marks
         ],
         "calls": totals.run.calls,
         "tokens": totals.run.tokens,
@@ -133,6 +127,12 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "before": _compare_rows(run, publish.details["committed"]),
         "decisions": _describe_decisions(run, snapshot),
     }
+
+
+def describe_mark(mark: StageMark) -> dict[str, JsonValue]:
+    """The counts of a stage, as commands, reports and DAGs show them."""
+    names = ("rows", "rejects", "recomputed", "seconds")
+    return {name: getattr(mark, name) for name in names}
 
 
 def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:

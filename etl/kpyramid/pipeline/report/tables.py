@@ -1,7 +1,7 @@
 """Tables of a run as rows of words and numbers for its report."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from jinja2 import Environment, PackageLoader, Template
 
 from kpyramid.documents.qualifiers import write_qualifiers
-from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import IntegrityError
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.population.checking import Sentences
 from kpyramid.ontology.schema import Schema
+from kpyramid.pipeline.stages.instances import Places, list_facts
+from kpyramid.storage.contracts import map_column
 
 # A schema in words: labels of its IRIs, classes of types, wordings that state a property.
 
@@ -93,18 +93,10 @@ class SnapshotTables:
             raise IntegrityError(f"table file {path} cannot be read: {e}") from e
         return table.select(list(columns))
 
-    def pick(
-        self, name: str, key: str, wanted: Iterable[str], columns: Collection[str]
-    ) -> list[Row]:
-        """The rows whose `key` is among the wanted, in the table's order."""
-        table = self.read(name, [key, *columns])
-        return list(
-            table.filter(pc.is_in(table[key], pa.array(sorted(wanted), pa.string()))).to_pylist()
-        )
-
-    def name_all(self, name: str, key: str, wanted: Iterable[str]) -> dict[str, str]:
-        """The names of some rows by their keys."""
-        return {row[key]: row["name"] for row in self.pick(name, key, wanted, ["name"])}
+    def pick(self, name: str, wanted: pa.ChunkedArray, columns: Collection[str]) -> pa.Table:
+        """The rows whose first column is among the wanted, in the table's order."""
+        table = self.read(name, columns)
+        return table.filter(pc.is_in(table.column(0), value_set=wanted.combine_chunks()))
 
 
 class Evidence(TypedDict):
@@ -121,85 +113,44 @@ class Evidence(TypedDict):
     places: int
 
 
-def state_rows(tables: SnapshotTables, rows: Collection[Row]) -> list[tuple[str, str, str]]:
-    """Head, relation and tail in words, of rows with their ids, in the order of the rows."""
-    ends = {row[end] for row in rows for end in ("head_id", "tail_id") if row[end]}
-    name = tables.name_all("entities", "entity_id", ends)
-    verb = tables.name_all("relations", "relation_id", {row["relation_id"] for row in rows})
-    return [
-        (
-            name[row["head_id"]],
-            verb[row["relation_id"]],
-            name[row["tail_id"]] if row["tail_id"] else row["literal"],
-        )
-        for row in rows
-    ]
-
-
 def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[str, Evidence]:
     """Each of these triples in words with the sentence of its surest statement."""
-    facts = (
-        *("head_id", "relation_id", "tail_id", "literal"),
-        *("qualifiers", "confidence", "raw_triple_ids"),
-    )
-    triples = tables.pick("triples", "triple_id", triple_ids, facts)
-    stated = state_rows(tables, triples)
-    wanted = {key for row in triples for key in row["raw_triple_ids"]}
     spans = [f"{part}_span" for part in ("head", "relation", "tail")]
-    columns = ("claim_id", "chunk_id", "confidence", *spans)
-    raw = {
-        row["raw_triple_id"]: row
-        for row in tables.pick("raw_triples", "raw_triple_id", wanted, columns)
-    }
-    best = {
-        row["triple_id"]: min(
-            (raw[key] for key in row["raw_triple_ids"]),
-            key=lambda r: (-r["confidence"], r["raw_triple_id"]),
-        )
-        for row in triples
-    }
-    quoted = _quote(tables, best)
+    ids = pa.chunked_array([sorted(triple_ids)], pa.string())
+    triples = tables.pick(
+        "triples",
+        ids,
+        (
+            *("triple_id", "head_id", "relation_id", "tail_id", "literal"),
+            *("qualifiers", "confidence", "raw_triple_ids"),
+        ),
+    )
+    raw = tables.pick(
+        "raw_triples",
+        pc.list_flatten(triples["raw_triple_ids"]),
+        ("raw_triple_id", "claim_id", "chunk_id", "confidence", "producer", *spans),
+    )
+    claims = tables.pick("claims", raw["claim_id"], ("claim_id", "spans"))
+    chunks = tables.pick("chunks", raw["chunk_id"], ("chunk_id", "document_id"))
+    columns = ("document_id", "source", "text")
+    documents = tables.pick("documents", chunks["document_id"], columns)
+    ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks], pa.string())
+    entities = tables.pick("entities", ends, ("entity_id", "name", "type"))
+    relations = tables.pick("relations", triples["relation_id"], ("relation_id", "name"))
+    source = map_column(documents, "document_id", "source")
+    stated = {row["triple_id"]: row for row in triples.to_pylist()}
+    places = Places(documents, chunks)
     return {
-        row["triple_id"]: Evidence(
-            fact=list(words),
-            qualifiers=write_qualifiers(row["qualifiers"]),
-            confidence=row["confidence"],
-            sentence=quoted[row["triple_id"]][0],
-            source=quoted[row["triple_id"]][1],
-            places=len(row["raw_triple_ids"]),
+        fact.triple_id: Evidence(
+            fact=[fact.head, fact.phrase, fact.tail],
+            qualifiers=write_qualifiers(stated[fact.triple_id]["qualifiers"]),
+            confidence=fact.confidence,
+            sentence=shorten(" ".join(fact.places[0].text.split())),
+            source=source[fact.places[0].document_id],
+            places=len(stated[fact.triple_id]["raw_triple_ids"]),
         )
-        for row, words in zip(triples, stated, strict=True)
+        for fact in list_facts(places, claims, raw, entities, relations, triples)
     }
-
-
-def _quote(tables: SnapshotTables, stated: dict[str, Row]) -> dict[str, tuple[str, str]]:
-    """Sentence and source of each statement."""
-    keys = {row["chunk_id"] for row in stated.values()}
-    chunks = {
-        row["chunk_id"]: row["document_id"]
-        for row in tables.pick("chunks", "chunk_id", keys, ["document_id"])
-    }
-    documents = {
-        row["document_id"]: row
-        for row in tables.pick("documents", "document_id", set(chunks.values()), ["source", "text"])
-    }
-    claims = {
-        row["claim_id"]: row["spans"]
-        for row in tables.pick(
-            "claims", "claim_id", {row["claim_id"] for row in stated.values()}, ["spans"]
-        )
-    }
-    sentences = Sentences({key: row["text"] for key, row in documents.items()})
-    quoted = {}
-    for key, row in stated.items():
-        document_id = chunks[row["chunk_id"]]
-        own = [row[f"{part}_span"] for part in ("head", "relation", "tail")]
-        found = [span for span in own if span] or claims[row["claim_id"]][:1]
-        around = sentences.cover(document_id, [Span(s["start"], s["end"]) for s in found])
-        document = documents[document_id]
-        words = " ".join(document["text"][around.start : around.end].split())
-        quoted[key] = shorten(words), document["source"]
-    return quoted
 
 
 def shorten(text: str) -> str:

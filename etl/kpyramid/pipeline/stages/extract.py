@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from kpyramid.documents.blocks import cut_blocks, read_blocks
-from kpyramid.documents.sentences import Dropped, Span, cut_passages
+from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
+from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import (
     Chunk,
@@ -54,7 +54,7 @@ def run(
     chunks_of = _group_chunks(chunks)
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
     for document_id, start, part in list_passages(documents):
-        passages[part].append(_Passage(chunks_of[document_id], start, part.text))
+        passages[part].append(_Passage(chunks_of[document_id], start, part.text, part.blocks))
     made = _Made()
     if cascade is None:
         for titled, extraction in extractor(passages.keys()):
@@ -150,7 +150,8 @@ class _Made:
         facts_by: str,
     ) -> None:
         """Binds an extraction to its place."""
-        bound = [_bind_claim(passage, claim, claims_by) for claim in extraction.claims]
+        parts = passage.list_parts() if extraction.claims else []
+        bound = [_bind_claim(passage, claim, claims_by, parts) for claim in extraction.claims]
         self.claims.update((str(row["claim_id"]), row) for row in bound)
         for mention in extraction.mentions:
             claim = bound[mention.claim]
@@ -239,6 +240,12 @@ class _Passage:
     chunks: Sequence[_Chunk]
     start: int
     text: str
+    blocks: tuple[Block, ...] = ()
+
+    def list_parts(self) -> list[Span]:
+        """Its sentences, its cells and its pairs by place; a cell is inside of a sentence."""
+        cells = [Span(b.start, b.end) for b in self.blocks if b.kind in {"cell", "pair"}]
+        return sorted((*split_sentences(self.text), *cells), key=lambda part: part.start)
 
     def find_chunk(self, span: Span) -> _Chunk:
         """The first chunk that holds all of these characters, else the last that begins before."""
@@ -258,8 +265,9 @@ def _group_chunks(chunks: pa.Table) -> dict[str, list[_Chunk]]:
     return grouped
 
 
-def _bind_claim(passage: _Passage, claim: Claim, producer: str) -> Row:
-    places = [_shift(span, passage.start) for span in claim.spans]
+def _bind_claim(passage: _Passage, claim: Claim, producer: str, parts: list[Span]) -> Row:
+    whole = dict.fromkeys(_widen(span, parts) for span in claim.spans)
+    places = [_shift(span, passage.start) for span in whole]
     chunk = passage.find_chunk(find_clause(claim))
     return {
         "claim_id": content_id("claim", chunk.chunk_id, claim.text, places),
@@ -305,6 +313,14 @@ def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
         "confidence": fact.confidence,
         "producer": producer,
     }
+
+
+def _widen(span: Span, parts: list[Span]) -> Span:
+    """Cell or sentences that it stands in: part of one may say the contrary of the whole."""
+    first = bisect_right(parts, span.start, key=lambda part: part.start) - 1
+    last = bisect_right(parts, span.end - 1, key=lambda part: part.start) - 1
+    start, end = parts[max(first, 0)].start, parts[max(last, 0)].end
+    return Span(min(start, span.start), max(end, span.end))
 
 
 def _shift(span: Span, offset: int) -> dict[str, int]:

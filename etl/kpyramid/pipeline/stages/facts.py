@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.values import read_value
-from kpyramid.documents.words import RelationForm, normalise_name, normalise_relation
+from kpyramid.documents.words import MODALS, RelationForm, normalise_name, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type
@@ -228,7 +228,8 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
 def _find_fault(raw: Row) -> str | None:
     if raw["negated"]:
         return "negated"
-    if raw["modality"] and not str(raw["relation"]).startswith(f"{raw['modality']} "):
+    modal = str(raw["relation"]).partition(" ")[0] if raw["modality"] in MODALS else None
+    if raw["modality"] and modal != raw["modality"]:
         return "not_asserted"  # a condition; "may cause" says itself how sure it is
     if raw["attribution"]:
         return "attributed"
@@ -312,50 +313,47 @@ def confirm_same(
 
 def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
     """The clusters that may have a duplicate: names, and nouns that mean a kind."""
-    names: dict[str, Counter[str]] = defaultdict(Counter)
-    types: dict[str, set[str]] = defaultdict(set)
-    stated: dict[str, str] = {}
+    clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     for fact in facts:
         for _, end in fact.entities:
-            key = str(end.key)
-            if is_of_document(key):
-                continue
-            names[key][end.name] += 1
-            types[key] |= {end.type} - {UNKNOWN}
-            stated[key] = min(stated.get(key, _state(fact)), _state(fact))
+            if not is_of_document(key := str(end.key)):
+                clusters[key].add(end.name, {end.type} - {UNKNOWN}, fact)
+    named = {key: pick_name(clusters[key].wordings) for key in sorted(clusters)}
     return [
-        Candidate(
-            key,
-            name := pick_name(names[key]),
-            frozenset(parse_name(name).words),
-            frozenset(types[key]),
-            stated[key],
-        )
-        for key in sorted(names)
+        clusters[key].describe(key, name, parse_name(name).words) for key, name in named.items()
     ]
 
 
 def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[Candidate]:
-    wordings: dict[str, Counter[str]] = defaultdict(Counter)
+    """The clusters of relations, any of which may have a duplicate."""
+    clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     lemmas: dict[str, set[str]] = defaultdict(set)
-    types: dict[str, set[str]] = defaultdict(set)
-    stated: dict[str, str] = {}
     for fact in facts:
         key = relation[fact.form.key]
-        wordings[key][fact.relation] += 1
         lemmas[key] |= set(fact.form.lemmas)
-        types[key].add(f"{fact.head.type} {fact.tail.type} {fact.form.passive_by}")
-        stated[key] = min(stated.get(key, _state(fact)), _state(fact))
+        kinds = f"{fact.head.type} {fact.tail.type} {fact.form.passive_by}"
+        clusters[key].add(fact.relation, {kinds}, fact)
     return [
-        Candidate(
-            key,
-            pick_most_common(wordings[key]),
-            frozenset(lemmas[key]),
-            frozenset(types[key]),
-            stated[key],
-        )
-        for key in sorted(wordings)
+        clusters[key].describe(key, pick_most_common(clusters[key].wordings), lemmas[key])
+        for key in sorted(clusters)
     ]
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """What facts say of a cluster: its wordings, types, and the first of the facts."""
+
+    wordings: Counter[str] = field(default_factory=Counter)
+    types: set[str] = field(default_factory=set)
+    stated: str = ""
+
+    def add(self, wording: str, types: set[str], fact: Fact) -> None:
+        self.wordings[wording] += 1
+        self.types |= types
+        self.stated = min(self.stated or _state(fact), _state(fact))
+
+    def describe(self, key: str, name: str, words: Iterable[str]) -> Candidate:
+        return Candidate(key, name, frozenset(words), frozenset(self.types), self.stated)
 
 
 def _state(fact: Fact) -> str:

@@ -33,6 +33,7 @@ from kpyramid.pipeline.stages.instances import (
     list_known,
     make_instances,
     make_rejects,
+    part_rejects,
     read_facts,
     read_findings,
 )
@@ -538,9 +539,8 @@ class Growth:
         for stated in graph.walk_facts(graph.find_worded(said)):
             facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
             named = _name_ends(facts, known, filed)
-            values, refused = read_facts("complete", facts, named, index, grown, kinds)
-            candidates += values
-            rejects += refused
+            values = read_facts("complete", facts, named, index, grown, kinds)
+            candidates += part_rejects(values, rejects)
         touched = {end for c in candidates for end in (c.subject_id, c.object_id) if end}
         classed = {key: known[key] for key in touched if key in known}
         settled = self._read_settled(touched, grown)

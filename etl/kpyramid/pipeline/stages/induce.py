@@ -45,6 +45,7 @@ from kpyramid.pipeline.stages.instances import (
     list_copulas,
     make_instances,
     make_rejects,
+    part_rejects,
     read_facts,
     state_values,
 )
@@ -132,22 +133,17 @@ def run(
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates: list[Candidate] = []
     for facts in graph.walk_facts(np.arange(len(triples))):
-        read, refused = read_facts(
+        read = read_facts(
             *("induce", facts, linker.named, index, schema, kinds, linker.find, kind_of)
         )
-        candidates += read
-        rejects += refused
+        candidates += part_rejects(read, rejects)
     checker = Checker(linker, schema, kinds, places)
     if reader is not None:
-        read, refused = read_passages(documents, chunks, annotator, reader, checker)
-        rejects += refused
-        read, refused = part_unsure(read, candidates, min_confidence)
-        candidates += read
-        rejects += refused
+        passages = read_passages(documents, chunks, annotator, reader, checker)
+        values = part_rejects(passages, rejects)
+        candidates += part_rejects(part_unsure(values, candidates, min_confidence), rejects)
     if inducer is not None:
-        read, refused = ask_model(documents, chunks, inducer, checker)
-        candidates += read
-        rejects += refused
+        candidates += part_rejects(ask_model(documents, chunks, inducer, checker), rejects)
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)

@@ -337,7 +337,7 @@ def read_facts(
     kinds: Kinds,
     find: Find | None = None,
     kind_of: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[list[Candidate], list[Row]]:
+) -> Iterator[Candidate | Row]:
     """The values that facts state, place by place, and a reject for each fact that fits nowhere.
 
     `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
@@ -346,8 +346,6 @@ def read_facts(
     phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
     is a person, though the property is one of persons only: a copula suggests no class.
     """
-    candidates: list[Candidate] = []
-    rejects: list[Row] = []
     for fact in facts:
         wanted, value, places = _read_phrase(fact, index, named, find)
         kind = kind_of.get(fact.triple_id)
@@ -372,11 +370,21 @@ def read_facts(
             for place in places
         ]
         fitting = [c for c in checked if isinstance(c, Candidate)]
-        candidates += fitting
+        yield from fitting
         if not fitting and kind is None:
             misfits = [c for c in checked if isinstance(c, Misfit)]
-            rejects.append(_reject_stated(stage, fact, wanted, misfits))
-    return candidates, rejects
+            yield _reject_stated(stage, fact, wanted, misfits)
+
+
+def part_rejects(checked: Iterable[Candidate | Row], rejects: list[Row]) -> list[Candidate]:
+    """The candidates; what is none is added to the rejects."""
+    candidates = []
+    for each in checked:
+        if isinstance(each, Candidate):
+            candidates.append(each)
+        else:
+            rejects.append(each)
+    return candidates
 
 
 def _is_clear(wanted: Sequence[OntologyProperty], schema: Schema) -> bool:

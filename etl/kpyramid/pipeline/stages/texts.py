@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -106,7 +106,7 @@ class Checker:
 
 def part_unsure(
     read: Sequence[Candidate], facts: Iterable[Candidate], least: float
-) -> tuple[list[Candidate], list[Row]]:
+) -> Iterator[Candidate | Row]:
     """The read values that their places make sure enough, and rejects of the others.
 
     A value that a fact states needs no more.
@@ -115,18 +115,15 @@ def part_unsure(
     stated: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
     for candidate in read:
         stated[_identify(candidate)].append(candidate)
-    kept: list[Candidate] = []
-    rejects: list[Row] = []
     for key, group in stated.items():
         sure = combine_confidence(candidate.place for candidate in group)
         if key in known or sure >= least:
-            kept += group
+            yield from group
             continue
         for candidate in group:
             place, label = candidate.place, candidate.prop.label if candidate.prop else ""
             detail = f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}"
-            rejects.append(reject_at(place, "induce", "low_confidence", place.source, detail))
-    return kept, rejects
+            yield reject_at(place, "induce", "low_confidence", place.source, detail)
 
 
 def _identify(candidate: Candidate) -> tuple[str, ...]:
@@ -137,34 +134,27 @@ def _identify(candidate: Candidate) -> tuple[str, ...]:
 
 def ask_model(
     documents: pa.Table, chunks: pa.Table, inducer: Inducer, checker: Checker
-) -> tuple[list[Candidate], list[Row]]:
-    """The values that a model finds in the chunks, and a reject for each that does not fit.
+) -> Iterator[Candidate | Row]:
+    """The values that a model finds in the chunks, or the reject of one that does not fit.
 
     What it said without support, and what it gave no usable reply on, are rejects too.
     """
     title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
     passages = [Chunk(row["text"], title[row["document_id"]], row["document_id"]) for row in rows]
-    candidates: list[Candidate] = []
-    rejects: list[Row] = []
     for row, reading in zip(rows, inducer.induce(passages), strict=True):
         stretch = Stretch(row["document_id"], row["start"], row["text"])
         chunk_id = row["chunk_id"]
         for value in reading.values:
-            checked = checker.check(value, stretch, chunk_id)
-            if isinstance(checked, Candidate):
-                candidates.append(checked)
-            else:
-                rejects.append(checked)
+            yield checker.check(value, stretch, chunk_id)
         for dropped in reading.dropped:
             at = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
             detail = f"characters {at}: {dropped.text}"
-            rejects.append(_refuse(dropped.reason, f"{chunk_id} {at}", detail, row))
+            yield _refuse(dropped.reason, f"{chunk_id} {at}", detail, row)
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
-            rejects.append(_refuse(reason, key, detail, row))
-    return candidates, rejects
+            yield _refuse(reason, key, detail, row)
 
 
 def _refuse(reason: str, key: str, detail: str, chunk: Row) -> Row:
@@ -182,8 +172,8 @@ def read_passages(
     annotator: Callable[[Sequence[str]], Sequence[str]],
     reader: Reader,
     checker: Checker,
-) -> tuple[list[Candidate], list[Row]]:
-    """The values of the documents' passages that fit, and a reject for each that does not."""
+) -> Iterator[Candidate | Row]:
+    """The values of the documents' passages, or the reject of one that does not fit."""
     stretches = [
         Stretch(row["document_id"], span.start, row["text"][span.start : span.end])
         for row in documents.select(["document_id", "text"]).to_pylist()
@@ -191,17 +181,10 @@ def read_passages(
     ]
     packed = annotator([stretch.text for stretch in stretches])
     finder = ChunkFinder(chunks)
-    candidates: list[Candidate] = []
-    rejects: list[Row] = []
     known: dict[str, Sequence[Value]] = {}
     for stretch, parse in zip(stretches, packed, strict=True):
         if stretch.text not in known:
             known[stretch.text] = reader.read(unpack_tree(stretch.text, parse))
         for value in known[stretch.text]:
             at = stretch.start + value.evidence.start
-            checked = checker.check(value, stretch, finder.find(stretch.document_id, at))
-            if isinstance(checked, Candidate):
-                candidates.append(checked)
-            else:
-                rejects.append(checked)
-    return candidates, rejects
+            yield checker.check(value, stretch, finder.find(stretch.document_id, at))

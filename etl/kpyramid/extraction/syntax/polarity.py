@@ -1,0 +1,89 @@
+"""Polarity: which words deny the verb or noun that they stand with."""
+
+from __future__ import annotations
+
+from kpyramid.documents.words import read_words
+from kpyramid.extraction.syntax.tree import Node
+
+WORDS = read_words(__file__, "stance.toml")
+"""Words by which a text denies, supposes, hedges or tells what it says, by what they do."""
+_DENYING = WORDS["negating"] | {"no"}
+_DEPENDENT = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
+_EXTENDED = frozenset("longer more ever once".split())
+"""Adverbs that a negation joins: "no longer", "hardly ever", "not once"."""
+_QUANTIFIED = frozenset("all every each many everyone everybody everything".split())
+_NOBODY = frozenset({"none", "nobody", "nothing", "neither"})
+
+
+def is_negated(verb: Node) -> bool:
+    """Whether "not", "no longer", "hardly ever", "nor", "in no way" or the like denies the verb."""
+    for child in verb.children:
+        if child.dep in _DEPENDENT and _negates(child, child.dep == "neg"):
+            return True
+        joined = child.children if child.dep == "advmod" and child.word in _EXTENDED else ()
+        if any(_negates(c, c.dep == "neg") for c in joined):
+            return True
+        if child.dep == "prep" and any(_is_emptied(c) for c in child.children):
+            return True
+    between = range(verb.head.i + 1, verb.i)
+    return verb.dep == "conj" and any(
+        c.word == "nor" and c.i in between for c in verb.head.children
+    )
+
+
+def is_denied(noun: Node | None) -> bool:
+    """Whether the noun is "none", or stands under "no", "not every", "hardly any" or "nor"."""
+    if noun is None:
+        return False
+    if noun.dep == "conj":
+        noun = noun.head
+    if noun.word in _NOBODY and _negates(noun, True):
+        return True
+    return any(
+        (c.word in {"nor", "neither"})
+        or (c.word == "no" and c.dep in {"det", "neg"} and _negates(c, True))
+        or (
+            c.word == "little"
+            and c.i == noun.left_edge.i
+            and noun.tag == "NN"
+            and c.text != "Little"
+        )
+        or (c.dep == "neg" and _follow(c) in _QUANTIFIED)
+        or (c.dep == "det" and any(_negates(g, g.dep == "neg") for g in c.children))
+        for c in noun.children
+    )
+
+
+def is_scant(noun: Node) -> bool:
+    """Whether there is none of the noun or next to none: "no evidence", "little proof"."""
+    before = [c for c in noun.children if c.i < noun.i]
+    bare = all(c.word not in {"a", "the"} for c in before)
+    return is_denied(noun) or (bare and any(c.word in WORDS["scant"] for c in before))
+
+
+def _negates(word: Node, is_mark: bool) -> bool:
+    """Whether a word of denial denies: no name, no bound, no half of "not only ... but".
+
+    `is_mark`: the parser calls it a negation.
+    """
+    if not (is_mark or word.word in _DENYING):
+        return False
+    first, _ = word.tree.sentences[word.sentence]
+    if word.text == "No" and word.i != first:
+        return False  # "the No Name Bar", "Dr. No"
+    after = _follow(word)
+    if word.word in {"no", "none"}:
+        bounds = after in WORDS["bounding"] or after == "other"
+        than = word.i + 2 < len(word.tree) and word.tree[word.i + 2].word == "than"
+        return not (bounds and than) and after != "doubt"
+    return after not in WORDS["adding"]
+
+
+def _follow(word: Node) -> str:
+    """The next word of the text, "" at its end."""
+    return word.tree[word.i + 1].word if word.i + 1 < len(word.tree) else ""
+
+
+def _is_emptied(noun: Node) -> bool:
+    never = noun.word == "time" and noun.head.word == "at"
+    return (never or noun.word in WORDS["fronted"]) and is_denied(noun)

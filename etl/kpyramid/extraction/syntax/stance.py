@@ -1,0 +1,534 @@
+"""Stance: whether a text states a clause, denies or supposes it, or tells what others say.
+
+Everything that reads a fact from a clause or noun phrase asks here how it is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kpyramid.documents.blocks import Block
+from kpyramid.extraction.syntax.polarity import WORDS, is_denied, is_negated, is_scant
+from kpyramid.extraction.syntax.predicates import (
+    MAX_HOPS,
+    REPORTING,
+    SUBJECTS,
+    Frame,
+    find_infinitive_mark,
+    group_kids,
+    is_copula,
+    read_modal,
+)
+from kpyramid.extraction.syntax.tree import Node, Tree
+
+_VERBAL = frozenset({"VERB", "AUX"})
+_OPENING = WORDS["conditional"] | WORDS["open"]
+_WEAKENING = WORDS["hedging"] | WORDS["rare"]
+_DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
+_SPEAKING = REPORTING | WORDS["speaking"]
+_UNPROVEN = "unproven"
+"""The mood of what something fails to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """`mood` is the word that makes it no statement ("if", "?", "allegedly"), None in a statement.
+
+    `source` heads who says so; None when the text itself does.
+    """
+
+    negated: bool = False
+    mood: str | None = None
+    source: Node | None = None
+
+
+_STATED = Stance()
+
+
+def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
+    """How the clause is meant, from its own words and the clauses it is part of."""
+    at = frame.verb
+    source = None
+    verbs = (frame.verb, *frame.chain)
+    own = {verb.i for verb in verbs}
+    negated = any(map(is_denied, (*frame.subjects, frame.noun))) or _borrows_denial(frame)
+    negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
+    mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
+    for _ in range(MAX_HOPS):
+        mood = mood or (None if at.i in own else _read_mood(at, False))
+        source = source or _find_named_source(at, frames)
+        if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
+            source = source or at  # "was purported to be a skull that changed everything"
+        if at is frame.verb and frame.chain and at.dep in {"acl", "advcl"}:
+            at = frame.chain[-1]
+            continue
+        if at.dep in {"conj", "xcomp"} and at.head.pos in _VERBAL:
+            at = at.head
+            continue
+        if at.dep == "pcomp":
+            word = at.head.word
+            denies = word in WORDS["excluding"]
+            negated = negated or denies
+            if not denies and word not in WORDS["asserting"]:
+                mood = mood or word
+            break
+        content = at.dep in {"ccomp", "csubj"} or _is_content(at)
+        if content and source is None and not _is_paratactic(at):
+            above = _judge_content(at.head, frames)
+            negated, source = negated or above.negated, above.source
+            mood = mood or above.mood
+        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
+            at = at.head.head  # "they say that it is a place that existed"
+        elif at.dep == "ccomp" and at.head is not at and source is None:
+            at = at.head
+            mood = mood or ("to" if _is_aimed(at) else None)
+        else:
+            break
+    return Stance(negated, mood, source)
+
+
+def _borrows_denial(frame: Frame) -> bool:
+    """Whether a coordinated verb shares the denial with its auxiliaries: "is not known or used"."""
+    verb, lender = frame.verb, None if frame.chain else frame.lender
+    turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
+    return lender is not None and is_negated(lender) and not turned
+
+
+def read_aside(noun: Node) -> Stance:
+    """How a noun beside a name is meant: "X, not the owner of Y", "X, allegedly its founder"."""
+    hedge = next((c.word for c in noun.children if c.word in WORDS["hedging"]), None)
+    return Stance(is_denied(noun) or is_negated(noun), hedge)
+
+
+def is_past(noun: Node) -> bool:
+    """Whether an adverb says that a kind held once: "X, formerly director of Y"."""
+    return any(c.word in WORDS["past"] and c.dep == "advmod" for c in noun.children)
+
+
+def _exceeds(verb: Node, own: set[int]) -> bool:
+    """Whether a quality is too much for what the infinitive says: "too weak to govern"."""
+    return any(
+        child.dep == "acomp"
+        and any(c.word == "too" for c in child.children)
+        and any(c.dep == "xcomp" and c.i in own for c in child.children)
+        for child in verb.children
+    )
+
+
+def _is_aimed(verb: Node) -> bool:
+    """Whether an infinitive sets out to find or to bring about what it governs.
+
+    So do "rules to show that" and "it takes effort to verify that"; "was able to show that" found.
+    """
+    aims = verb.dep in {"acl", "advcl"} or verb.lemma.lower() in WORDS["verifying"]
+    return aims and find_infinitive_mark(verb) is not None
+
+
+def _read_mood(verb: Node, is_own: bool) -> str | None:
+    embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
+    for child in verb.children:
+        if child.dep in {"mark", "advmod"} and child.word in _OPENING:
+            return child.word
+        if child.word == "though" and verb.tree[child.i - 1].word == "as":
+            return "as"
+        if not is_own:
+            continue
+        if child.dep == "advmod" and child.word in _WEAKENING:
+            return child.word
+        if embedded and child.word in WORDS["asking"]:
+            return child.word
+    first, end = verb.tree.sentences[verb.sentence]
+    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
+        return "?"
+    perfect = read_modal(group_kids(verb)) == "would" and any(
+        c.dep == "aux" and c.word == "have" for c in verb.children
+    )
+    return "if" if (is_own and perfect) or _is_inverted(verb, first) else None
+
+
+def _is_inverted(verb: Node, first: int) -> bool:
+    """Whether an auxiliary opens the clause before its subject: "had he won, ..."."""
+    subject = next((c.i for c in verb.children if c.dep in SUBJECTS), None)
+    if subject is None:
+        return False
+    opening = [verb.i] if is_copula(verb) and verb.word == "were" else []
+    helpers = (c for c in verb.children if c.dep in {"aux", "auxpass"})
+    opening += [c.i for c in helpers if c.word in WORDS["inverted"]]
+    embedded = verb.dep in {"advcl", "ccomp"}
+    return any(i < subject and (embedded or i == first) for i in opening)
+
+
+# What a that-clause depends on, and what that makes of it.
+
+
+def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
+    """How the word that governs a clause takes it.
+
+    "It is a myth that" denies it, "cannot be denied that" asserts it, "no evidence that" and "did
+    not show that" leave it open, "Anna said that" leaves it to Anna.
+    """
+    word = head
+    if head.lemma == "be":
+        named = [c for dep in ("acomp", "attr") for c in head.children if c.dep == dep]
+        subjects = [c for c in head.children if c.dep in SUBJECTS and c.pos == "NOUN"]
+        if not named and not (subjects and subjects[0].lemma.lower() in WORDS["opinions"]):
+            named = [c for c in subjects if c.lemma.lower() in WORDS["false"]]
+        word = (named or subjects or [head])[0]
+    lemma = word.lemma.lower()
+    if lemma in WORDS["false"]:
+        return Stance(negated=not _is_void(head, frames))
+    if lemma in WORDS["denying"] and _is_void(head, frames):
+        return _STATED
+    if lemma in WORDS["true"] and word is not head:
+        return Stance(mood=_UNPROVEN if _is_void(head, frames) else None)
+    holds = WORDS["factive_nouns"] if word.pos == "NOUN" else WORDS["factive"]
+    if lemma in holds and lemma not in WORDS["presupposing"]:
+        void = _lacks(word, frames) if word.pos == "NOUN" else _is_void(word, frames)
+        weak = read_modal(group_kids(head))
+        mood = _UNPROVEN if void else weak if weak in WORDS["weak"] else None
+        believer = _find_believer(head, frames)
+        return Stance(mood=mood, source=believer if believer is not head else None)
+    if head.lemma == "be" and word.pos == "NOUN":
+        return Stance(source=word if lemma in _DOUBTED else None)
+    return Stance(source=_find_believer(word if word.pos in {"NOUN", "ADJ"} else head, frames))
+
+
+def _is_void(verb: Node, frames: Mapping[int, Frame]) -> bool:
+    """Whether a verb or noun is denied: by itself, its subject, or a verb that merges with it."""
+    verb = verb.head if verb.dep in {"acomp", "attr"} else verb
+    frame = frames.get(verb.i)
+    verbs = (verb, *frame.chain) if frame is not None else (verb,)
+    subjects = frame.subjects if frame is not None else ()
+    counts = [is_negated(v) or v.lemma.lower() in WORDS["failing"] for v in verbs]
+    counts += [is_scant(subject) for subject in subjects]
+    counts += [is_denied(child) for child in verb.children if child.dep == "attr"]
+    return sum(counts) == 1
+
+
+def _lacks(noun: Node, frames: Mapping[int, Frame]) -> bool:
+    """Whether there is none of what the noun names: "no evidence", "the lack of evidence"."""
+    if is_scant(noun):
+        return True
+    above = noun.head
+    if noun.dep == "pobj":
+        return above.word in WORDS["excluding"] or above.head.lemma.lower() in WORDS["lacking"]
+    return above.pos in _VERBAL and _is_void(above, frames)
+
+
+def _is_content(verb: Node) -> bool:
+    """Whether it is the content of a noun, "the claim that ...", and no relative clause.
+
+    A "that" which the parser calls an object beside another object is a conjunction too.
+    """
+    if verb.dep not in {"acl", "relcl"} or verb.head.pos != "NOUN":
+        return False
+    that = [c for c in verb.children if c.word == "that"]
+    objects = [c for c in verb.children if c.dep == "dobj"]
+    return any(c.dep == "mark" or (c.dep == "dobj" and len(objects) > 1) for c in that)
+
+
+def _is_paratactic(verb: Node) -> bool:
+    """Whether it is a main clause that the parser put below the next: "Rome fell; Oslo stood"."""
+    return verb.dep == "ccomp" and verb.i < verb.head.i and verb.head.lemma.lower() not in REPORTING
+
+
+def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
+    """The X of "according to X"."""
+    frame = frames.get(verb.i)
+    for part in frame.parts if frame is not None else ():
+        if part.link and part.link[0].word == "according":
+            return part.root
+    return None
+
+
+def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
+    """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
+    lemma = head.lemma.lower()
+    if head.pos == "NOUN":
+        shown = head.dep == "attr" and lemma not in _DOUBTED
+        return None if shown or lemma in WORDS["factive_nouns"] else head
+    if head.pos == "ADJ":
+        return head if lemma in WORDS["unsure"] else None
+    if head.lemma == "be" or head.pos not in _VERBAL:
+        return None
+    frame = frames.get(head.i)
+    subjects = [s for s in (frame.subjects if frame is not None else ()) if s.dep != "expl"]
+    if subjects and subjects[0].lemma.lower() in WORDS["hearsay"]:
+        return subjects[0]
+    if lemma in WORDS["factive"]:
+        return None
+    return subjects[0] if subjects and subjects[0].word != "it" else head
+
+
+# Conditions: what must hold first.
+
+_PRESENT = frozenset({"VBZ", "VBP", "MD"})
+
+
+def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
+    """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
+
+    Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
+    subject already.
+    """
+    at = frame.top
+    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
+        at = at.head
+    if at.dep == "advcl":  # the condition itself
+        words = [c.word for c in at.children if c.dep == "mark"]
+        own = "so" if words == ["so", "that"] else _read_condition(at, is_general(at))
+        if own is not None:
+            return own
+    at = frame.top
+    for _ in range(MAX_HOPS):
+        for clause in at.children:
+            if clause is besides or (at is not frame.top and clause.i > at.i):
+                continue
+            word = read_preposed(clause, at) if clause.i < at.i else None
+            word = word or _read_proviso(clause)
+            if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
+                # "even if": it holds all the same
+                general = is_general(frame.top) and is_general(clause)
+                word = word or _read_condition(clause, general)
+            if word is not None:
+                return word
+        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+            break
+        at = at.head
+    return None
+
+
+def read_preposed(part: Node, verb: Node) -> str | None:
+    """The word that makes what stands before a clause its condition.
+
+    "Under certain conditions"; "to stay on the track" and "by volunteering" before a modal.
+    """
+    inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
+    if part.word == "under" and any(c.lemma in WORDS["condition_nouns"] for c in inner):
+        return "under"
+    helpers = {c.word for c in verb.children if c.dep == "aux"}
+    if part.word == "by" and any(c.word.endswith("ing") for c in inner):
+        return "by" if helpers & WORDS["enabling"] else None
+    ordered = part.word == "in" and any(c.word == "order" for c in inner)
+    aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
+    return "to" if aim and (helpers & WORDS["needing"] or verb.lemma in WORDS["needing"]) else None
+
+
+def _read_proviso(prep: Node) -> str | None:
+    """The noun of "on condition that", "in the event that"."""
+    nouns = (c for c in prep.children if c.dep == "pobj" and c.lemma in WORDS["condition_nouns"])
+    return next((n.word for n in nouns if any(_is_content(c) for c in n.children)), None)
+
+
+def _read_condition(clause: Node, is_general: bool) -> str | None:
+    """The word that makes an adverbial clause a condition of what it stands with."""
+    for mark in clause.children:
+        if mark.dep == "mark" and mark.word in WORDS["conditional"]:
+            return mark.word
+        if mark.word in WORDS["times"] and (is_general or clause.tag in {"VBN", "VBG"}):
+            return mark.word
+        if mark.dep in {"mark", "advmod"} and mark.i > 1 and mark.word == "as":
+            words = [node.word for node in clause.tree.nodes[mark.i - 2 : mark.i]]
+            if words[1] == "long":
+                return "as"
+    if clause.word in WORDS["supposing"]:
+        return clause.word
+    return "if" if _is_inverted(clause, -1) else None
+
+
+def is_general(verb: Node) -> bool:
+    """Whether the clause is in the present or modal, so that "when" names no single time."""
+    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
+    return (helpers[0] if helpers else verb).tag in _PRESENT
+
+
+def find_wish(frame: Frame) -> str | None:
+    """The "to" of an infinitive that need not come about: "encourages people to take part".
+
+    "was hired to coach" says itself how it is meant.
+    """
+    verb = frame.verb
+    if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
+        return None
+    if frame.way == "object_control":
+        return None
+    return "to" if verb.dep == "conj" and verb.head.dep != "relcl" else None
+
+
+def find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
+    """The modal of the clause that names the subject's kind: "X might be a cause underlying Y"."""
+    if frame.way != "antecedent" or frame.clause is None or frame.clause.head.dep != "attr":
+        return None
+    above = frames.get(frame.clause.head.head.i)
+    return read_modal(above.kids) if above is not None else None
+
+
+# What others tell: direct speech, and the contents of works of fiction.
+
+_CLOSING = {"\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb", "\u2018": "\u2019"}
+_CLOSING |= {'"': '"', "``": "''"}
+_STOPS = frozenset(".!?;") | _CLOSING.keys()
+_PAUSES = frozenset({",", ".", "!", "?", "\u2026", "..."})
+_SPEAKERS = frozenset("NN NNS NNP NNPS PRP".split())
+_NEAR = 8
+"""Tokens between a quotation and the verb that says whose it is."""
+_NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
+_HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
+
+
+def find_told(
+    tree: Tree, frames: Mapping[int, Frame], blocks: Iterable[Block] = ()
+) -> dict[int, Stance]:
+    """How the tokens are meant that another tells than the text: in quotations, plots and legends.
+
+    `blocks` are those of the text; without headings among them, short lines count as headings.
+    """
+    told: dict[int, Stance] = {}
+    for first, end in _list_plots(tree, blocks):
+        told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+    for first, end, work in _list_narrated(tree, frames):
+        told |= dict.fromkeys(range(first, end), Stance(source=work))
+    speaker, before = None, 0
+    for first, end in _list_quotations(tree):
+        nearest = _find_speaker(first, end, tree)
+        speaker = nearest or (None if _parts_paragraphs(tree, before, first) else speaker)
+        if speaker is not None and _is_speech(first, end, tree):
+            told |= dict.fromkeys(range(first, end), Stance(source=speaker))
+        before = end
+    return told
+
+
+def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:
+    """Whether a blank line stands between two tokens."""
+    return tree.text.count("\n", tree[before].end, tree[after].idx) > 1
+
+
+def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
+    """First token of each quotation and the mark that ends it; none goes beyond a paragraph.
+
+    But for one that the next paragraph opens again, as is done with long ones.
+    """
+    opened: Node | None = None
+    for node in tree.nodes:
+        if opened is None and node.text not in _CLOSING:
+            continue
+        before = tree[node.i - 1] if node.i else None
+        if opened is not None and before is not None and _parts_paragraphs(tree, before.i, node.i):
+            if node.text == opened.text:
+                yield opened.i + 1, node.i
+            opened = None
+        if before is not None and not before.space and node.text == before.text:
+            continue  # a doubled mark is one
+        if opened is None:
+            glued = before is not None and not before.space and before.text[-1:].isalnum()
+            opened = None if node.space or glued or node.text not in _CLOSING else node
+        elif node.text in _CLOSING[opened.text] and node.tag != "POS":
+            yield opened.i + 1, node.i
+            opened = None
+
+
+def _is_speech(first: int, end: int, tree: Tree) -> bool:
+    """Whether a quotation is set off as speech is, not woven into the sentence as a term is."""
+    after = tree[end + 1].text if end + 1 < len(tree) else "."
+    return (
+        tree[end - 1].text in _PAUSES or after == "," or (first > 1 and tree[first - 2].text == ":")
+    )
+
+
+def _find_speaker(first: int, end: int, tree: Tree) -> Node | None:
+    """The subject of the verb of saying beside a quotation: "...," said X; X wrote: "..."."""
+    after = tree.nodes[end + 1 : end + 1 + _NEAR] if _is_speech(first, end, tree) else []
+    for side in (after, tree.nodes[max(first - 1 - _NEAR, 0) : max(first - 1, 0)][::-1]):
+        for node in side:
+            if node.text in _STOPS:
+                break
+            if node.lemma.lower() in _SPEAKING:
+                named = (c for c in node.children if c.dep in SUBJECTS and not first <= c.i < end)
+                return next((c for c in named if c.tag in _SPEAKERS), None)
+    return None
+
+
+def _list_plots(tree: Tree, blocks: Iterable[Block]) -> Iterator[tuple[int, int]]:
+    """First token and token after the last of each part under a heading such as "Plot"."""
+    if all(node.lemma not in WORDS["fiction"] for node in tree.nodes):
+        return
+    titled = [(b.start, b.end, b.level) for b in blocks if b.kind == "heading"]
+    titled = titled or [(*m.span(), 0) for m in _HEADING.finditer(tree.text)]
+    level = start = None
+    for begin, end, depth in [*titled, (len(tree.text), len(tree.text), 0)]:
+        words = re.findall(r"\w+", tree.text[begin:end].lower()) or [""]
+        inner = level is not None and (depth > level or words[0] in WORDS["divisions"])
+        if start is not None and not (inner and end > begin):
+            inside = [n.i for n in tree.nodes if start <= n.idx < begin]
+            if inside:
+                yield inside[0], inside[-1] + 1
+            start = None
+        if start is None and not WORDS["plots"].isdisjoint(words[:2]) and len(words) < 4:
+            level, start = depth, end
+
+
+def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[int, int, Node]]:
+    """The tokens that tell what happens in a work, with the noun for it.
+
+    "In the novel, Ada kills Otto"; "the film follows Ada, who kills Otto", and what goes on in the
+    present tense in the same paragraph, in which plots are told.
+    """
+    work: Node | None = None
+    for first, end in tree.sentences:
+        if first and _parts_paragraphs(tree, first - 1, first):
+            work = None
+        verbs = [n for n in tree.nodes[first:end] if n.i in frames]
+        verb = next((n for n in verbs if n.head is n), next(iter(verbs), None))
+        if verb is None:
+            continue
+        subject = next(iter(frames[verb.i].subjects), None)
+        about = subject is None or _is_work(subject) or subject.word in {"it", "this"}
+        serial = subject is not None and subject.lemma.lower() in WORDS["serials"]
+        if verb.lemma in WORDS["telling"] and subject is not None and (serial or _is_work(subject)):
+            work = subject
+            yield verb.i + 1, end, work
+            continue
+        opening = _find_opening(first, tree)
+        setting = opening or _find_setting(verb)
+        present = is_general(verb)
+        if about or verb.lemma in WORDS["performing"] or not (present or opening):
+            continue
+        passive = any(c.dep == "auxpass" for c in verb.children)
+        work = setting or work
+        if work is not None and (present or (opening is not None and not passive)):
+            yield first, end, work
+
+
+def _is_work(noun: Node) -> bool:
+    return noun.lemma.lower() in WORDS["fiction"] or noun.entity == "WORK_OF_ART"
+
+
+def _find_opening(first: int, tree: Tree) -> Node | None:
+    """The work or act that a sentence opens with: "In the novel The Reed, ..."."""
+    if tree[first].word != "in":
+        return None
+    for node in tree.nodes[first + 1 : first + _NEAR]:
+        after = tree[node.i + 1] if node.i + 1 < len(tree) else node
+        if node.text == "," or node.pos == "VERB":
+            break
+        closed = after.pos in {"PROPN", "PUNCT", "DET"} or after.text[:1].isupper()
+        if (closed and _is_work(node)) or _is_act(node):
+            return node
+    return None
+
+
+def _find_setting(verb: Node) -> Node | None:
+    """The work that a clause with an object is set in: "Otto kills Lena in the play"."""
+    preps = [c for c in verb.children if c.word == "in"]
+    acts = any(c.dep == "dobj" for c in verb.children)
+    nouns = (noun for prep in preps if acts for noun in prep.children)
+    return next((n for n in nouns if _is_work(n) and n.tag not in {"NNS", "NNPS"}), None)
+
+
+def _is_act(noun: Node) -> bool:
+    """Whether it is a part of a play by its number: "Act II", "the third act"."""
+    after = noun.tree[noun.i + 1].text if noun.i + 1 < len(noun.tree) else ""
+    ordinal = any(c.entity == "ORDINAL" for c in noun.children)
+    return noun.word == "act" and (ordinal or bool(_NUMERAL.fullmatch(after)))
