@@ -13,22 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 527,
+    "root": 529,
     "numerics": 332,
     "embeddings": 354,
-    "documents": 1813,
-    "storage": 2922,
+    "documents": 2918,
+    "storage": 2930,
     "llm": 2833,
-    "extraction": 6493,
+    "extraction": 7213,
     "graph": 2344,
-    "ontology": 6201,
-    "completion": 1815,
-    "condensation": 1426,
-    "snapshot": 3931,
-    "query": 4537,
+    "ontology": 6238,
+    "completion": 1814,
+    "condensation": 1435,
+    "snapshot": 4077,
+    "query": 4669,
+    "serve": 449,
+    "integrations": 51,
     "evaluation": 1289,
-    "pipeline": 8262,
-    "cli": 2966,
+    "pipeline": 8102,
+    "cli": 2861,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -10,6 +10,7 @@ from kpyramid.graph.synonyms.lexicon import find_kind
 from tests.planted import MemoEmbedder, Statement, condense_statements
 
 ADA, BELA = ("Ada Byron", "PERSON"), ("Bela Kiss", "PERSON")
+LIND_FILM = ("Storm", "WORK_OF_ART")
 LIND, ORME = ("Lind Institute", "ORG"), ("Orme College", "ORG")
 PUBLISHED = (
     "has published research in",
@@ -178,3 +179,8 @@ def test_what_something_has_is_told_of_it_but_not_its_kind() -> None:
     assert len(condense_statements(said).rows) == 1
     kind = [say(manager, "is a", ("person", "NOUN")), say(LIND, "has", ("manager", "NOUN"))]
     assert len(condense_statements(kind).rows) == 2
+
+
+def test_bare_light_verb_has_no_standard_name_without_a_known_kind() -> None:
+    found = name_relations([say(ADA, "made", ("debut", "NOUN")), say(LIND, "produced", LIND_FILM)])
+    assert found["Ada Byron", "made"][0] == "made"

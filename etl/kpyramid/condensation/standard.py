@@ -9,9 +9,10 @@ import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Said, Stated, can_join
-from kpyramid.documents.words import PREPOSITIONS
+from kpyramid.documents.words import PREPOSITIONS, normalise_relation
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
+from kpyramid.graph.synonyms.words import VAGUE
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
@@ -87,9 +88,17 @@ def _list_phrases(
         said, ends = linked.phrases[at], (names[head], names[tail])
         ends = both.setdefault(ends, ends)
         read = _find_read(said[0], ends, comparer)
+        if _is_vague(said):
+            read = (said[0], *read[0][1:]), False
         read = reads.setdefault(read, read)
         phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
     return phrases, phrase_of.ravel().tolist()
+
+
+def _is_vague(said: Said) -> bool:
+    """Whether a bare verb says nothing without a kind of tail: "made" of a debut, not of a film."""
+    lemmas, tail = normalise_relation(said[0]).lemmas, said[2]
+    return len(lemmas) == 1 and lemmas[0] in VAGUE and (tail is None or tail.startswith(LITERAL))
 
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
@@ -137,7 +146,7 @@ def _unite_near(
     """
     near: dict[str, list[_Phrase]] = defaultdict(list)
     for phrase in sorted(phrases, key=lambda p: (-p.count, p.said[0], p.ends)):
-        for anchor in phrase.anchors:
+        for anchor in () if _is_vague(phrase.said) else phrase.anchors:
             near[anchor].append(phrase)
     united: dict[_Key, _Read] = {}
     for prop in properties:
@@ -191,12 +200,15 @@ def _list_properties(
                     found[key, way != turned].add((prop.iri, turned))
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
-    stating = []
+    stating: list[frozenset[_Name]] = []
     for phrase, read in zip(phrases, reads, strict=True):
         wording, head, tail = phrase.said
         if (phrase.ends, head, tail) not in known:
             read_names(phrase.ends, head, tail)
         fitting = known[phrase.ends, head, tail]
+        if _is_vague(phrase.said):
+            stating.append(frozenset())
+            continue
         found = set(fitting.get(read, ()))
         for broad in () if found else _broaden(read):
             found |= fitting.get(broad, set())

@@ -15,8 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kpyramid.documents.words import IS_A
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.graph.names import (
+    LINKS,
     STATES,
     Name,
     Shortening,
@@ -37,6 +40,9 @@ from kpyramid.keys import content_id
 
 UNKNOWN = "NOUN"
 """The type of a mention that the entity recogniser does not know; any other type outvotes it."""
+
+THING = "THING"
+"""The type of one word that its document says to be no person: a planet is no short form of one."""
 
 _SHARE = 0.2
 """Share of a name's typed mentions from which a type is one of its types."""
@@ -188,9 +194,14 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
     features: dict[str, set[Feature]] = defaultdict(set)
+    lone = len(name.words) == 1
+    things = {(u.document, label) for u in uses[key] if lone and (label := _find_kind(u))}
     for use in uses[key]:
-        votes[use.type] += 1
-        types[use.document][use.type] += 1
+        typed = use.type == "PERSON" and (use.document, THING) in things
+        untyped = use.type == UNKNOWN and any((use.document, t) in things for t in (THING, UNKNOWN))
+        kind = THING if typed or untyped else use.type
+        votes[kind] += 1
+        types[use.document][kind] += 1
         found = features[use.document]
         if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
             found |= {("neighbour", uses.find_key(use.other)), (use.side, use.relation)}
@@ -205,6 +216,16 @@ def _read_entry(uses: Uses, key: str) -> Entry:
         features_in=features_in,
         rank=_rank(name),
     )
+
+
+def _find_kind(use: Use) -> str | None:
+    """THING where the fact says that the name is of a kind of things, UNKNOWN of an open kind."""
+    if use.relation != IS_A or use.side != "head" or use.is_title:
+        return None
+    words = parse_name(use.other).words
+    end = next((at for at, word in enumerate(words) if at and word in LINKS), len(words))
+    label = find_kind_label(words[end - 1]) if end else "PERSON"
+    return None if label == "PERSON" else UNKNOWN if label is None else THING
 
 
 def _rank(name: Name) -> tuple[bool, int, int, int, str]:

@@ -46,24 +46,7 @@ ENDINGS = _WORDS["endings"] | PERSONAL
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
 ELDER = _WORDS["elder"]
 PLURALS = _WORDS["plurals"]
-ABBREVIATIONS = {
-    "assn": "association",
-    "bros": "brothers",
-    "co": "company",
-    "corp": "corporation",
-    "dept": "department",
-    "ft": "fort",
-    "govt": "government",
-    "incorporated": "inc",
-    "intl": "international",
-    "junior": "jr",
-    "ltd": "limited",
-    "mt": "mount",
-    "natl": "national",
-    "senior": "sr",
-    "st": "saint",
-    "univ": "university",
-}
+ABBREVIATIONS = dict(pair.split(":") for pair in sorted(_WORDS["abbreviations"]))
 """Words of names that are the same word written short."""
 
 NATIONS = {
@@ -380,12 +363,12 @@ def is_contained(short: Name, full: Name, by: Shortening) -> bool:
 def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shortening) -> bool:
     """The types leave it open that the last or first words denote the whole.
 
-    The recogniser often takes a lone surname for a firm or a place.
+    The recogniser often takes a lone surname for a firm; a place of that name is another thing.
     """
     if full_types & TITLED or (by.how == "front" and full_types & PLACES):
         return False
-    if "PERSON" in full_types and (by.how == "front" or not short_types & PLACES):
-        return True
+    if "PERSON" in full_types:
+        return short_types <= {"PERSON", "ORG", "NORP", "PRODUCT"}
     return not short_types or not full_types or bool(short_types & full_types)
 
 

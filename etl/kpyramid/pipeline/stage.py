@@ -28,12 +28,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        19,
+        20,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 12, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 13, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -91,7 +91,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=6,
+        version=7,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -101,7 +101,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=10,
+        version=11,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),
@@ -120,7 +120,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=9,
+        version=10,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -131,7 +131,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=18,
+        version=19,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -146,7 +146,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=11,
+        version=12,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

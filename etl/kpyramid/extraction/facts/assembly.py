@@ -13,6 +13,7 @@ from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
+    is_deictic,
     is_location,
     is_respective,
     name_owner,
@@ -424,7 +425,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     for part in frame.parts:
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None:
+        if phrase is None or part.gap is not None or is_deictic(phrase.text):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= at <= tail.last for at in listed):
@@ -442,6 +443,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             dated = not part.link or part.link[0].word in _DATING
             time = phrase.text if dated else f"{words} {phrase.text}"
             found.setdefault("time", time)
+        elif part.role == "manner" and part.link:
+            found.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             found.setdefault("place" if is_place else words, phrase.text)

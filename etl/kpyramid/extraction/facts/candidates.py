@@ -32,6 +32,9 @@ from kpyramid.extraction.syntax.tree import (
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
 
+WORDS = read_words(__file__, "words.toml")
+"""Lists of words; `words.toml` says what each is for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -53,8 +56,6 @@ class Candidate:
     construction: str = ""
 
 
-WORDS = read_words(__file__, "words.toml")
-"""Words by what they do in a fact."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
@@ -291,6 +292,14 @@ DIRECTIONS = WORDS["directions"]
 _WHERE = WORDS["where"]
 _DEICTIC = WORDS["deictic"]
 """Adverbs that point from the text to a time or a place, and name neither."""
+_RELATIVE = re.compile(
+    r"(the )?(last|this|next|past|previous|preceding|following|coming|current|same|recent)"
+    r"( [\w-]+)? ?([a-z]+days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
+    r"|autumn|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
+    r"|.{1,40} (ago|earlier|later|before|after)",
+    re.IGNORECASE,
+)
+"""Times that only the date of the text, or what it told before, turns into a date."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """What "for the first time" and "at the time" hold: a circumstance without a date."""
 _PHRASAL = WORDS["phrasal"]
@@ -330,7 +339,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
         return "head_is_literal"
     told = tail.text.lower()
-    if told in _DEICTIC:
+    if is_deictic(told):
         return "deictic"
     if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
         return "bare_circumstance"
@@ -350,6 +359,11 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+def is_deictic(text: str) -> bool:
+    """Whether a time or place says nothing without its text: "today", "last year"."""
+    return text.lower() in _DEICTIC or _RELATIVE.fullmatch(text) is not None
 
 
 def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
-from kpyramid.extraction.syntax.kinds import TAKING_BACK, find_kind_label
+from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -23,9 +23,6 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-# Nouns that always belong to something; without an owner they belong to the text's topic
-# ("The population was 682").
-_ATTRIBUTES = WORDS["attributes"]
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
@@ -134,17 +131,19 @@ def add_attribute_value(
     )  # "its capital is the city of Oslo"
     has_poss = any(c.dep == "poss" for c in subject.children)
     is_value = is_value or (relational and value.pos == "NOUN")
-    if not is_value and not (has_poss and subject.word in _ATTRIBUTES):
+    if not is_value and not (has_poss and subject.word in ATTRIBUTES):
         return False
     owner = findings.find_owner(subject)
     indirect = False
     if owner is None:
         of = [c for c in list_noun_preps(subject, findings) if c[1] in {"of", "in"}]
         owner = of[0][0] if of else None
-    topic = findings.antecedents.topic
-    told = subject.word in _ATTRIBUTES or relational
-    if owner is None and told and topic is not None:
-        owner, indirect = replace(topic.phrase, resolved=True), True
+    if owner is None and not has_poss and (relational or subject.word in ATTRIBUTES):
+        owner, indirect = findings.antecedents.find_owner(subject), True
+        bare = all(c.dep == "det" for c in subject.children)
+        if owner is None and bare and not measured:
+            findings.drop("unresolved_attribute", subject.i, value.i)
+            return True
     words, tokens = word_noun(subject)
     words = words.lower() if opens else words
     if owner is None or owner.last >= value.i:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
+    ATTRIBUTES,
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
     find_gender,
+    find_kind_label,
     is_person_noun,
     list_alike,
 )
@@ -41,6 +43,8 @@ GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
+_UNSURE = frozenset({"MISC", "NOUN", "ORG"})
+"""Types of names of which the recogniser knows little, or errs."""
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
@@ -67,6 +71,8 @@ class Antecedent:
     clause: int
     last: int = -1
     """The token that named it last."""
+    repeated: bool = False
+    """Whether several sentences, or the title, speak of it."""
 
 
 _NO_NAME = re.compile(
@@ -79,6 +85,22 @@ _TELLING = frozenset("north south east west upper lower new old little great".sp
 """What tells two places of one name apart: "South Newbury" is not Newbury."""
 _WITHIN = frozenset("in at on for".split())
 _LINKING = frozenset("of in at for on from by to and with".split())
+
+
+_ABOUT = re.compile(
+    r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)"
+    r"(?: to| with| of)? (?=[^\Wa-z])"
+)
+"""What leads to the name in titles that are none: "Introducing X", "About X", "Interview: X"."""
+
+
+def find_named(title: str, text: str) -> str:
+    """The part of a title that the text names, where it names but what an opening leads to."""
+    lead = _ABOUT.match(title)
+    if lead is None or title.casefold() in text.casefold():
+        return title
+    rest = title[lead.end() :]
+    return rest if rest.casefold() in text.casefold() else title
 
 
 def read_title(title: str) -> Antecedent | None:
@@ -169,6 +191,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         person = True
     elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
         person = False
+    elif phrase.label != "PERSON" and any(c.word == "the" for c in token.children):
+        person = False  # no person's name has an article: "the Ister Court"
     else:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
@@ -185,6 +209,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         kinds.add(own)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
     many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
+    firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
+    many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -324,6 +350,31 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
+def list_called(one: Antecedent) -> set[str]:
+    """The entity types of what an entity was called: "a census-designated place"."""
+    found: set[str] = set()
+    for kind in one.kinds:
+        label = find_kind_label(kind)
+        found |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
+    return found
+
+
+def list_labels(one: Antecedent) -> set[str]:
+    """The entity types that an entity may have: by what it was called, else the recogniser's."""
+    return list_called(one) or {"PERSON" if one.person else one.phrase.label}
+
+
+def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
+    """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
+
+    What the text was about before comes to mind first all the same.
+    """
+    labels = list_labels(best), list_labels(other)
+    alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
+    joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
+    return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
+
+
 def agrees(one: Antecedent, word: str) -> bool:
     if word in PERSON:
         gender = GENDER[word]
@@ -395,7 +446,7 @@ class Antecedents:
     def __init__(self, tree: Tree, title: str = "") -> None:
         self.tree = tree
         self.topic: Antecedent | None = None
-        self._title = read_title(title)
+        self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
         self._met = False
         """Whether the text opens with what its title names."""
@@ -405,6 +456,8 @@ class Antecedents:
         self._shortened: dict[str, Antecedent | None] = {}
         """By what remains of a name of several words: "National Park"; None where two end so."""
         self._resolved: dict[int, Phrase] = {}
+        self._owners: dict[int, Antecedent | None] = {}
+        """What each attribute without an owner beside it is of."""
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
@@ -433,6 +486,8 @@ class Antecedents:
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
             elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"}:
+                if node.dep in SUBJECTS and node.word in ATTRIBUTES:
+                    self._owners[node.i] = self._choose_owner(node)
                 self._read_noun(node)
 
     def _find_first(self, title: str) -> int:
@@ -446,6 +501,31 @@ class Antecedents:
     def resolve(self, token: Node) -> Phrase | None:
         """What a third-person pronoun, "the town" or a short name stands for; None if unclear."""
         return self._resolved.get(token.i)
+
+    def find_owner(self, noun: Node) -> Phrase | None:
+        """What a bare attribute is of: "the height"; one that anything has is of the topic."""
+        one = self._owners.get(noun.i)
+        if noun.word not in ATTRIBUTES and self.topic is not None:
+            one = None if self.topic.person else self.topic
+        return replace(one.phrase, resolved=True) if one is not None else None
+
+    def _choose_owner(self, noun: Node) -> Antecedent | None:
+        """The last named subject, or the topic, of a kind that can have the attribute.
+
+        The recogniser alone is not sure of the topic's kind.
+        """
+        fitting = [
+            a
+            for a in self._active
+            if a.phrase.is_named
+            and noun.sentence - a.sentence <= _TOPIC_WINDOW
+            and (a.role in SUBJECTS or a is self.topic)
+            and (
+                not ATTRIBUTES[noun.word].isdisjoint(list_labels(a))
+                or (a is self.topic and a.phrase.label in _UNSURE and not list_called(a))
+            )
+        ]
+        return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
@@ -464,6 +544,8 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
+            return
+        if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
             return
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
@@ -725,6 +807,7 @@ class Antecedents:
         scene = scene or self._depths[token.i] > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
         one.salience = faded / 2 + weight
+        one.repeated |= one is self._title or (one.last >= 0 and one.sentence < token.sentence)
         one.sentence, one.role, one.last = token.sentence, token.dep, token.i
         one.clause = token.head.i
 
@@ -744,8 +827,13 @@ class Antecedents:
         known = self._names.get(phrase.text)
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
+            thing = any(c.word == "the" for c in token.children if c.dep == "det")
+            if thing or any(find_kind_label(kind) != "PERSON" for kind in list_said_kinds(token)):
+                return None  # "the Severn", "Mercury is a planet"
             labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
-            if known is not None and token.entity not in labels:
+            acts = token.dep in SUBJECTS and token.head.lemma not in {"be", "have"}
+            acts = acts and known is not None and known.phrase.label == "PERSON"
+            if known is not None and token.entity not in labels and not acts:
                 return None
         if known is not None and known not in self._active:
             self._keep(known, token.sentence)

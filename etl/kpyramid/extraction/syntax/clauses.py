@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kpyramid.extraction.syntax.kinds import MANNERS
 from kpyramid.extraction.syntax.predicates import (
     AUXILIARIES,
     MAX_HOPS,
@@ -113,7 +114,16 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
             elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
                 stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
-                yield Part("time" if child.entity in TIMES else "preposition", child, link)
+                role = "manner" if _tells_manner(child) else "preposition"
+                yield Part("time" if child.entity in TIMES else role, child, link)
+
+
+def _tells_manner(noun: Node) -> bool:
+    """Whether a bare noun behind "by" says how: "by hand", "by accident"; an agent is "a hand"."""
+    completed = noun.left_edge is not noun or any(
+        c.dep != "prep" or c.word == "of" for c in noun.children
+    )
+    return noun.head.word == "by" and noun.word in MANNERS and not completed
 
 
 def _is_second_half(word: Node) -> bool:

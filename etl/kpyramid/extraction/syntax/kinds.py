@@ -13,12 +13,27 @@ _NOT_PERSON_NOUNS = _WORDS["not_person"]
 TAKING_BACK = _WORDS["taking_back"]
 """Adjectives that say a thing is not, not yet, not surely or not fully of the kind."""
 
+MANNERS = _WORDS["manners"]
+"""Bare nouns behind "by" that say how something is done, not by whom."""
+
 LABEL_NOUNS: dict[str, frozenset[str]] = {
     name.removeprefix("label."): nouns
     for name, nouns in _WORDS.items()
     if name.startswith("label.")
 }
 """Nouns by the entity type of what they name, in spaCy's labels."""
+
+ATTRIBUTES = {
+    noun: frozenset(
+        name.removeprefix("attribute.")
+        for name, nouns in _WORDS.items()
+        if name.startswith("attribute.") and noun in nouns
+    )
+    for noun in sorted(
+        set().union(*(n for name, n in _WORDS.items() if name.startswith("attribute.")))
+    )
+}
+"""The entity types of what can have an attribute, by its noun: a mountain has no budget."""
 
 LABEL_BY_NOUN = {noun: label for label, nouns in LABEL_NOUNS.items() for noun in sorted(nouns)}
 

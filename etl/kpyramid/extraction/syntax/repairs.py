@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kpyramid.documents.values import MONTH
+from kpyramid.documents.values import MONTH, Date, read_value
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
-from kpyramid.extraction.syntax.predicates import VERBS
+from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
 # Titles of works, which the parser takes apart.
@@ -23,7 +23,7 @@ _QUOTES = {
     "\u201e": "\u201c",
 }
 _MAX_TITLE = 10
-_SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass"})
+_SUBJECTS = SUBJECTS | {"csubj", "csubjpass"}
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
 _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
@@ -213,9 +213,16 @@ def _is_above(node: Node, other: Node) -> bool:
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
+_DAYS = frozenset("today yesterday tomorrow tonight".split())
+_PARTICLES = frozenset("down out off up over".split())
+_WAYS = frozenset("from to into onto of towards toward".split())
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
+_DEEDS = {
+    name.removeprefix("deeds."): words for name, words in VERBS.items() if name.startswith("deeds.")
+}
+"""What things of one type alone do, undergo ("be_bear") and have ("have_office")."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
@@ -227,6 +234,8 @@ def repair_tree(tree: Tree) -> None:
     type follows what the text says it is.
     """
     for node in tree.nodes:
+        if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
+            _part_date(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in _QUOTES:
@@ -245,7 +254,17 @@ def repair_tree(tree: Tree) -> None:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
+        elif node.word in _PARTICLES and node.dep == "advmod" and not node.children:
+            _join_particle(node)
     _retype_names(tree)
+
+
+def _join_particle(adverb: Node) -> None:
+    """Make "down" of "stepped down as chair" part of its verb; before "from" it says whence."""
+    after = adverb.tree.nodes[adverb.i + 1 : adverb.i + 2]
+    behind = adverb.i == adverb.head.i + 1 and adverb.head.pos == "VERB"
+    if behind and not any(n.word in _WAYS for n in after):
+        adverb.dep = "prt"
 
 
 def _join_numeral(numeral: Node) -> None:
@@ -320,6 +339,60 @@ def _join_date(month: Node) -> None:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
     _close_entity(nodes, last)
+
+
+def _is_date(node: Node) -> bool:
+    """Whether the token is part of a date, by its figures ("4/5/2020") or to the recogniser."""
+    numeral = node.text[0].isdigit() and not node.text.isdigit()
+    return (
+        node.entity == "DATE"
+        or node.word in _DAYS
+        or (numeral and isinstance(read_value(node.text), Date))
+    )
+
+
+def _part_date(start: Node) -> None:
+    """Part a name from the date in front of it: "On 4/5/2020 Orm Bank bought Tarn Mills".
+
+    A name of which a date is part has an article: "the 1990 World Cup".
+    """
+    nodes = start.tree.nodes
+    first = start.i - 1
+    if start.iob == "I" and start.entity == nodes[first].entity == "DATE":
+        return
+    while first and _is_date(nodes[first - 1]):
+        first -= 1
+    run, opening = nodes[first : start.i], start.tree.sentences[start.sentence][0]
+    prep = nodes[first - 1] if first > opening else None
+    name = start
+    while name.head.i > name.i and name.dep in {"compound", "nmod", "amod", "poss"}:
+        name = name.head
+    glued = [node for node in run if node.head not in run and node.head is not prep]
+    inside = all(start.i <= node.head.i <= name.i for node in glued)
+    single = len(run) == 1 and run[0].word not in _DAYS
+    if not glued or not inside or (prep.tag != "IN" if prep else single):
+        return
+    verb = name.head if prep is None else prep.head
+    if name.dep == "pobj" and name.head is prep:
+        if verb.i < name.i or verb.pos not in {"VERB", "AUX"} or group_kids(verb).keys() & SUBJECTS:
+            return
+        _move(name, verb)
+        name.dep = "nsubjpass" if any(c.dep == "auxpass" for c in verb.children) else "nsubj"
+    elif name.dep not in SUBJECTS:
+        return
+    date = next((node for node in run if node.pos == "PROPN"), run[-1])
+    _move(date, prep or verb)
+    date.dep = "npadvmod" if prep is None else "pobj"
+    for node in glued:
+        if node is not date:
+            _move(node, date)
+            node.dep = "nummod"
+    date.left_edge, date.right_edge, name.left_edge = run[0], run[-1], start
+    if prep is not None:
+        prep.right_edge = run[-1]
+    for node in run:
+        node.entity, node.iob = "DATE", "B" if node is run[0] else "I"
+    _close_entity(nodes, run[-1].i)
 
 
 def _is_day(node: Node) -> bool:
@@ -410,11 +483,16 @@ def _lift_subject(bracket: Node) -> None:
 
 
 def _retype_names(tree: Tree) -> None:
-    """Give each name the type of what the text says it is: "Tor Falls is a waterfall"."""
+    """Give each name the type of what the text says it is: "Tor Falls is a waterfall".
+
+    What it does and has tells too: who died is a person, what was acquired a firm.
+    """
     votes: dict[str, Counter[str]] = {}
-    for name, noun in _list_kinds(tree):
-        label = _find_label(noun)
-        if label is not None and name.text[:1].isupper():
+    said = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
+    for name, label in (*said, *_list_deeds(tree)):
+        if name.text[:1].isupper():
+            if name.pos == "NOUN":
+                name.pos, name.tag = "PROPN", "NNP"
             first, last = _find_name(name)
             text = " ".join(n.text for n in tree.nodes[first : last + 1])
             votes.setdefault(text, Counter())[label] += 1
@@ -476,7 +554,7 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
     for node in tree.nodes:
         if node.dep == "attr" and node.head.lemma == "be":
             subject = next((c for c in node.head.children if c.dep == "nsubj"), None)
-            if subject is not None and subject.pos == "PROPN":
+            if subject is not None and (subject.pos == "PROPN" or _is_lone_name(subject, node)):
                 yield from ((subject, noun) for noun in _list_nouns(node))
         elif node.dep == "appos":
             if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
@@ -503,6 +581,30 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
             and any(c.word == "the" for c in node.head.head.children)
         ):
             yield node, node.head.head
+
+
+def _is_lone_name(subject: Node, noun: Node) -> bool:
+    """Whether a capital that opens a sentence names a place: "Selb is a town"."""
+    bare = subject.tag == "NN" and subject.text.istitle() and not subject.children
+    return bare and find_kind_label(noun.word) in PLACES
+
+
+def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
+    """Pairs of a name and the type of all that does, undergoes or has what the text says of it."""
+    for name in tree.nodes:
+        if name.pos != "PROPN" or name.dep not in SUBJECTS or name.head.pos not in {"VERB", "AUX"}:
+            continue
+        if name.entity == "PERSON" and name.iob == "I":
+            continue  # the recogniser knows a full name
+        verb, lemma = name.head, name.head.lemma.lower()
+        if any(c.dep in {"det", "cc", "conj"} for c in name.children):
+            continue  # "the Titanic died"; of two names each may be anything
+        words = {f"be_{lemma}"} if name.dep == "nsubjpass" else {lemma}
+        if lemma == "have":
+            words = {f"have_{c.lemma.lower()}" for c in verb.children if c.dep == "dobj"}
+        for label, deeds in _DEEDS.items():
+            if not words.isdisjoint(deeds):
+                yield name, label
 
 
 def _list_nouns(noun: Node) -> Iterator[Node]:

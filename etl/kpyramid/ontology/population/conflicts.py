@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Rules
@@ -98,6 +99,33 @@ _STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
 knows no transitive property with either, so that a longer circle is found here."""
 
 
+def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
+    """By place, those that it lies in, as "born in Velm, Orland" or "Velm is located in" says."""
+    wider: dict[str, set[str]] = defaultdict(set)
+    beside: dict[tuple[str, str, str, int], tuple[str, str, int]] = {}
+    ends = []
+    for finding in findings:
+        value, prop = finding.object_id, finding.prop
+        if value is None or prop is None:
+            continue
+        if _LOCATED in (prop.label, *prop.alt_labels):
+            wider[finding.subject_id].add(value)
+        for place in finding.places:
+            if place.object is not None:
+                where = finding.subject_id, prop.iri, place.document_id
+                beside[*where, place.object.start] = value, place.text, place.start
+                ends.append((where, place.object.end, value))
+    for where, end, value in ends:
+        for gap in (2, 1):  # ", " and ","
+            other, text, start = beside.get((*where, end + gap), ("", "", 0))
+            if other and text[end - start : end - start + gap].strip() == ",":
+                wider[value].add(other)
+    return {place: larger - {place} for place, larger in wider.items()}
+
+
+_LOCATED = "is located in"
+
+
 @dataclass
 class _Kept:
     """Findings that stay so far: individuals' classes, and by property and one end the other end.
@@ -110,6 +138,7 @@ class _Kept:
         default_factory=lambda: defaultdict(dict)
     )
     owners: dict[tuple[str, str], str] = field(default_factory=dict)
+    wider: Mapping[str, set[str]] = field(default_factory=dict)
 
     def add(self, finding: Finding, rules: Rules) -> None:
         for iri, subject, value in _list_entailed(finding, rules):
@@ -133,15 +162,18 @@ def settle(
 ) -> tuple[list[Finding], list[Loss]]:
     """The findings that may stand together, best first, and the others with what speaks against.
 
-    Each in turn, by rank, stays if it agrees with all that stayed before it. What a shape refuses
+    Each in turn, by rank, stays if it agrees with all that stayed before it; a place comes before
+    those that it lies in, which say less. What a shape refuses
     then makes room for what had lost to it. `known`: classes of individuals, and
     `settled`: values, that stay whatever comes; they are not among the findings returned.
     """
     firm = list(settled)
-    left = sorted(findings, key=lambda f: f.rank)
+    findings = list(findings)
+    wider = list_wider((*findings, *firm))
+    left = _order(findings, wider)
     refused: list[Loss] = []
     while True:
-        stay, losses = _settle_once(left, rules, known, firm)
+        stay, losses = _settle_once(left, rules, known, firm, wider)
         broken = _find_broken(stay, rules, known)
         if not broken:
             return stay, refused + losses
@@ -150,13 +182,27 @@ def settle(
         left = [finding for finding in left if finding.key not in gone]
 
 
+def _order(findings: Iterable[Finding], wider: Mapping[str, set[str]]) -> list[Finding]:
+    """The findings by rank, each place with the rank of the best wider one, before it."""
+    ranks = {(f.subject_id, f.prop.iri, f.object_id): f.rank for f in findings if f.prop}
+
+    def find_rank(f: Finding) -> tuple[Any, ...]:
+        iri = f.prop.iri if f.prop else ""
+        keys = [(f.subject_id, iri, larger) for larger in wider.get(f.object_id or "", ())]
+        above = [ranks[key] for key in keys if key in ranks]
+        return min(f.rank, *above) if above else f.rank, -len(above), f.key
+
+    return sorted(findings, key=find_rank)
+
+
 def _settle_once(
     findings: Sequence[Finding],
     rules: Rules,
     known: Mapping[str, Iterable[str]],
     settled: Sequence[Finding],
+    wider: Mapping[str, set[str]],
 ) -> tuple[list[Finding], list[Loss]]:
-    kept = _Kept(_choose_classes(findings, rules, known))
+    kept = _Kept(_choose_classes(findings, rules, known), wider=wider)
     for finding in settled:
         kept.add(finding, rules)
     stay: list[Finding] = []
@@ -252,6 +298,8 @@ def _find_limit(
         if not own:
             return reason, f"<{iri}> may have no value here, not even {value}"
         winner, best = next(iter(own.items()))
+        if value in kept.wider.get(winner, ()):
+            return "wider_place", f"<{iri}> has {winner}, which lies in {value}"
         return reason, (
             f"<{iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
             f"({best.confidence:.2f}), not {value} ({finding.confidence:.2f})"

@@ -19,6 +19,7 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
 from kpyramid.graph.names import Name, may_stand_alone, parse_name
@@ -182,8 +183,8 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
 
 def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
     """Document, title without what tells it from namesakes, and whole title, of names."""
-    for row in documents.select(["document_id", "title"]).to_pylist():
-        title = BRACKET.sub("", row["title"] or "").strip()
+    for row in documents.select(["document_id", "title", "text"]).to_pylist():
+        title = find_named(BRACKET.sub("", row["title"] or "").strip(), row["text"])
         name = parse_name(title)
         if name.proper and len(name.words) <= _MAX_TITLE:
             yield row["document_id"], title, row["title"]
@@ -306,9 +307,11 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
         told = active[key] & wordings.keys()
+        # Of two as frequent "is a" is the name: "was a" says that it ended.
+        present = Counter({w: 2 * n + w.startswith(("is ", "are ")) for w, n in counts.items()})
         yield {
             "relation_id": content_id("relation", key),
-            "name": pick_most_common(counts),
+            "name": pick_most_common(present),
             "inverse_of": content_id("relation", min(told)) if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),

@@ -1,0 +1,70 @@
+"""What a text says of a thing is tied to that thing: `golden/ties.jsonl`, made-up texts by kind.
+
+`must` are patterns of which each matches a line "head | relation | tail | qualifiers" or
+"KIND | name | type", `must_not` of which none matches any. The rows of the half `apart` were
+written after the rules, without looking at them.
+"""
+
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from kpyramid.pipeline.build import call_stage
+
+TIES = Path(__file__).parent / "golden" / "ties.jsonl"
+ROWS = [json.loads(row) for row in TIES.read_text("utf-8").splitlines()]
+OPEN = (
+    "The Danube crosses ten countries. Franz Danube was born in Linz.",
+    "Tide is a film by Bo Lund. It was shot at Lake Remm. The producer was Sten Vik.",
+    "Brask Oil bought Lund Oil. It has 300 employees.",
+)
+"""Read wrongly still."""
+FACTS = """
+select distinct d.text, h.name, h.type, r.name, coalesce(e.name, t.literal), e.type, t.qualifiers
+from {triples} t join {entities} h on h.entity_id = t.head_id
+left join {entities} e on e.entity_id = t.tail_id
+join {relations} r on r.relation_id = t.relation_id
+join (select unnest(raw_triple_ids) as raw_triple_id, triple_id from {triples}) using (triple_id)
+join {raw_triples} using (raw_triple_id) join {chunks} using (chunk_id)
+join {documents} d using (document_id) order by all
+"""
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What is stated of each text, all texts being documents of one corpus."""
+    house = tmp_path_factory.mktemp("ties")
+    corpus = house / "corpus"
+    corpus.mkdir()
+    documents = [{"id": f"{at}", "title": "", **row} for at, row in enumerate(ROWS)]
+    (corpus / "ties.jsonl").write_text("\n".join(json.dumps(row) for row in documents))
+    call_stage("ingest", run="ties", warehouse=str(house / "wh"), corpus=str(corpus))
+    for name in ("chunk", "extract", "resolve"):
+        call_stage(name, run="ties", warehouse=str(house / "wh"))
+    tables = {
+        name: f"'{next((house / 'wh' / 'cache' / 'results').glob(f'*/*/{name}.parquet'))}'"
+        for name in re.findall(r"{(\w+)}", FACTS)
+    }
+    found: dict[str, list[str]] = defaultdict(list)
+    with duckdb.connect() as connection:
+        rows = connection.execute(FACTS.format_map(tables)).fetchall()
+    for text, head, kind, relation, tail, other, said in rows:
+        own = {role: value for role, value in dict(said or {}).items() if role != "document"}
+        found[text] += [f"{head} | {relation} | {tail} | {own}"]
+        found[text] += [f"KIND | {head} | {kind}", f"KIND | {tail} | {other}"]
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["text"][:50] for row in ROWS])
+def test_text_is_tied_to_what_it_speaks_of(
+    row: dict[str, Any], lines: dict[str, list[str]]
+) -> None:
+    own = lines[row["text"]]
+    missing = [p for p in row["must"] if not any(re.search(p, line) for line in own)]
+    wrong = [line for p in row["must_not"] for line in own if re.search(p, line)]
+    assert bool(missing or wrong) == (row["text"] in OPEN), f"{missing=} {wrong=} {own}"
