@@ -70,7 +70,7 @@ HTML = b"<!DOCTYPE html><html><body><h1>It works!</h1></body></html>"
 
 @dataclass
 class Rule:
-    """When a fault strikes: the first `times` matching requests, every n-th, or a share of them.
+    """When a fault strikes: the first `times` matching requests, or a share of them.
 
     `path`: the route below /v1, with * for any, or "item" for the requests inside batches.
     `contains`: a piece of the body's JSON text; `when`: a predicate on the parsed body. `share` is
@@ -84,7 +84,6 @@ class Rule:
     path: str = "/chat/completions"
     method: str = "POST"
     times: int | None = None
-    every: int = 1
     share: float = 1.0
     seed: int = 0
     skip: int = 0
@@ -114,7 +113,7 @@ class Rule:
         if self.when is not None and not self.when(body):
             return False
         self.matched += 1
-        if self.matched <= self.skip or (self.matched - self.skip) % self.every:
+        if self.matched <= self.skip:
             return False
         if self.share < 1.0:
             self._seen[sha256] += 1

@@ -38,26 +38,23 @@ _BIRTH = 1_700_000_000
 
 
 class Batches:
-    """Files and batches; a batch is validated when first looked at, done after `polls` looks.
+    """Files and batches; a batch is validated when first looked at, done at the next look.
 
     `limit`: requests of a batch; `enqueued`: requests of all open batches; `share`: of an expired
     or cancelled batch that was done; `edit` changes the rows of output and error files (kind and
     rows to rows); `contents` may be overwritten at any time.
     """
 
-    def __init__(self, run: Run, folder: Path | None, polls: int, limit: int) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._folder = folder
         self._guard = threading.RLock()
-        self.polls, self.limit, self.share = polls, limit, 0.5
+        self.limit, self.share = 50_000, 0.5
         self.enqueued = 1 << 30
         self.edit: Callable[[str, list[Object]], list[Object]] = lambda _, rows: rows
         self.files: dict[str, Object] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, Object] = {}
-        self._looks: dict[str, int] = {}
         self._faults: dict[str, str] = {}
-        self._read_folder()
 
     # Files
 
@@ -78,7 +75,6 @@ class Batches:
             }
             self.files[str(record["id"])] = record
             self.contents[str(record["id"])] = content
-            self._write_folder()
             return record
 
     def read_file(self, file_id: str) -> Object:
@@ -94,7 +90,6 @@ class Batches:
             self.read_file(file_id)
             del self.files[file_id]
             self.contents[file_id] = b""  # its number is not given again
-            self._write_folder()
             return {"id": file_id, "object": "file", "deleted": True}
 
     # Batches
@@ -137,7 +132,6 @@ class Batches:
             self.batches[batch_id] = batch
             if rule is not None:
                 self._faults[batch_id] = rule.fault
-            self._write_folder()
             return dict(batch)
 
     def look(self, batch_id: str) -> Object:
@@ -148,12 +142,8 @@ class Batches:
                 self._validate(batch)
             elif batch["status"] == "cancelling":
                 self._end(batch, "cancelled")
-            elif batch["status"] == "in_progress":
-                self._looks[batch_id] = self._looks.get(batch_id, 0) + 1
-                stuck = self._faults.get(batch_id) == "stuck"
-                if self._looks[batch_id] >= self.polls and not stuck:
-                    self._finish(batch)
-            self._write_folder()
+            elif batch["status"] == "in_progress" and self._faults.get(batch_id) != "stuck":
+                self._finish(batch)
             return dict(batch)
 
     def cancel(self, batch_id: str) -> Object:
@@ -166,7 +156,6 @@ class Batches:
                 self._validate(batch)
             if batch["status"] == "in_progress":
                 batch.update(status="cancelling", cancelling_at=batch["created_at"] + 60)
-            self._write_folder()
             return dict(batch)
 
     def finish_all(self) -> None:
@@ -179,7 +168,6 @@ class Batches:
                     self._validate(batch)
                 if batch["status"] == "in_progress":
                     self._finish(batch)
-            self._write_folder()
 
     def list_page(self, what: str, limit: int, after: str | None, order: str) -> Object:
         """A page of `files` or `batches`, the newest first."""
@@ -273,28 +261,6 @@ class Batches:
         content = "".join(json.dumps(row) + "\n" for row in rows).encode()
         return str(self.add_file(f"{batch['id']}_{kind}.jsonl", "batch_output", content)["id"])
 
-    # The mirror
-
-    def _write_folder(self) -> None:
-        if self._folder is None:
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for file_id, content in self.contents.items():
-            path = self._folder / file_id
-            if not path.exists() or path.stat().st_size != len(content):
-                path.write_bytes(content)
-        state = [self.files, self.batches, self._looks, self._faults]
-        temporary = self._folder / "state.new"
-        temporary.write_text(json.dumps(state), "utf-8")
-        temporary.replace(self._folder / "state.json")
-
-    def _read_folder(self) -> None:
-        if self._folder is None or not (self._folder / "state.json").exists():
-            return
-        state = json.loads((self._folder / "state.json").read_text("utf-8"))
-        self.files, self.batches, self._looks, self._faults = state
-        self.contents = {p.name: p.read_bytes() for p in sorted(self._folder.glob("file-*"))}
-
 
 def find_errors(content: bytes, endpoint: str, limit: int) -> list[Object]:
     """What is wrong with a batch's input file, as the API says it."""
@@ -373,10 +339,10 @@ class Loopback:
         self.base_url = ""
         self.completer = Completer(answer, reasoning)
         self.stopping = threading.Event()
+        self._log_file = log
         self._guard = threading.Lock()
         self._number = 0
-        self._log_file = log
-        self.batches = Batches(self._run_item, None, 1, 50_000)
+        self.batches = Batches(self._run_item)
 
     def calls(self, path: str = CHAT, *, method: str = "POST", schema: str | None = None) -> int:
         """How many requests came to a path, of a schema's name."""
@@ -485,21 +451,6 @@ def count_calls(log: Sequence[Entry], path: str, method: str, schema: str | None
     )
 
 
-def control(state: Loopback, order: dict[str, Any]) -> dict[str, Any]:
-    """Does what POST /_control asks; answers with the counts by path."""
-    if order.get("clear"):
-        state.faults.clear()
-    for rule in [order["add"]] if "add" in order else []:
-        state.faults.add(**rule)
-    state.latency = order.get("latency", state.latency)
-    state.batches.polls = order.get("polls", state.batches.polls)
-    if order.get("finish"):
-        state.batches.finish_all()
-    paths = {entry["path"] for entry in state.log}
-    errors = [repr(error) for error in state.errors]
-    return {"calls": {path: state.calls(path) for path in sorted(paths)}, "errors": errors}
-
-
 class Server(ThreadingHTTPServer):
     """One thread per connection; knows the connections that clients keep open."""
 
@@ -557,10 +508,8 @@ class Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         address = urlsplit(self.path)
         if address.path == "/_control":
-            order = json.loads(raw or b"{}")
-            self._reply(200, control(state, order))
-            if order.get("stop"):
-                state.stopping.set()
+            state.latency = json.loads(raw)["latency"]
+            self._reply(200, {})
             return
         path = address.path.removeprefix("/v1")
         query = {name: values[-1] for name, values in parse_qs(address.query).items()}

@@ -1,12 +1,8 @@
 """What is adopted of a round: a file's word, subjects in either voice, facts by blocks."""
 
-import numpy as np
 import pytest
 
-from kpyramid.pipeline.stages import graph as graph_module
-from kpyramid.pipeline.stages.graph import Graph
 from tests.planted import (
-    COMPLETE,
     KNOWN,
     MISSING,
     PEOPLE,
@@ -15,8 +11,6 @@ from tests.planted import (
     TOWNS,
     VILLAGES,
     Statement,
-    pick,
-    plant,
     run_complete,
     suggest,
     use_script,
@@ -119,14 +113,6 @@ def test_what_is_left_open_has_three_facts_of_two_subjects(
     assert [row["label"] for row in run_complete(KNOWN + facts).proposals] == [CHESS] * listed
 
 
-def test_another_name_of_a_thing_is_no_proposal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    called: list[Statement] = [(*row[:2], "is known as", *row[3:]) for row in MISSING]
-    use_script(monkeypatch, [suggest("is known as")])
-    assert run_complete(KNOWN + called).proposals == []
-
-
 def test_a_property_that_says_a_kind_and_a_place_is_no_proposal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -137,16 +123,3 @@ def test_a_property_that_says_a_kind_and_a_place_is_no_proposal(
     ]
     use_script(monkeypatch, [suggest(label, domain=PLACE, range=PLACE)])
     assert run_complete(KNOWN + within).proposals == []
-
-
-def test_facts_are_the_same_in_words_whatever_the_size_of_a_block(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    graph = Graph(*pick(plant([*KNOWN, *MISSING, *VISITED]), *COMPLETE[:-1]))
-    places = np.arange(len(graph.ids))
-    (whole,) = graph.walk_facts(places)
-    monkeypatch.setattr(graph_module, "_BLOCK", 2)
-    parts = [fact for block in graph.walk_facts(places) for fact in block]
-    assert [fact.triple_id for fact in whole] == graph.ids.to_pylist()
-    assert parts == whole
-    assert all(fact.places for fact in parts)

@@ -38,13 +38,6 @@ def test_an_accepted_property_has_its_words_its_definition_and_its_ends() -> Non
     assert len(grown.properties) == len(BASE.properties) + 1
 
 
-def test_a_literal_range_makes_a_datatype_property_without_an_inverse() -> None:
-    row = make_row(range=XSD + "gYear", inverse_of=GENERAL + "birthPlace")
-    prop = adopt_proposals(BASE, [row]).property_by_iri[GENERAL + "is_king_of"]
-    assert prop.is_datatype
-    assert prop.inverse_of is None
-
-
 def test_an_accepted_class_lies_below_its_parent() -> None:
     row = make_row(kind="class", iri=GENERAL + "Village", label="village", domain=PLACE, range=None)
     grown = adopt_proposals(BASE, [row | {"phrases": ["village"]}])
@@ -69,16 +62,6 @@ def test_an_alias_adds_its_wordings_to_what_it_names_and_nothing_else() -> None:
     assert len(grown.properties) == len(BASE.properties)
 
 
-def test_an_alias_of_a_class_accepted_with_it_gets_its_nouns() -> None:
-    village = make_row(
-        kind="class", iri=GENERAL + "Village", label="village", domain=PLACE, range=None,
-        phrases=["village"],
-    )  # fmt: skip
-    alias = village | {"state": "alias", "label": "hamlet", "phrases": ["hamlet"]}
-    grown = adopt_proposals(BASE, [alias, village])
-    assert grown.class_by_iri[GENERAL + "Village"].alt_labels == ("hamlet",)
-
-
 def test_a_split_is_a_sub_property_whose_values_are_values_of_the_whole() -> None:
     whole = GENERAL + "employer"
     row = make_row(splits=whole, range=GENERAL + "Organisation")
@@ -94,17 +77,6 @@ def test_an_inverse_holds_in_both_directions() -> None:
     )  # fmt: skip
     grown = adopt_proposals(BASE, [row])
     assert (GENERAL + "employer", True) in grown.find_entailed(GENERAL + "is_employer_of")
-
-
-def test_two_proposals_may_be_each_others_inverses() -> None:
-    rows = [
-        make_row(iri=GENERAL + "beats", inverse_of=GENERAL + "loses_to", label="beats"),
-        make_row(
-            iri=GENERAL + "loses_to", inverse_of=None, label="loses to", domain=PLACE, range=PERSON
-        ),
-    ]
-    grown = adopt_proposals(BASE, rows)
-    assert grown.property_by_iri[GENERAL + "loses_to"].inverse_of == GENERAL + "beats"
 
 
 @pytest.mark.parametrize("name", ["inverse_of", "splits"])

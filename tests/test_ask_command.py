@@ -111,11 +111,6 @@ def test_without_an_answer_the_nearest_that_was_found_is_shown(
     assert "not known, and nothing is near it" in capsys.readouterr().out
 
 
-def test_a_question_on_standard_input_is_the_same_question(warehouse: Warehouse) -> None:
-    given, piped = run(warehouse, QUESTION), run(warehouse, "-", stdin=f"{QUESTION}\n".encode())
-    assert piped.exit_code == 0 and piped.stdout == given.stdout
-
-
 @pytest.mark.parametrize("data", [b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000], ids=len)
 def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse, data: bytes) -> None:
     done = run(warehouse, "-", "--json", stdin=data)
@@ -205,19 +200,6 @@ def test_the_settings_choose_and_the_options_override_them(
     assert other["layer"] == "graph"
 
 
-def test_the_same_question_asked_again_calls_nobody(warehouse: Warehouse, tmp_path: Path) -> None:
-    with serve(script(query_read=SAID)) as server:
-        options = [*write_settings(tmp_path, server.base_url), "--strategy", "naive"]
-        question = f"{QUESTION} Once."
-        first = ask(warehouse, question, "--reader", "llm", *options)
-        calls = len(server.log)
-        again = ask(warehouse, question, "--reader", "llm", *options)
-        assert len(server.log) == calls == 2, "the probe and the question"
-
-    assert (again["calls"], again["tokens"]) == (0, 0)
-    assert again["text"] == first["text"] == "Oslo"
-
-
 def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -299,13 +281,6 @@ def test_how_questions_are_answered_is_no_part_of_a_snapshot(tmp_path: Path) -> 
         for settings in (plain, asking)
     ]
     assert told[0] == told[1] and "query" not in json.dumps(told[0]["settings"])
-
-
-def test_a_run_goes_on_whatever_is_asked_of_its_snapshots() -> None:
-    started = make_settings(llm=ENDPOINT)
-    assert started.with_operations(make_asking()) == make_asking()
-    assert make_asking().with_operations(make_settings()) == make_asking()
-    assert not make_asking().asks_model, "no build needs the key for it"
 
 
 def test_settings_that_ask_a_model_need_one() -> None:

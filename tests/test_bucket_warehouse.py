@@ -14,11 +14,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
-from kpyramid.llm.ledger import LEDGER, read_totals
 from kpyramid.pipeline.build import call_stage
-from kpyramid.pipeline.models import fetch_books, open_replies, put_run
-from kpyramid.pipeline.stage import PIPELINE
-from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage import bucket
 from kpyramid.storage.bucket import BucketStore
@@ -35,11 +31,6 @@ from kpyramid.storage.snapshots import date_snapshots, has_snapshot
 from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
 from tests.corpora import (
     TEXTS,
-    build_corpus,
-    copy_shared_build,
-    count_recomputed,
-    shared_corpus,
-    use_quick_models,
     write_corpus,
 )
 from tests.publishers import KEY, START, name_day, publish, work_at
@@ -125,13 +116,6 @@ def test_refs_move_forward_by_builds_and_anywhere_by_persons(machine: Machine) -
     assert check_refs(there) == []
     rows = {row["id"]: row["refs"] for row in list_snapshots(there)}
     assert (rows[a], rows[b], len(rows)) == (["main"], ["live"], 4)
-
-
-def test_the_same_snapshot_again_changes_nothing(machine: Machine) -> None:
-    a = publish(machine(), "a", "1")
-    assert publish(machine(), "a", "2") == a
-    assert len(list_entries(machine(), "main")) == 1
-    check_whole(machine(), a)
 
 
 def test_what_is_not_there_is_said(machine: Machine) -> None:
@@ -380,73 +364,6 @@ def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finish
 # Machines that share nothing but the bucket.
 
 
-@pytest.mark.slow
-def test_every_task_may_run_on_another_machine_and_a_second_build_computes_nothing(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
-    expected = copy_shared_build(tmp_path / "folder")[1]
-    corpus = shared_corpus()
-    from tests.corpora import SETTINGS
-
-    monkeypatch.setattr("kpyramid.pipeline.build.load_settings", lambda file: SETTINGS)
-    for stage in PIPELINE:
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        given = {"corpus": str(corpus)} if stage is PIPELINE[0] else {}
-        mark = call_stage(stage.name, run="night", warehouse=place, **given)
-    assert mark.details["snapshot"] == expected
-
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    again = build_corpus(corpus, open_warehouse(place), order="9999")
-    assert again.snapshot == expected
-    assert not any(count_recomputed(again).values())
-    assert len(list_entries(open_warehouse(place), "main")) == 1
-
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    texts = {**TEXTS, "new.txt": "Mona Rask founded Rask Mills in 1911."}
-    changed = build_corpus(write_corpus(tmp_path / "more", texts), open_warehouse(place))
-    counts = count_recomputed(changed)
-    assert counts["chunk"] == counts["extract"] == 1
-    check_whole(open_warehouse(place), changed.snapshot)
-
-    for words in (
-        *("snapshots", "log main", "runs", "verify", f"verify {expected}", "diff main@1 main"),
-        *("tag release main", "promote live main@1", "rollback main", "tag --remove release"),
-        *("cache", "rejects", "batch collect --status", "gc --dry-run --older-than 0d"),
-        *(f"plan {corpus}", "proposals"),
-    ):
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        done = CliRunner().invoke(app, [*words.split(), "--warehouse", place])
-        assert done.exit_code == 0, (words, done.output, done.exception)
-    assert open_snapshot("live", place).id == expected
-    assert [row["stages"] for row in list_runs(open_warehouse(place))] == [9, 9, 9]
-
-
-@pytest.mark.slow
-def test_replies_and_books_of_one_machine_are_those_of_the_next(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, texts = Settings(), tmp_path / "corpus"
-    write_corpus(texts, TEXTS)
-    line = {"event": "settled", "stage": "extract", "task": "t", "document": None, "cost": 1.5}
-    counts = dict.fromkeys(("prompt", "completion", "reasoning", "cached", "assumed"), 0)
-    for number in range(2):
-        move_to_a_new_machine(tmp_path, monkeypatch)
-        there = open_warehouse(place)
-        assert open_replies(there, settings).put_once("replies/0f/0f", b"first") == b"first"
-        run = start_run(there, texts, settings, ref="main", name="night", order="1")
-        fetch_books(there)
-        assert read_totals(run.folder).run.calls == number
-        run.folder.mkdir(parents=True, exist_ok=True)
-        booked = {**line, **counts, "name": f"call-{number}", "tokens": 10}
-        with (run.folder / LEDGER).open("a") as books:
-            books.write(json.dumps(booked) + "\n")
-        put_run(run)
-        fetch_books(there)
-        assert read_totals(run.folder).run.calls == number + 1
-    assert read_totals(run.folder).run.cost == 3.0
-
-
 # Stores that fail, lie or were damaged.
 
 
@@ -588,23 +505,6 @@ def test_damage_in_the_bucket_is_named_and_what_can_be_computed_is_made_anew(
     store_result(there, "chunk", KEY, made)
     move_to_a_new_machine(tmp_path, monkeypatch)
     assert find_result(open_warehouse(place), "chunk", KEY)
-
-
-@pytest.mark.slow
-def test_copies_that_the_bucket_has_no_more_leave_this_machine(place: str) -> None:
-    there = open_warehouse(place)
-    a, b = publish(there, "a", "1"), publish(there, "b", "2")
-    there.store.replace(f"snapshots/{'c' * 16}/tables/0", b"half of a publish")
-    copied = Warehouse(there.root)
-    with hold(copied, a):
-        sweep(there)
-        assert (there.snapshots / a).is_dir(), "somebody reads it here"
-    assert not [*there.store.list(f"snapshots/{'c' * 16}")]
-    old = (START - timedelta(days=9)).timestamp()
-    os.utime(there.snapshots / a, (old, old))
-    sweep(there)
-    assert not (there.snapshots / a).exists() and (there.snapshots / b).is_dir()
-    assert not [path for path in there.trash.rglob("*") if path.is_file()]
 
 
 @pytest.mark.slow

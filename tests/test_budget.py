@@ -18,7 +18,7 @@ BUDGETS = {
     "embeddings": 354,
     "documents": 2918,
     "storage": 2930,
-    "llm": 2833,
+    "llm": 2874,
     "extraction": 7213,
     "graph": 2344,
     "ontology": 6238,

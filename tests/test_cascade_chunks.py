@@ -13,7 +13,6 @@ from kpyramid.llm.task import Failure, FailureKind, Request
 from tests.cascade_script import (
     CHUNK,
     PAPER,
-    RULED,
     STEPS,
     Counter,
     ScriptedAsker,
@@ -38,12 +37,6 @@ def test_results_keep_the_order_and_equal_chunks_are_asked_once() -> None:
     assert heads == [f"City{at % 3}" for at in range(9)]
     assert len(asker.asked) == 3
     assert (progress.expected, progress.advanced) == (3, 3)
-
-
-def test_equal_texts_of_which_the_rules_found_different_things_are_two_chunks() -> None:
-    asker = ScriptedAsker(lambda _: write_merged([]))
-    open_cascade(asker).read([CHUNK, RULED, CHUNK], refuse_rules)
-    assert len(asker.asked) == 2
 
 
 def test_a_chunk_without_a_reply_fails_alone() -> None:
@@ -84,22 +77,6 @@ def test_as_many_chunks_are_under_way_as_may_be() -> None:
     chunks = [replace(CHUNK, title=f"Title {at}") for at in range(8)]
     open_cascade(asker, PAPER, concurrency=4).read(chunks, refuse_rules)
     assert asker.most == 4
-
-
-def test_no_chunk_waits_for_anothers_step() -> None:
-    finished = threading.Event()
-
-    def answer(request: Request) -> str:
-        if request.task == "disambiguation":
-            finished.set()
-        elif "Slow" in request.messages[1].content:
-            assert finished.wait(timeout=20)
-        return answer_paper(request)
-
-    asker = ScriptedAsker(answer)
-    chunks = [replace(CHUNK, title="Slow"), replace(CHUNK, title="Quick")]
-    results = open_cascade(asker, PAPER, concurrency=2).read(chunks, refuse_rules)
-    assert results[0] == results[1]
 
 
 def test_when_no_further_call_can_be_made_the_rest_is_not_asked() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.extraction.cascade.evidence import fold, guess_literal, locate_quotation
+from kpyramid.extraction.cascade.evidence import guess_literal
 from kpyramid.extraction.cascade.grounding import CONFIDENCE, RESOLVED_CONFIDENCE, count_allowed
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from tests.cascade_script import (
@@ -23,6 +23,7 @@ from tests.cascade_script import (
     refuse_rules,
     write_merged,
 )
+from tests.rows import read_rows
 
 
 def test_one_call_gives_claims_mentions_and_facts_with_their_places() -> None:
@@ -95,13 +96,7 @@ def test_evidence_that_does_not_occur_costs_its_triples_and_no_more() -> None:
 
 @pytest.mark.parametrize(
     "quotation",
-    [
-        "Marie Curie was born in Warsaw in 1867",
-        "marie curie was  born\nin Warsaw in 1867.",
-        "“Marie Curie was born in Warsaw in 1867.”",
-        "Marie Curie was born ... in 1867.",
-        "Marie Curie was born … in 1867.",
-    ],
+    read_rows("cascade_reading.a_quotation_may_differ_in_space_case_marks_and_left_out_words"),
 )
 def test_a_quotation_may_differ_in_space_case_marks_and_left_out_words(quotation: str) -> None:
     fact = read_row(("Marie Curie", "was born in", "1867"), evidence=quotation)
@@ -117,29 +112,10 @@ def test_words_that_do_not_stand_there_are_no_evidence(quotation: str) -> None:
 
 @pytest.mark.parametrize(
     ("triple", "reason"),
-    [
-        (("", "was born in", "Warsaw"), "not_a_triple"),
-        (("Marie Curie", " ", "Warsaw"), "not_a_triple"),
-        (("Marie Curie", "of", "Warsaw"), "empty_relation"),
-        (("Marie Curie", "is of", "Warsaw"), "empty_relation"),
-        (("Marie Curie", "is", "Warsaw"), "empty_relation"),
-        (("Marie Curie", "having the", "Warsaw"), "empty_relation"),
-        (("Marie Curie", "was with a b c d e f g", "Warsaw"), "relation_too_long"),
-        (("1867", "is the year of birth of", "Marie Curie"), "head_is_literal"),
-        (("Marie Curie", "worked for", "Umbrella Corporation"), "unsupported"),
-        (("Marie Curie", "was born in Krakow near", "Warsaw"), "unsupported"),
-        (("Marie Curie", "paid 4711 to", "Warsaw"), "unsupported"),
-        (("Marie Curie", "was born to", "them"), "pronoun"),
-    ],
+    read_rows("cascade_reading.what_is_no_fact_of_the_text_is_dropped_with_its_reason"),
 )
 def test_what_is_no_fact_of_the_text_is_dropped_with_its_reason(triple: Row, reason: str) -> None:
     assert read_row(triple) == reason
-
-
-@pytest.mark.parametrize("relation", ["is with", "has", "is in", "was from", "had"])
-def test_short_relations_that_examples_show_are_kept(relation: str) -> None:
-    fact = read_row(("Marie Curie", relation, "Warsaw"))
-    assert isinstance(fact, Fact) and fact.relation == relation
 
 
 def test_a_name_that_only_the_title_or_another_sentence_holds_is_less_sure() -> None:
@@ -163,34 +139,12 @@ def test_a_name_that_the_text_breaks_over_lines_keeps_its_words_and_has_no_place
     assert (fact.tail, fact.tail_span) == ("New York", None)
 
 
-def test_a_script_without_spaces_is_read_too() -> None:
-    text = "李明出生于北京。"
-    fact = read_row(("李明", "出生于", "北京"), text, "", Chunk(text))
-    assert isinstance(fact, Fact)
-    assert (fact.head_span, fact.tail_span) == (Span(0, 2), Span(5, 7))
-
-
-def test_no_half_of_a_character_is_found() -> None:
-    folded = fold("ﬁnal")
-    assert list(folded.find("final", Span(0, 4))) == [Span(0, 4)]
-    assert list(folded.find("inal", Span(0, 4))) == []
-
-
 def test_us_and_who_are_names_and_us_and_who_in_small_letters_pronouns() -> None:
     text = "The WHO advised the US in 2003."
     triple = ("WHO", "advised", "US")
     fact = read_row(triple, text, text, Chunk(text))
     assert isinstance(fact, Fact)
     assert read_row(("WHO", "advised", "us"), text, text, Chunk(text)) == "pronoun"
-
-
-def test_a_pronoun_as_head_is_what_its_claim_begins_with() -> None:
-    shared, said = "She shared the Nobel Prize with Pierre Curie.", "Marie Curie shared a prize."
-    triple = ("She", "shared", "Nobel Prize")
-    fact = read_row(triple, shared, said)
-    assert isinstance(fact, Fact)
-    assert fact.head == "Marie Curie"
-    assert read_row(triple, shared, shared) == "pronoun"
 
 
 def test_a_pronoun_at_a_claims_head_is_what_the_rules_resolved_it_to() -> None:
@@ -236,23 +190,7 @@ def test_repeated_facts_count_once_and_their_number_is_bounded_by_the_length() -
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        ("1867", "DATE"),
-        ("January 1960", "DATE"),
-        ("7 November 1867", "DATE"),
-        ("November 7, 1867", "DATE"),
-        ("the 1920s", None),
-        ("1920s", "DATE"),
-        ("19th century", "DATE"),
-        ("1.299 billion", "CARDINAL"),
-        ("42", "CARDINAL"),
-        ("$5 million", "MONEY"),
-        ("12 %", "PERCENT"),
-        ("8,849 metres", "QUANTITY"),
-        ("May", None),
-        ("Area code 432", None),
-        ("Boeing 747", None),
-    ],
+    read_rows("cascade_reading.dates_and_numbers_are_known_by_their_form"),
 )
 def test_dates_and_numbers_are_known_by_their_form(name: str, kind: str | None) -> None:
     assert guess_literal(name) == kind
@@ -349,19 +287,3 @@ def test_every_span_of_the_result_is_the_words_claimed(case: tuple[str, str]) ->
                 assert any(s.start <= span.start and span.end <= s.end for s in claim.spans)
     given_rows = sum(len(row["triples"]) for row in json.loads(reply)["claims"])
     assert len(made.facts) + len(made.dropped) == given_rows
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.text(max_size=60), st.data())
-def test_a_quotation_is_found_where_it_was_taken_from(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(start, len(text)))
-    quotation = text[start:end]
-    spans = locate_quotation(text, fold(text), quotation)
-    whole = (start == 0 or not text[start - 1].isalnum()) and (
-        end == len(text) or not text[end].isalnum()
-    )
-    if whole and any(character.isalnum() for character in quotation):
-        assert spans
-        found = "".join(text[span.start : span.end] for span in spans)
-        assert fold(quotation).text.strip() == fold(found).text.strip()

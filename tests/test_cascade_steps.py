@@ -69,18 +69,6 @@ def test_paper_and_merged_mode_read_the_same_from_the_same_words() -> None:
     assert read_one(answer_paper, said) == read_one(lambda _: write_merged(rows, names))
 
 
-def test_a_triple_that_disambiguation_leaves_out_is_counted() -> None:
-    def answer(request: Request) -> str:
-        if request.task == "disambiguation":
-            return (
-                '{"triples": [{"head": "Marie Curie", "relation": "won", "tail": "Nobel Prize"}]}'
-            )
-        return answer_paper(request)
-
-    made = read_one(answer, PAPER)
-    assert list_reasons(made) == ["repeated", "repeated"]
-
-
 def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> None:
     asker = ScriptedAsker(lambda _: '{"claims": [{"evidence": "invented", "claim": "c"}]}')
     (made,) = open_cascade(asker, PAPER).read([CHUNK], refuse_rules)
@@ -142,13 +130,6 @@ def test_every_mixture_of_steps_asks_the_models_and_keeps_spans_true(
     claims_by, facts_by = cascade.producers
     assert claims_by == ("m" if backends[0] == "llm" else "rules")
     assert facts_by == ("m" if "llm" in backends[2:] else "rules")
-
-
-def test_facts_of_the_rules_stay_as_they_are_under_a_models_entities() -> None:
-    choice = CascadeSettings(mode="paper", entities="llm")
-    made = read_one(answer_paper, choice, RULED)
-    assert made.facts == BY_RULES.facts
-    assert made.dropped == ()
 
 
 def test_a_model_may_reword_the_rules_relations_and_no_more() -> None:

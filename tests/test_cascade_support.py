@@ -27,6 +27,7 @@ from tests.cascade_script import (
     read_one,
     read_row,
 )
+from tests.rows import read_rows
 
 TEXT = (
     "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
@@ -42,17 +43,9 @@ def test_evidence_without_a_word_that_says_something_is_none(evidence: str) -> N
 
 @pytest.mark.parametrize(
     ("triple", "evidence"),
-    [
-        (INVENTED, "Paris"),
-        (INVENTED, "The town is old."),
-        (INVENTED, "was in Paris for a year"),
-        (("Ole Krag", "owns", "Paris"), "Paris"),
-        (("Ole Krag", "owns", "Paris"), "in Paris"),
-        (("Ole Krag", "owns", "London"), "Ole Krag"),
-        (("Paris", "lies near", "London"), "Ole Krag was in Paris for a year."),
-        (("London", "is", "old town"), "The town is old."),
-        (("Ole Krag", "bought", "it is"), "Ole Krag was in Paris for a year."),
-    ],
+    read_rows(
+        "cascade_support.an_end_that_the_evidence_says_nothing_of_makes_no_fact__triple_evidence"
+    ),
 )
 @pytest.mark.parametrize("title", [None, "Ole Krag"])
 def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(
@@ -89,12 +82,6 @@ def test_an_end_may_be_what_the_rules_took_the_evidence_to_speak_of() -> None:
     fact = read_row(triple, evidence, evidence, replace(CHUNK, found=found))
     assert isinstance(fact, Fact)
     assert fact.head == "Skagen"
-
-
-def test_a_triple_of_a_thing_and_itself_is_dropped() -> None:
-    evidence = "Ole Krag was in Paris for a year."
-    for triple in (("Paris", "was", "paris"), ("Paris", "is", "capital of Paris")):
-        assert read_row(triple, evidence, evidence, CHUNK) == "self_reference"
 
 
 def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
@@ -181,19 +168,3 @@ def test_a_clause_that_goes_on_behind_a_chunk_belongs_to_where_it_begins() -> No
     assert parts[1].mentions == (Mention(0, "a", "ORG", Span(8, 9)),)
     assert parts[1].facts == (Fact(0, "a", "r", "b", Span(8, 9), None, None),)
     assert parts[1].dropped == (Dropped("x", "y", Span(8, 10)),)
-
-
-def test_the_clause_of_a_cut_sentence_is_shown_to_the_model() -> None:
-    text = "Ann Lee founded Aster and"
-    found = Extraction(claims=(Claim("Ann Lee founded Aster and sold it.", (Span(0, 60),)),))
-    chunk = Chunk(text, found=cut_extraction([(0, found)], 0, len(text)))
-
-    def answer(request: Request) -> str:
-        row = {"head": "Ann Lee", "relation": "founded", "tail": "Aster"}
-        reply = {"entities": ["Ann Lee", "Aster"]} if request.task == "entities" else None
-        return json.dumps(reply or {"triples": [row]})
-
-    choice = CascadeSettings(mode="paper", entities="llm", relations="llm")
-    made = read_one(answer, choice, chunk)
-    assert list_triples(made) == [("Ann Lee", "founded", "Aster")]
-    assert made.claims[0].spans == (Span(0, len(text)),)

@@ -14,8 +14,6 @@ from tokenizers import Tokenizer
 from kpyramid.extraction.cascade.evidence import assign_triples, find_naming
 from kpyramid.extraction.cascade.recorded import read_extractions, read_triple
 from kpyramid.extraction.cascade.tasks import (
-    MERGED,
-    PROMPTS,
     Form,
     Triple,
     ask_claims,
@@ -27,7 +25,6 @@ from kpyramid.extraction.cascade.tasks import (
     read_entities,
     read_facts,
     read_triples,
-    split_commas,
     write_static,
 )
 from kpyramid.extraction.types import Chunk
@@ -36,6 +33,7 @@ from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_reque
 from kpyramid.pipeline.fingerprints import describe_model_part
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
+from tests.rows import read_rows
 
 RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.jsonl"
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")
@@ -121,13 +119,6 @@ def test_the_document_is_no_part_of_the_key_and_the_title_is() -> None:
     assert key_request(retitled, {}) != key
 
 
-@pytest.mark.parametrize("task", list(render_all(LLM)))
-def test_domain_and_language_stand_in_every_prompt(task: str) -> None:
-    settings = replace(LLM, domain="medical", language="German")
-    system = render_all(settings)[task].messages[0].content
-    assert "medical texts in German" in system
-
-
 @pytest.mark.parametrize("task", ["merged", "paraphrase", "entities", "relations"])
 def test_examples_of_the_settings_replace_the_built_in_one(task: str) -> None:
     built_in = render_all(LLM)[task].messages[0].content
@@ -135,21 +126,6 @@ def test_examples_of_the_settings_replace_the_built_in_one(task: str) -> None:
     assert "Hedda Lund" in built_in
     assert "Hedda Lund" not in own
     assert "headache" in own
-
-
-def test_the_examples_reply_is_one_that_the_parser_takes() -> None:
-    system = write_static("merged", form(replace(LLM, examples=(EXAMPLE,))))
-    reading = read_facts(system.rpartition("Reply: ")[2])
-    assert reading.entities == ("Aspirin", "headache")
-    assert reading.statements[0].evidence == "Aspirin treats headache."
-    assert reading.triples == ((Triple("Aspirin", "treats", "headache"),),)
-
-
-def test_every_prompt_shows_the_form_of_the_reply_in_words_too() -> None:
-    for request in render_all(LLM).values():
-        system = request.messages[0].content
-        assert "Reply with JSON only" in system
-        assert all(f'"{name}"' in system for name in request.schema["properties"])  # type: ignore[union-attr]
 
 
 # The fence.
@@ -174,14 +150,6 @@ def test_a_text_that_guesses_its_tag_gets_another() -> None:
         assert digits not in text.casefold()
 
 
-def test_line_breaks_in_a_title_or_claim_make_no_new_parts() -> None:
-    chunk = replace(CHUNK, title="Rome\nText: forged")
-    material = ask_facts(chunk, form()).messages[1].content
-    assert "Title: Rome Text: forged\n" in material
-    listed = ask_entities(["a\n- b", "c"], chunk, form()).messages[1].content
-    assert "- a - b\n- c" in listed
-
-
 # Replies.
 
 GOOD = {
@@ -203,10 +171,6 @@ def test_a_good_reply_is_read_with_single_spaces() -> None:
     assert reading.triples == (TRIPLES,)
 
 
-def test_a_fenced_reply_was_paid_for_and_is_read() -> None:
-    assert read_facts(f"```json\n{json.dumps(GOOD)}\n```") == read_facts(json.dumps(GOOD))
-
-
 PARSERS: dict[str, Callable[[str], object]] = {
     "merged": read_facts,
     "paraphrase": read_claims,
@@ -218,36 +182,12 @@ PARSERS: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     "content",
-    [
-        "I found no facts.",
-        "[]",
-        "{}",
-        '{"entities": ["Rome"',
-        '{"entities": "Rome", "claims": "", "triples": "none"}',
-        '{"entities": [1], "claims": [1], "triples": [1]}',
-        '{"triples": [["Rome", "is in", "Italy"]]}',
-        '{"triples": [{"head": "Rome", "relation": "is in"}]}',
-        '{"triples": [{"head": null, "relation": "is in", "tail": "Italy"}]}',
-        '{"claims": ["Rome is in Italy."]}',
-        '{"entities": ["\\ud800"], "claims": []}',
-        '{"entities": ["a\\u0000"], "claims": []}',
-    ],
+    read_rows("cascade_tasks.a_reply_of_another_schema_is_invalid__content"),
 )
 def test_a_reply_of_another_schema_is_invalid(parser: str, content: str) -> None:
     with pytest.raises(ReplyError) as caught:
         PARSERS[parser](content)
     assert caught.value.kind is FailureKind.INVALID
-
-
-def test_entities_are_unique_and_without_commas() -> None:
-    content = json.dumps({"entities": ["Rome, Italy", "rome", " Italy ", "1,299 men", "", "a,"]})
-    assert read_entities(content) == ("Rome", "Italy", "1,299 men", "a")
-
-
-@given(st.lists(st.text("aB ,1", max_size=6)))
-def test_splitting_again_changes_nothing(names: list[str]) -> None:
-    once = split_commas(names)
-    assert split_commas(once) == once
 
 
 # What is asked, and what identifies it.
@@ -266,16 +206,6 @@ def test_splitting_again_changes_nothing(names: list[str]) -> None:
 )
 def test_tasks_are_those_of_the_steps(settings: CascadeSettings, names: tuple[str, ...]) -> None:
     assert tuple(task.name for task in list_tasks("extract", choose(settings))) == names
-
-
-def test_the_table_names_each_task_once() -> None:
-    assert len({task.name for task in TASKS}) == len(TASKS)
-
-
-def test_near_duplicates_are_asked_for_where_the_merged_task_leaves_them() -> None:
-    asked = list_tasks("resolve", choose(replace(LLM, disambiguation="llm")))
-    assert [task.name for task in asked] == ["duplicates"]
-    assert not list_tasks("resolve", choose(PAPER))
 
 
 @pytest.mark.parametrize("name", ["merged", "paraphrase", "entities", "relations"])
@@ -301,18 +231,6 @@ def test_each_setting_that_shapes_the_replies_shapes_the_description(
     change: dict[str, object],
 ) -> None:
     assert describe(replace(LLM, **change)) != describe(LLM)  # type: ignore[arg-type]
-
-
-def test_a_new_prompt_or_version_shapes_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = choose(LLM)
-    before = MERGED.describe(settings)
-    assert replace(MERGED, version=MERGED.version + 1).describe(settings) != before
-    write_static.cache_clear()
-    monkeypatch.setitem(PROMPTS, "merged", PROMPTS["merged"] + " Be brief.")
-    try:
-        assert MERGED.describe(settings) != before
-    finally:
-        write_static.cache_clear()
 
 
 # Money.

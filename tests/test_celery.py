@@ -212,6 +212,7 @@ def load_naming() -> Callable[[Sequence[str]], Iterator[bytes]]:
     return lambda texts: (str(os.getpid()).encode() for _ in texts)
 
 
+@pytest.mark.slow
 def test_a_task_of_celery_can_start_processes() -> None:
     check_installed(*NEEDED)
     command = [sys.executable, "-c", BELOW]

@@ -21,7 +21,6 @@ from kpyramid.ontology.validation.checks import (
     Question,
     judge_checks,
     judge_questions,
-    label_rows,
     read_questions,
     run_checks,
     run_questions,
@@ -41,6 +40,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
+from tests.rows import read_rows
 
 KPG = "https://w3id.org/kpyramid/general#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -135,12 +135,6 @@ def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
     assert judge_checks(found).startswith("not run: Greedy.: SPARQL query stopped")
 
 
-def test_violations_are_counted_up_to_a_thousand(store: OntologyStore, tmp_path: Path) -> None:
-    paths = [write_check(tmp_path, "# Pairs.\nSELECT * { ?a ?b ?c . ?d ?e ?f } LIMIT 1500")]
-    short = run_checks(paths, store, read_prefixes(TURTLE))
-    assert " and 997 or more others); correct" in judge_checks(short)
-
-
 # --- questions -----------------------------------------------------------------------------
 
 
@@ -169,26 +163,6 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     verdict = ask(store, typo, wrong)
     assert f"“q1”: <{KPG}Persn> is not in the ontology" in verdict
     assert "“q2”: SPARQL query" in verdict
-
-
-def test_a_question_that_is_stopped_is_not_run_unless_another_fails(store: OntologyStore) -> None:
-    endless = Question("All?", ENDLESS)
-    died = Question("Died?", "SELECT ?p { ?p kpg:deathYear ?y }")
-    assert ask(store, endless, died).startswith("not run: “All?”: SPARQL query stopped")
-    assert ask(store, endless, died, strict=True).startswith("fail: “All?”: SPARQL query stopped")
-
-
-def test_labels_are_looked_up_only_for_what_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    born = "SELECT ?p { ?p kpg:birthYear ?y }"
-    with OntologyStore(TURTLE, INSTANCES) as own:
-        monkeypatch.setattr(own, "select_trusted", lambda *_, **__: pytest.fail("a label"))
-        prefixes = read_prefixes(TURTLE)
-        (found,) = run_questions([Question("q", born)], own, prefixes, KNOWN, SCHEMA.base)
-    assert found.rows == [{"p": entity_iri("ada")}]
-    with OntologyStore(TURTLE, INSTANCES) as other:
-        assert label_rows(found.rows, other) == [{"p": "Ada Holm"}]
 
 
 @pytest.mark.parametrize(
@@ -246,14 +220,7 @@ def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
 
 @pytest.mark.parametrize(
     ("planted", "said"),
-    [
-        (f'{ADA} <{KPG}occupation> ")" .\n', "“Ada Holm”: a value of “occupation” "),
-        (f'{ADA} <{KPG}deathYear> "1850"^^<{GYEAR}> .\n', "checks: fail: A person died before"),
-        (
-            f'{ADA} <{KPG}deathYear> "late"^^<{GYEAR}> .\n',
-            "“death year” must be of datatype “gYear”",
-        ),
-    ],
+    read_rows("checks.a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was"),
 )
 def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str, said: str
@@ -274,17 +241,6 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
     report = json.loads((outcome.run.folder / "report.json").read_bytes())
     assert report["gates"]["consistent"] == "not run: no Java on PATH"
     assert report["committed"] == "yes"
-
-
-def test_a_slow_query_has_the_seconds_of_the_gate(tmp_path: Path) -> None:
-    check = write_check(tmp_path, f"# Endless.\n{ENDLESS}")
-    judged = judge_ontology(
-        OntologyFiles(SEED, None, None, None, (check,)), TURTLE, INSTANCES, seconds=1.5
-    )
-    said = judged.gates["checks"]
-    assert said.startswith("not run: Endless.: SPARQL query stopped after 1.5 seconds")
-    assert judged.seconds["checks"] >= 1.5
-    assert judged.seconds["questions"] < 0.5  # its own time, not since the start
 
 
 def test_ctrl_c_ends_the_gates_and_their_processes_at_once(tmp_path: Path) -> None:
@@ -386,26 +342,7 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("own.shapes.ttl", "this is no Turtle"),
-        ("own.examples.jsonl", "{"),
-        ("own.questions.toml", "[[questions]]\ntext = 'Who?'\nsparql = 'SELECT ?p WHERE'"),
-        (
-            "own-late-violation.rq",
-            "# Late\nSELECT * { SERVICE <http://a.b/> { ?s ?p ?o } }",
-        ),
-        (
-            "own.examples.jsonl",
-            '{"text": "A b C", "triples": [{"sub": "A", "rel": "b", "obj": "C"}]}',
-        ),
-        (
-            "own.shapes.ttl",
-            "@prefix sh: <http://www.w3.org/ns/shacl#> .\n"
-            f"[] a sh:NodeShape ; sh:targetClass <{KPG}Persn> ; sh:property "
-            f"[ sh:path <{KPG}birthYear> ; sh:maxCount 1 ] .",
-        ),
-        ("own.ttl", "@prefix : <https://example.org/own#> ."),
-    ],
+    read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage"),
 )
 def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
     tmp_path: Path, name: str, text: str

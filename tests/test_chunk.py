@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.documents.formats import Record, read_records
+from kpyramid.documents.formats import read_records
 from kpyramid.documents.sentences import split_sentences, split_text
 from kpyramid.pipeline.stages import chunk
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import ChunkSettings, IngestSettings
+from tests.rows import read_rows
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -70,13 +71,6 @@ def test_neighbours_share_whole_sentences_up_to_the_overlap() -> None:
     assert all(text.startswith("Sentence") and text.endswith(".") for text in shared)
 
 
-def test_without_overlap_no_character_stands_in_two_chunks() -> None:
-    pieces = split_text(PROSE, ChunkSettings(max_tokens=32, overlap_tokens=0))
-
-    assert all(a.end <= b.start for a, b in pairwise(pieces))
-    assert {piece.tokens for piece in pieces} == {32}
-
-
 def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
     text = " ".join(f"word{n}" for n in range(100))
 
@@ -88,22 +82,10 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("Dr. Smith met Mrs. Jones. They left.", ["Dr. Smith met Mrs. Jones.", "They left."]),
-        ("J. R. R. Tolkien wrote it. It sold.", ["J. R. R. Tolkien wrote it.", "It sold."]),
-        ("The U.S. Army left, e.g. Kabul. It did.", ["The U.S. Army left, e.g. Kabul.", "It did."]),
-        (
-            "It cost 3.5 million. Why? Nobody knew!",
-            ["It cost 3.5 million.", "Why?", "Nobody knew!"],
-        ),
-        ('He said "Go." She went.', ['He said "Go."', "She went."]),
-        ("one\n\ntwo\n- three\n- four", ["one", "two", "- three", "- four"]),
-        ("漢字です。文です。", ["漢字です。", "文です。"]),
-        ("Wait... what? Oh... Yes.", ["Wait... what?", "Oh...", "Yes."]),
-    ],
+    read_rows("chunk.sentences_end_where_a_reader_ends_them"),
 )
-def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) -> None:
-    assert [text[span.start : span.end] for span in split_sentences(text)] == expected
+def test_sentences_end_where_a_reader_ends_them(text: str, expected: tuple[str, ...]) -> None:
+    assert [text[span.start : span.end] for span in split_sentences(text)] == list(expected)
 
 
 TEXT = st.lists(
@@ -157,30 +139,9 @@ PAGES = {
 """A piece of each, and the seconds that 5 MB may take."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PAGES)
-def test_a_huge_page_is_read_in_bounded_time(name: str) -> None:
-    piece, seconds = PAGES[name]
-    data = (piece * (5_000_000 // len(piece))).encode()
-    started = time.process_time()
-
-    (record,) = read_records(name, data, IngestSettings())
-
-    # About 10 s for Markdown, whose parser takes 2 s a megabyte; 5 s for HTML. Quadratic: hours.
-    assert time.process_time() - started < seconds
-    assert isinstance(record, Record)
-    assert len(record.text) > 250_000
-
-
 @pytest.mark.parametrize(
     ("name", "piece"),
-    [
-        ("list.md", "- item\n"),
-        ("list.html", "<p>a<br>b</p>"),
-        ("nested.html", "<div>a"),
-        ("open.html", "</ <p <? "),
-        ("unclosed.html", "<!-- > a "),
-    ],
+    read_rows("chunk.time_grows_with_the_page_and_not_with_its_square"),
 )
 def test_time_grows_with_the_page_and_not_with_its_square(name: str, piece: str) -> None:
     def measure(count: int) -> float:

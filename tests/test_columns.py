@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.storage.columns import TextColumn, encode, group_rows, join_columns, pick_rows
+from kpyramid.storage.columns import TextColumn, group_rows, join_columns, pick_rows
 
 WORDS = st.lists(st.text(max_size=3), min_size=1, max_size=6)
 
@@ -32,16 +32,6 @@ def test_a_column_reads_as_the_list_of_its_rows(both: tuple[list[str], TextColum
     assert list(pick_rows(column, places)) == pick_rows(rows, places) == rows[::-2]
 
 
-@given(draw_column())
-def test_codes_are_places_among_the_distinct_words_in_order(
-    both: tuple[list[str], TextColumn],
-) -> None:
-    rows, column = both
-    for coded in (encode(column), encode(rows)):
-        assert list(coded.words) == sorted(set(rows), key=str.encode)
-        assert [coded.words[at] for at in coded.codes] == rows
-
-
 @given(draw_column(), draw_column())
 def test_joined_columns_are_the_rows_of_both(
     one: tuple[list[str], TextColumn], other: tuple[list[str], TextColumn]
@@ -49,16 +39,6 @@ def test_joined_columns_are_the_rows_of_both(
     assert list(join_columns(one[1], other[1])) == [*one[0], *other[0]]
     shared = TextColumn(one[1].words, one[1].codes[:2])
     assert list(join_columns(one[1], shared)) == [*one[0], *one[0][:2]]
-
-
-def test_rows_of_many_codes_are_not_confused() -> None:
-    """As one number the rows would pass 2^63, and the first two have the same remainder."""
-    high, last = 1 << 20, (1 << 22) - 1
-    rows = [(0, 0, 0), (high, 0, 0), (0, last, last)]
-    found, groups, counts = group_rows(*(np.array(part) for part in zip(*rows, strict=True)))
-    assert list(zip(*(part.tolist() for part in found), strict=True)) == sorted(rows)
-    assert groups.tolist() == [0, 2, 1]
-    assert counts.tolist() == [1, 1, 1]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 40)), max_size=20))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.schema import OntologyProperty, parse_schema, write_schema
+from kpyramid.ontology.names import THING
+from kpyramid.ontology.schema import OntologyProperty
 from kpyramid.pipeline.stages.graph import Graph
 from tests.planted import (
     GENERAL,
@@ -113,12 +113,6 @@ def test_an_accepted_class_has_its_members_and_the_next_round_sees_the_grown_ont
     assert set(third.properties) - set(first.properties) == {done.find("twinned with")["iri"]}
 
 
-def test_rounds_end_when_one_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = use_script(monkeypatch, [suggest(CHESS, agreement=0.1)], [suggest("was born in")])
-    run_complete(KNOWN + MISSING)
-    assert len(script.seen) == 1
-
-
 def test_rounds_end_after_as_many_as_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     script = use_script(monkeypatch, [suggest(CHESS)], [village()], [])
     run_complete(KNOWN + MISSING + VILLAGES, rounds=1)
@@ -168,19 +162,6 @@ def test_an_alias_whose_facts_do_not_fit_what_it_names_is_open(
     assert done.grown == done.schema
 
 
-def test_an_alias_adds_no_second_value_to_what_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    other: list[Statement] = [(PEOPLE[0], "PERSON", "first saw light in", "Ghent", "GPE")]
-    more: list[Statement] = [
-        (name, "PERSON", "first saw light in", "Ghent", "GPE") for name in ("Hal Otto", "Ida Penn")
-    ]
-    born = GENERAL + "birthPlace"
-    use_script(monkeypatch, [suggest("first saw light in", existing=born, range=PLACE)])
-    done = run_complete(KNOWN + other + more)
-    assert {subject for subject, _ in done.list_values(born)} == {"Hal Otto", "Ida Penn"}
-    reasons = [r["reason"] for r in done.made["rejects"].to_pylist()]
-    assert reasons == ["functional_conflict"]
-
-
 def test_a_split_states_the_whole_too(monkeypatch: pytest.MonkeyPatch) -> None:
     known: list[Statement] = [(PEOPLE[0], "PERSON", "knows", PEOPLE[1], "PERSON")]
     whole = OntologyProperty(GENERAL + "opponent", "opponent", (), "", PERSON, PERSON)
@@ -207,15 +188,6 @@ def test_a_split_that_would_exceed_the_whole_is_open(monkeypatch: pytest.MonkeyP
     assert done.made["instances"].num_rows == 0
 
 
-def test_a_part_whose_ends_are_not_among_those_of_the_whole_is_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [suggest(CHESS, splits=GENERAL + "birthPlace")])
-    row = run_complete(KNOWN + MISSING).find(CHESS)
-    assert row["state"] == "open"
-    assert "its ends are not among those of 'birth place'" in row["note"]
-
-
 def test_a_class_whose_members_are_of_one_that_excludes_it_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,33 +207,6 @@ def test_values_that_do_not_fit_are_rejects_that_say_so(monkeypatch: pytest.Monk
     assert (reject["stage"], reject["reason"]) == ("complete", "range")
     assert "great poverty" in reject["detail"]
     assert done.list_values(done.find(CHESS)["iri"]) == LOST
-
-
-def test_literals_become_values_of_their_datatype(monkeypatch: pytest.MonkeyPatch) -> None:
-    dated: list[Statement] = [
-        (person, "PERSON", "retired in", str(1990 + n), "DATE") for n, person in enumerate(PEOPLE)
-    ]
-    use_script(monkeypatch, [suggest("retired in", range=XSD + "gYear")])
-    done = run_complete(KNOWN + dated)
-    assert done.list_values(done.find("year retired")["iri"]) == {
-        (person, str(1990 + n)) for n, person in enumerate(PEOPLE)
-    }
-
-
-def test_what_completion_made_is_in_the_published_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_script(monkeypatch, [suggest(CHESS), village()])
-    done = run_complete(KNOWN + MISSING + VILLAGES)
-    turtle = write_schema(done.grown)
-    assert parse_schema(turtle, source="t") == done.grown
-
-
-def test_the_same_input_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    for _ in range(2):
-        use_script(monkeypatch, [suggest(CHESS, score=1 / 3), village()])
-        made.append(run_complete(KNOWN + MISSING + PLAYERS + VILLAGES).made)
-    assert all(made[0][name].equals(made[1][name]) for name in made[0])
-    assert made[0]["proposals"]["score"].to_pylist().count(0.333333) == 1
 
 
 # Decisions of a person.
@@ -388,13 +333,6 @@ def test_what_one_chunk_lists_is_accepted_only_by_a_person(
     monkeypatch.setattr(Graph, "count_chunks", lambda graph, places: 1)
     use_script(monkeypatch, [village()])
     assert not run_complete(KNOWN + VILLAGES).proposals
-
-
-def test_of_what_subjects_are_the_text_has_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_script(monkeypatch, [suggest(CHESS)])
-    assert not run_complete(KNOWN + MISSING + VILLAGES).proposals
-    use_script(monkeypatch, [suggest(CHESS)])
-    assert run_complete(KNOWN + MISSING + PLAYERS).find(CHESS)["state"] == "accepted"
 
 
 def test_a_fault_is_a_reject_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.numerics.gaussian import fit_gaussian, fit_space
 from kpyramid.numerics.moments import Moments
-from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
 from tests.planted import (
     GENERAL,
@@ -24,7 +23,6 @@ from tests.planted import (
     Completed,
     MemoEmbedder,
     Statement,
-    general_schema,
     plant,
     run_complete,
     run_induce,
@@ -134,31 +132,6 @@ def test_an_empty_graph_has_nothing_to_propose() -> None:
     assert set(done.made["phrases"]["layer"].to_pylist()) <= {"ontology"}
 
 
-def test_an_empty_graph_and_an_empty_ontology_have_no_phrase() -> None:
-    done = run_complete([], schema=Schema(general_schema().base, (), ()))
-    check_emptiness(done)
-    assert done.made["phrases"].num_rows == 0
-
-
-def test_one_phrase_is_measured_and_proposes_nothing() -> None:
-    done = run_complete(MISSING[:1])
-    check_emptiness(done)
-    assert done.made["priorities"].num_rows == 1
-
-
-def test_an_ontology_without_instances_stands_with_its_names() -> None:
-    done = run_complete(MISSING)
-    assert done.find(CHESS)["state"] == "accepted"
-    texts = [r["text"] for r in done.made["phrases"].to_pylist() if r["layer"] == "ontology"]
-    assert len(texts) >= len(general_schema().properties) / 2
-
-
-def test_an_ontology_without_properties_lacks_everything() -> None:
-    general = general_schema()
-    done = run_complete(MISSING, schema=Schema(general.base, general.classes, (), general.axioms))
-    assert done.find(CHESS)["domain"] == PERSON
-
-
 def test_a_thousand_equal_relations_are_one_proposal() -> None:
     names = [f"{first} {last}" for first in "Ada Bela Carl Dora".split() for last in
              (f"{a}{b}o" for a in "BDFGKLMNPR" for b in "aeiou")]  # fmt: skip
@@ -191,13 +164,6 @@ class Broken:
             if CHESS in text:
                 vectors[row, 0] = self._value
         return vectors
-
-
-def test_equal_vectors_propose_nothing_wrong() -> None:
-    done = run_complete(KNOWN + MISSING, embedder=Equal())
-    for name in ("log_graph", "log_ontology"):
-        assert np.isfinite(done.made["phrases"][name].to_numpy()).all()
-    assert not [r for r in done.proposals if r["phrases"] == ["was born in"]]
 
 
 class Equal:

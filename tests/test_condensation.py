@@ -8,7 +8,6 @@ import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
-from kpyramid.ontology.schema import OntologyClass, Schema
 from tests.planted import (
     KNOWN,
     MISSING,
@@ -19,6 +18,7 @@ from tests.planted import (
     YesSayer,
     condense_statements,
 )
+from tests.rows import read_rows
 
 ADA, LIND = ("Ada Byron", "PERSON"), ("Lind Institute", "ORG")
 GHENT, BELGIUM = ("Ghent", "GPE"), ("Belgium", "GPE")
@@ -42,43 +42,17 @@ def test_two_wordings_of_one_property_are_one_fact_in_the_words_of_the_ontology(
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("was born in", "died in"),
-        ("wrote", "directed"),
-        ("is north of", "is south of"),
-        ("was born in", "may have been born in"),
-        ("visited", "could have visited"),
-    ],
+    read_rows("condensation.wordings_that_differ_in_meaning_stay_apart"),
 )
 def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> None:
     made = condense_statements([say(ADA, one, GHENT), say(ADA, other, GHENT)])
     assert len(made.rows) == 2
 
 
-def test_a_passive_is_merged_with_its_active_form() -> None:
-    made = condense_statements([say(ADA, "founded", LIND), say(LIND, "was founded by", ADA)])
-    ((fact, merged),) = made.merged.items()
-    assert {fact, *merged} == {
-        ("Ada Byron", "founded", "Lind Institute"),
-        ("Lind Institute", "was founded by", "Ada Byron"),
-    }
-    assert list(merged.values()) == ["turned"]
-
-
-def test_a_passive_alone_keeps_its_direction() -> None:
-    made = condense_statements([say(LIND, "was founded by", ADA)])
-    assert made.merged == {("Lind Institute", "was founded by", "Ada Byron"): {}}
-
-
 def test_what_holds_in_both_directions_is_one_fact() -> None:
     egon = ("Egon Ray", "PERSON")
     made = condense_statements([say(ADA, "married", egon), say(egon, "married", ADA)])
     assert [list(merged.values()) for merged in made.merged.values()] == [["turned"]]
-
-
-def test_the_same_words_from_the_other_end_are_another_fact() -> None:
-    sued = [say(ADA, "sued", LIND), say(LIND, "sued", ADA)]
-    assert len(condense_statements(sued).rows) == 2
 
 
 def test_a_fact_that_says_more_absorbs_the_broader_around_an_anchor() -> None:
@@ -121,12 +95,7 @@ def test_facts_are_merged_with_what_stands_for_them_and_never_along_a_chain() ->
 
 @pytest.mark.parametrize(
     ("first", "second", "stays"),
-    [
-        ("1950", "5 May 1950", {"5 May 1950": "broader"}),
-        ("May 5, 1950", "5 May 1950", {"5 May 1950": "equivalent", "May 5, 1950": "equivalent"}),
-        ("1951", "5 May 1950", {}),
-        ("June 1950", "5 May 1950", {}),
-    ],
+    read_rows("condensation.dates_are_compared_by_value"),
 )
 def test_dates_are_compared_by_value(first: str, second: str, stays: dict[str, str]) -> None:
     dates = [say(ADA, "was born on", (text, "LITERAL")) for text in (first, second)]
@@ -151,22 +120,12 @@ def test_numbers_are_compared_by_value_and_unit(first: str, second: str, facts: 
     assert len(made.rows) == facts
 
 
-def test_facts_with_another_head_or_tail_are_never_merged() -> None:
-    assert len(condense_statements(KNOWN).rows) == len(KNOWN)
-
-
 def test_every_fact_is_in_exactly_one_condensed_fact() -> None:
     made = condense_statements([*KNOWN, *MISSING, *VILLAGES, say(ADA, "is from", GHENT)])
     derived = Counter(key for row in made.rows for key in row["derived_from"])
     assert derived == Counter(made.tables["triples"]["triple_id"].to_pylist())
     assert all(len(row["how"]) == len(row["derived_from"]) for row in made.rows)
     assert all(row["how"].count("kept") == 1 for row in made.rows)
-
-
-def test_a_fact_near_no_anchor_stays_as_it_is() -> None:
-    made = condense_statements(MISSING)
-    assert set(made.anchors.values()) == {None}
-    assert all(not merged for merged in made.merged.values())
 
 
 def test_an_anchor_is_only_near_what_its_property_can_join() -> None:
@@ -179,13 +138,6 @@ def test_an_anchor_is_only_near_what_its_property_can_join() -> None:
     }
     classes = {row["anchor_class"] for row in made.rows if row["anchor"]}
     assert {iri.rpartition("#")[2] for iri in classes} == {"Person"}
-
-
-def test_an_anchor_takes_its_nearest_wordings_only() -> None:
-    wordings = ("works for", "is employed by", "works at")
-    facts = [say(ADA, w, (f"Institute {n}", "ORG")) for n, w in enumerate(wordings)]
-    linked = condense_statements(facts, neighbours=1).anchors
-    assert 0 < sum(anchor == "employer" for anchor in linked.values()) < len(facts)
 
 
 def test_two_values_of_what_has_one_are_reported_and_stay() -> None:
@@ -231,12 +183,7 @@ def test_values_of_different_times_do_not_contradict(
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
-    [
-        ("5 km", "6 km", ["amount"]),
-        ("5 km", "6 boats", []),
-        ("5", "about 6", []),
-        ("1,000", "1000", []),
-    ],
+    read_rows("condensation.two_amounts_of_one_thing_in_one_unit_contradict"),
 )
 def test_two_amounts_of_one_thing_in_one_unit_contradict(
     first: str, second: str, expected: list[str]
@@ -244,21 +191,6 @@ def test_two_amounts_of_one_thing_in_one_unit_contradict(
     length = ("length of the Ourthe", "NOUN")
     told = [say(length, "amounted to", (text, "LITERAL")) for text in (first, second)]
     assert [kind for kind, _ in condense_statements(told).contradictions] == expected
-
-
-def test_amounts_of_different_years_do_not_contradict() -> None:
-    catch = ("catch of herring", "NOUN")
-    told = [say(catch, "amounted to", (text, "LITERAL")) for text in ("5 t", "6 t")]
-    times = {(catch[0], "amounted to", "5 t"): "1990", (catch[0], "amounted to", "6 t"): "1995"}
-    assert condense_statements(told, times=times).contradictions == []
-
-
-def test_contrary_relations_of_different_times_do_not_contradict() -> None:
-    told = [say(ADA, "supports", LIND), say(ADA, "opposes", LIND)]
-    ends = ADA[0], LIND[0]
-    times = {(ends[0], "supports", ends[1]): "1990", (ends[0], "opposes", ends[1]): "1995"}
-    assert condense_statements(told, times=times).contradictions == []
-    assert condense_statements(told, times=dict.fromkeys(times, "1990")).contradictions
 
 
 def test_what_qualifies_merged_facts_is_united() -> None:
@@ -307,28 +239,10 @@ def test_an_empty_graph_condenses_to_nothing() -> None:
     assert [made[name].num_rows for name in ("condensed", "contradictions", "vectors")] == [0] * 3
 
 
-def test_one_triple_stays() -> None:
-    assert len(condense_statements(KNOWN[:1]).rows) == 1
-
-
-def test_a_thousand_facts_of_one_relation_stay() -> None:
-    many = [say((f"Person {n}", "PERSON"), "was born in", GHENT) for n in range(1000)]
-    made = condense_statements(many, embedder=WordEmbedder())
-    assert len(made.rows) == 1000 and set(made.anchors.values()) == {"birthPlace"}
-
-
 def test_a_thousand_relations_of_one_pair_are_compared_in_bounded_time() -> None:
     many = [say(ADA, f"quoted line {n} of", LIND) for n in range(1000)]
     made = condense_statements(many, embedder=WordEmbedder())
     assert sum(len(row["derived_from"]) for row in made.rows) == 1000
-
-
-def test_without_properties_no_fact_has_an_anchor_and_equal_ones_are_merged() -> None:
-    bare = Schema("http://example.org/o#", (OntologyClass("http://example.org/o#A", "a"),), ())
-    made = condense_statements(
-        [say(ADA, "works for", LIND), say(ADA, "is employed by", LIND)], schema=bare
-    )
-    assert [(row["anchor"], row["anchor_class"]) for row in made.rows] == [(None, None)]
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:

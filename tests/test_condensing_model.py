@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
@@ -75,13 +74,6 @@ def test_equal_wordings_are_asked_about_once_with_two_examples() -> None:
     (asked,) = list_sets(asker)
     assert "All of it is also said of Person 1 and Club 1." in asked
     assert "Person 2 " not in asked
-
-
-def test_wordings_near_another_anchor_are_another_question() -> None:
-    asker = Answers(write_groups)
-    condense(asker, tell(1, *JOINED), tell(2, *JOINED, anchor="owner"))
-
-    assert len(list_sets(asker)) == 2
 
 
 def test_pairs_that_a_larger_set_has_are_not_asked_about_again() -> None:
@@ -173,13 +165,6 @@ def test_what_is_barred_is_not_merged_through_a_third() -> None:
     assert [loss.reason for loss in found.losses] == ["llm_contrary"]
 
 
-def test_one_wording_alone_is_no_question() -> None:
-    asker = Answers(write_groups)
-    found = condense(asker, tell(1, "joined"), tell(2), tell(3, "joined", "joined"))
-
-    assert (found.merged, found.losses, asker.requests) == ((), (), [])
-
-
 def test_a_batch_without_an_answer_leaves_its_facts_apart_and_says_so() -> None:
     failure = Failure("k", FailureKind.TRUNCATED, "cut off")
     found = condense(Answers(lambda _: failure), tell(1, *JOINED))
@@ -188,24 +173,6 @@ def test_a_batch_without_an_answer_leaves_its_facts_apart_and_says_so() -> None:
     (loss,) = found.losses
     assert (loss.reason, loss.key) == ("llm_truncated", "k")
     assert loss.detail == "cut off; left apart: member of: became member of / joined"
-
-
-def test_a_set_that_the_reply_leaves_out_costs_the_others_nothing() -> None:
-    def answer(material: str) -> str:
-        return json.dumps({"sets": json.loads(write_groups(material))["sets"][:1]})
-
-    found = condense(Answers(answer), tell(1, *JOINED), tell(2, *JOINED, anchor="owner"))
-
-    assert len(found.merged) == 1
-    assert [loss.reason for loss in found.losses] == ["llm_invalid"]
-
-
-def test_the_order_of_what_is_given_changes_nothing() -> None:
-    given = [tell(n, *JOINED, "left", f"verb{n % 3}") for n in range(9)]
-    one, other = Answers(write_groups), Answers(write_groups)
-
-    assert condense(one, *given) == condense(other, *reversed(given))
-    assert one.requests == other.requests
 
 
 QUESTIONS = (
@@ -261,14 +228,3 @@ def test_names_cannot_close_the_data_or_begin_a_line() -> None:
     assert content.count(closing) == 1
     assert content.endswith(closing)
     assert not re.search(r"^(9\.|Set 9)", content, re.MULTILINE)
-
-
-def test_a_new_pair_of_ends_changes_few_batches() -> None:
-    def ask(count: int) -> set[Any]:
-        asker = Answers(write_groups)
-        condense(asker, *(tell(n, f"verb{n}", f"noun{n}") for n in range(count)))
-        return {request.messages[-1].content for request in asker.requests}
-
-    before, after = ask(600), ask(601)
-    assert len(before) > 15
-    assert len(after - before) <= 3

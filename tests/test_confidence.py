@@ -1,16 +1,12 @@
 """The confidence of a fact: a probability, of nothing but its features, that says what it means."""
 
 import dataclasses
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.extraction.facts.scoring import (
-    WEIGHTS,
     Features,
-    apply_weights,
     estimate_confidence,
     list_values,
 )
@@ -34,22 +30,6 @@ def draw_features() -> st.SearchStrategy[Features]:
 def test_confidence_is_a_probability_and_values_are_shares(features: Features) -> None:
     assert 0 <= estimate_confidence(features) <= 1
     assert all(0 < value <= 1 for value in list_values(features).values())
-
-
-def test_the_model_is_logistic() -> None:
-    assert apply_weights({"bias": 1.0}, {}) == 0.5
-    assert apply_weights({"bias": 1.0, "depth": 0.5}, {"bias": 1.0, "depth": -2.0}) == 0.5
-    assert apply_weights({"bias": 1.0}, {"bias": 2.0}) == pytest.approx(0.8807970779778823)
-
-
-def test_every_weight_can_count() -> None:
-    """A weight of a renamed or removed feature would be dead."""
-    most: dict[str, Any] = {
-        f.name: 500 for f in dataclasses.fields(Features) if f.name != "construction"
-    }
-    known = {name for kind in KINDS for name in list_values(Features(kind, **most))}
-    known |= list_values(Features("main", arguments=1)).keys()
-    assert set(WEIGHTS["propositions"]) <= known
 
 
 def test_doubtful_facts_are_less_sure() -> None:

@@ -1,16 +1,13 @@
 """Contracts hold what they promise, on rows in memory and on files."""
 
-import io
 import os
 import random
 import subprocess
 import sys
-import tomllib
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,11 +111,6 @@ def test_empty_table_keeps_the_contract_through_a_file(name: str, tmp_path: Path
     path = tmp_path / f"{name}.parquet"
     path.write_bytes(encode_table(empty))
     assert read_table(path, contract(name)).equals(empty)
-
-
-def test_table_is_sorted_by_key() -> None:
-    table = contract("chunks").build([make_chunk(2), make_chunk(1)])
-    assert table["chunk_id"].to_pylist() == ["chunk-0001", "chunk-0002"]
 
 
 def test_value_of_another_type_is_refused() -> None:
@@ -235,13 +227,6 @@ def test_bytes_do_not_depend_on_the_order_of_rows(
     assert encode_table(contract("chunks").build(rows)) == expected
 
 
-def test_file_gives_back_its_rows(tmp_path: Path) -> None:
-    rows = [make_chunk(number) for number in range(1000)]
-    path = tmp_path / "chunks.parquet"
-    path.write_bytes(encode_table(contract("chunks").build(rows)))
-    assert read_table(path, contract("chunks")).to_pylist() == rows
-
-
 def test_large_table_lies_in_a_file_without_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,17 +257,6 @@ def test_flipped_bit_is_found_by_the_hash_wherever_it_is(tmp_path: Path) -> None
         path.write_bytes(damaged)
         with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
             read_table(path, contract("chunks"), hash_bytes(data))
-
-
-def test_flipped_bit_in_a_page_is_found_without_a_hash(tmp_path: Path) -> None:
-    rows = [make_chunk(n, text=hash_bytes(str(n).encode())) for n in range(2000)]
-    data = encode_table(contract("chunks").build(rows))
-    damaged = bytearray(data)
-    damaged[len(data) // 2] ^= 1  # the texts do not compress: the middle lies in their pages
-    path = tmp_path / "chunks.parquet"
-    path.write_bytes(damaged)
-    with pytest.raises(IntegrityError, match=r"chunks\.parquet is damaged"):
-        read_table(path, contract("chunks"))
 
 
 def test_missing_and_torn_files_are_named(tmp_path: Path) -> None:
@@ -334,14 +308,6 @@ about = "Key."
 """
 
 
-def test_contract_file_is_read_as_written(tmp_path: Path) -> None:
-    path = tmp_path / "things.toml"
-    path.write_text(GOOD, "utf-8")
-    parsed = parse_contract(path)
-    assert (parsed.table, parsed.key) == ("things", ("thing_id",))
-    assert tomllib.loads(GOOD)["columns"][0]["type"] == parsed.columns[0].type
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -379,23 +345,6 @@ def test_parts_in_files_are_merged_to_the_bytes_of_one_table(
     assert whole.read_bytes() == encode_table(contract("chunks").build(rows))
     with pytest.raises(IntegrityError, match="stands in more than one row"):
         list(contract("chunks").merge([whole, whole]))
-
-
-def test_row_group_of_vectors_has_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns = {
-        "owner_table": ["chunks"] * 10,
-        "owner_id": [f"chunk-{number}" for number in range(10)],
-        "text": ["Ada"] * 10,
-        "model": ["m"] * 10,
-        "vector": pa.FixedSizeListArray.from_arrays(pa.array(range(20), pa.float32()), 2),
-    }
-    table = contract("vectors").finish(pa.table(columns))
-    monkeypatch.setattr("kpyramid.storage.contracts._VECTORS", 4)
-    file = io.BytesIO()
-    assert write_table((table.slice(at, 3) for at in range(0, 10, 3)), file) == 10
-    sizes = pq.ParquetFile(file).metadata
-    assert [sizes.row_group(at).num_rows for at in range(sizes.num_row_groups)] == [4, 4, 2]
-    assert file.getvalue() == encode_table(table)
 
 
 def test_who_reads_a_row_makes_no_table_anew(

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -35,8 +35,6 @@ from kpyramid.pipeline.airflow import night
 from kpyramid.pipeline.airflow.corpora import Corpus, fill_source, list_corpora, plan_night
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
-from kpyramid.snapshot import Form
-from kpyramid.snapshot.export import FORMS
 from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
@@ -46,6 +44,7 @@ from kpyramid.storage.snapshots import read_manifest
 from tests.asked_model import script
 from tests.corpora import pass_gates, use_quick_models
 from tests.loopback import serve
+from tests.rows import read_rows
 from tests.s3 import BUCKET, use_server
 from tests.tiny_pyramid import TEXTS, open_tiny
 
@@ -74,33 +73,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "source: Field required"),
-        ("source = 1", "source: Input should be a valid string"),
-        ("source = ", "Invalid value"),
-        ('source = "d"\ncolour = "red"', "colour: Unexpected keyword argument"),
-        ('source = "d"\nref = "../etc"', "ref: String should match pattern"),
-        ('source = "d"\nshards = 201', "shards: Input should be less than or equal to 200"),
-        ('source = "d"\ntimezone = "Mars/Base"', "timezone: 'Mars/Base' is none"),
-        ('source = "https://host/docs"', "no address such as s3://bucket/prefix"),
-        ('source = "{{ ds }}"', "'ds' is undefined; {{ date }} and {{ yesterday }} are days"),
-        ('source = "{{ date"', "unexpected end of template"),
-        ('source = "{{ date }}"\n[learn]\nfeedback = "f.jsonl"', "one folder for all days"),
-        ('source = "d"\nbatch = 10', "batch: needs settings that name a model"),
-        ('source = "d"\n[deadline]\nminutes = 60', "deadline.notify: Field required"),
-        ('source = "d"\nexports = [{to = "x", form = "zip"}]', "exports.0.form: Input should be"),
-        ('source = "d"\nexports = [{to = "x"}, {to = "x/", form = "tar"}]', "two write into one"),
-        ('source = "d"\nexports = [{to = "https://h/x"}]', "exports.0.to: 'https://h/x' is no"),
-        ('source = "d"\nexports = [{to = "s3://k:s@b/x"}]', "credentials and endpoint come from"),
-        ('source = "d"\nexports = [{to = "x", keep = 0}]', "exports.0.keep: Input should be"),
-        ('source = "d"\nsettings = "s3://b/x.toml"', "settings: 's3://b/x.toml' is an address;"),
-        (
-            'source = "d"\n[evaluate]\nquestions = "s3://b/q.jsonl"\nto = "s3:///x"',
-            "evaluate.to: 's3:///x' is no folder, and no address such as s3://bucket/prefix; "
-            "credentials and endpoint come from the workers' variables; evaluate.questions: "
-            "'s3://b/q.jsonl' is an address; this is read from a disk that all workers have",
-        ),
-    ],
+    read_rows("corpora.wrong_declaration_says_what_to_mend_and_leaves_the_others"),
 )
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
     tmp_path: Path, text: str, said: str
@@ -119,11 +92,6 @@ def test_two_corpora_move_two_refs(tmp_path: Path) -> None:
     declare(tmp_path, name="news-candidate")
     waiting = declare(tmp_path, 'source = "d"\napprove = true\n')
     assert "ref: 'news-candidate' is what news-candidate moves" in waiting.problem
-
-
-def test_all_problems_of_a_declaration_are_said_at_once(tmp_path: Path) -> None:
-    problem = declare(tmp_path, "shards = 0\nref = ''\n").problem
-    assert all(f"{name}: " in problem for name in ("source", "shards", "ref"))
 
 
 def test_missing_folder_of_corpora_is_named() -> None:
@@ -442,24 +410,6 @@ def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
     assert {path.name for path in (tmp_path / "served").iterdir()} == {"newest.json", one, three}
 
 
-@pytest.mark.slow
-def test_a_look_evaluates_the_snapshot_that_a_person_moved_the_ref_to(tmp_path: Path) -> None:
-    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
-    home = open_warehouse(shutil.copytree(tiny, tmp_path / "warehouse"))
-    asked = {"id": "q", "question": "Who knew Bob?", "answer": "Ada"}
-    (tmp_path / "q.jsonl").write_text(json.dumps(asked), "utf-8")
-    declared = '[evaluate]\nquestions = "q.jsonl"\nto = "pages/"\nstrategies = ["naive"]\n'
-    corpus = declare(tmp_path, f'source = "docs"\nref = "main"\n{declared}')
-    two = publish_again(home, one, 2)
-    for snapshot in (two, one):
-        page = tmp_path / "pages" / snapshot / "evaluation.html"
-        found = night.evaluate(corpus, home.locate(), looks=True)
-        assert found == {"snapshot": snapshot, "page": str(page), "asked": True}
-        assert snapshot in page.read_text("utf-8")
-        assert not night.evaluate(corpus, home.locate(), looks=True)["asked"]
-        CliRunner().invoke(app, ["rollback", "main", "--warehouse", home.locate()])
-
-
 def publish_again(home: Warehouse, one: str, number: int) -> str:
     """Publishes the same as another snapshot, as the head of `main`."""
     folder = home.snapshots / one
@@ -488,10 +438,6 @@ def note_sent(monkeypatch: pytest.MonkeyPatch, sent: list[str]) -> None:
         sent.append(name)
 
     monkeypatch.setattr(BucketStore, "send", note)
-
-
-def test_every_form_of_an_export_can_be_declared() -> None:
-    assert {*get_args(Form)} == {*FORMS}
 
 
 def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(

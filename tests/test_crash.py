@@ -1,8 +1,6 @@
 """kill -9 at every step: nothing stored is computed again, nothing is half visible."""
 
 import errno
-import multiprocessing
-import multiprocessing.pool
 import os
 import shutil
 import signal
@@ -21,7 +19,7 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import open_snapshot
 from kpyramid.storage import publication, results, store, writing
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import list_entries, read_head, resolve_ref
+from kpyramid.storage.refs import list_entries, resolve_ref
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests import faults
 from tests.corpora import (
@@ -175,21 +173,6 @@ def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
     assert sum(counts.values()) == (0 if is_new else 1)
 
 
-def test_two_builds_at_once_on_one_warehouse_agree(tmp_path: Path, expected: str) -> None:
-    (tmp_path / "w").mkdir()
-
-    processes = multiprocessing.pool.ThreadPool(2)
-    with processes:
-        pending = processes.apply_async(build_and_die, (tmp_path / "w", "none"))
-        outcome = build_corpus(shared_corpus(), Warehouse(tmp_path / "w"))
-        other = pending.get()
-
-    assert other.returncode == 0, other.stderr
-    assert outcome.snapshot == expected
-    assert [e.snapshot for e in list_entries(Warehouse(tmp_path / "w"), "main")] == [expected]
-    assert expected in other.stdout
-
-
 @pytest.mark.parametrize(
     ("module", "function", "name"),
     [
@@ -248,25 +231,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
         stop(f"mounting a tmpfs is not permitted here: {done.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_real_full_disk_ends_with_one_error_and_a_larger_one_goes_on(
-    tiny_disk: Path, expected: str
-) -> None:
-    (tiny_disk / "ballast").write_bytes(b"x" * 600_000)
-
-    done = build_and_die(tiny_disk / "w", "none")
-
-    assert done.returncode == 8, done.stderr
-    assert done.stderr.count("Error: ") == 1
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert read_head(Warehouse(tiny_disk / "w"), "main") is None
-    for place in ("snapshots", "staging"):
-        assert not [*(tiny_disk / "w" / place).glob("*")]
-    (tiny_disk / "ballast").unlink()
-    subprocess.run(["mount", "-o", "remount,size=64m", str(tiny_disk)], check=True)
-    assert build_corpus(shared_corpus(), Warehouse(tiny_disk / "w")).snapshot == expected
 
 
 def test_a_read_only_disk_is_read_and_a_build_on_it_refused_in_a_line(

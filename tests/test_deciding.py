@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.completion.decisions import parse_decisions
-from kpyramid.completion.review import decide, hold_file, read_file
+from kpyramid.completion.review import decide, hold_file
 from kpyramid.errors import InputError
 from kpyramid.snapshot.proposals import Listed, find_proposal
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
@@ -109,12 +109,6 @@ def test_two_inverses_are_accepted_together_and_stated_once() -> None:
     ]
 
 
-def test_an_open_inverse_is_left_out() -> None:
-    one = make_row("beats", inverse_of=GENERAL + "loses_to")
-    (row,) = accept(decide_on("", one, make_row("loses to")))
-    assert row["inverse_of"] is None
-
-
 def test_deciding_twice_changes_nothing_and_the_other_way_is_left_to_a_person() -> None:
     text = decide_on("", make_row("is king of"))
     assert decide_on(text, make_row("is king of")) == text
@@ -176,11 +170,6 @@ def test_an_alias_needs_no_acceptance_but_can_be_rejected() -> None:
     row = make_row("was born at", iri=GENERAL + "birthPlace", state="alias")
     assert decide_on("", row) == ""
     assert parse_decisions(decide_on("", row, decision="reject"), "d").entries
-
-
-def test_a_file_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
-    text, known = read_file(tmp_path / "new.toml")
-    assert (text, known.entries) == ("", ())
 
 
 def make_listed(proposal_id: str) -> Listed:

@@ -8,20 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.completion.decisions import (
-    HEADER,
     Decision,
     Index,
     add_decision,
-    load_decisions,
     parse_decisions,
 )
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.fingerprints import describe_settings, fingerprint_stage
-from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.wiring import require_ontology
-from kpyramid.settings import CompleteSettings
 from tests.corpora import make_settings
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
+from tests.rows import read_rows
 
 KING = f"""
 # Agreed on in May.
@@ -84,24 +82,7 @@ def test_a_wrong_file_is_refused_by_name_and_entry(text: str, problem: str) -> N
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [
-        (KING.replace("PopulatedPlace", "Realm"), r"range <.*Realm> is no class"),
-        (KING + f'splits = "{GENERAL}rules"\n', r"splits <.*rules> is no property"),
-        (KING + f'inverse_of = "{PERSON}"\n', r"inverse_of <.*Person> is no property"),
-        (
-            KING.replace(PLACE, "http://www.w3.org/2001/XMLSchema#gYear")
-            + f'inverse_of = "{GENERAL}birthPlace"\n',
-            "literals, which have no inverse_of",
-        ),
-        (KING + 'iri = "king"\n', "not an absolute IRI"),
-        (KING + f'iri = "{GENERAL}birthPlace"\n', "has <.*birthPlace> already"),
-        (VILLAGE.replace("village", "towns"), None),
-        (VILLAGE.replace("village", "Person"), "has <.*Person> already"),
-        (
-            KING.replace("is king of", "birth place", 1).replace("PopulatedPlace", "Place"),
-            "has <.*birthPlace> already",
-        ),
-    ],
+    read_rows("decisions.an_entry_that_does_not_fit_the_ontology_is_refused"),
 )
 def test_an_entry_that_does_not_fit_the_ontology_is_refused(text: str, problem: str | None) -> None:
     if problem is None:
@@ -126,10 +107,6 @@ def test_a_build_is_refused_before_any_work(tmp_path: Path) -> None:
     require_ontology(settings)
 
 
-def test_without_a_file_there_are_no_decisions() -> None:
-    assert load_decisions(CompleteSettings()).entries == ()
-
-
 def test_the_files_content_is_part_of_the_stages_key_but_not_its_place(tmp_path: Path) -> None:
     stage = find_stage("complete")
 
@@ -145,25 +122,9 @@ def test_the_files_content_is_part_of_the_stages_key_but_not_its_place(tmp_path:
     assert fingerprint("one.toml", KING + BEATEN.replace("reject", "reject") + "note='x'") != plain
 
 
-def test_other_stages_do_not_depend_on_the_file(tmp_path: Path) -> None:
-    (tmp_path / "d.toml").write_text(KING, "utf-8")
-    settings = make_settings(complete={"decisions": str(tmp_path / "d.toml")})
-    for stage in PIPELINE:
-        same = fingerprint_stage(stage, settings) == fingerprint_stage(stage, make_settings())
-        assert same == (stage.name != "complete"), stage.name
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
-    [
-        (("property", "is king of", []), ("property", "was King of", []), True),
-        (("property", "rules", ["is king of"]), ("property", "reigns", ["was king of"]), True),
-        (("property", "a", ["b", "c", "d"]), ("property", "e", ["b", "c", "f"]), True),
-        (("property", "a", ["b", "c", "d"]), ("property", "e", ["b", "f", "g"]), False),
-        (("property", "village", []), ("class", "village", []), False),
-        (("class", "village", []), ("class", "Villages", []), True),
-        (("class", "village", ["village"]), ("class", "town", ["town"]), False),
-    ],
+    read_rows("decisions.the_same_suggestion_is_known_again"),
 )
 def test_the_same_suggestion_is_known_again(
     one: tuple[str, str, list[str]], other: tuple[str, str, list[str]], same: bool
@@ -189,12 +150,6 @@ def test_what_is_written_is_read_back_whatever_the_words(
         text = add_decision(text, entry)
     found = [dict(row) for row in tomllib.loads(text).get("proposal", [])]
     assert [(r["label"], r["note"], r.get("phrases", [])) for r in found] == given_entries
-
-
-def test_a_new_file_says_what_it_is() -> None:
-    text = add_decision("", Decision("reject", "class", "village"))
-    assert text.startswith(HEADER)
-    assert parse_decisions(text, "d").entries == (Decision("reject", "class", "village"),)
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

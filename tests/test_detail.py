@@ -10,6 +10,7 @@ from kpyramid.snapshot.view import Scope
 from kpyramid.storage.verification import check_tables
 from tests.corpora import open_told
 from tests.planted import Statement, condense_statements
+from tests.rows import read_rows
 
 ADA = ("Ada Byron", "PERSON")
 TEXTS = {
@@ -35,13 +36,7 @@ def check_references(rows: list[dict[str, object]], known: dict[str, str]) -> bo
 
 @pytest.mark.parametrize(
     ("tails", "kind", "linked"),
-    [
-        (["Lund", "Lund, Sweden", "Oslo, Norway"], "GPE", {"Lund": "Lund, Sweden"}),
-        (["Lund", "Lund Institute"], "ORG", {}),
-        (["1901", "May 1901", "5 May 1901"], "LITERAL",
-         {"1901": "5 May 1901", "May 1901": "5 May 1901"}),
-        (["1901", "5 May 1902"], "LITERAL", {}),
-    ],
+    read_rows("detail.a_fact_is_linked_to_the_one_that_says_all_of_it_and_more"),
 )  # fmt: skip
 def test_a_fact_is_linked_to_the_one_that_says_all_of_it_and_more(
     tails: list[str], kind: str, linked: dict[str, str]
@@ -65,14 +60,6 @@ def test_a_year_and_its_day_are_one_fact_though_places_are_told_in_the_same_word
     ]
     (made,) = condense_statements(told).rows
     assert (made["literal"], sorted(made["how"])) == ("5 May 1901", ["broader", "kept"])
-
-
-def test_a_qualified_fact_is_not_said_by_one_that_lacks_the_time() -> None:
-    tails = {"Lund": "1901", "Lund, Sweden": ""}
-    said: list[Statement] = [(*ADA, "toured", tail, "GPE") for tail in tails]
-    times = {("Ada Byron", "toured", "Lund"): "1901"}
-    made = condense_statements(said, times=times)
-    assert [row["more_detailed_id"] for row in made.rows] == [None, None]
 
 
 @pytest.fixture(scope="module")

@@ -192,23 +192,6 @@ def test_a_comparison_needs_nothing_that_only_builds(
             assert found.read("facts", None)
 
 
-def test_the_same_snapshot_twice_differs_in_nothing(built: Path) -> None:
-    snapshot = open_two(built)[0]
-    with compare(snapshot, snapshot) as found:
-        assert not any(found.count(name) for name in NAMES)
-        assert found.summarise() == "documents unchanged; facts unchanged; ontology unchanged"
-        assert found.list_causes() == {}
-
-
-def test_backwards_what_was_added_is_removed(built: Path, whole: Diff) -> None:
-    before, after = open_two(built)
-    with compare(after, before) as back:
-        for name in NAMES:
-            there, here = whole.count(name), back.count(name)
-            assert (there.added, there.removed) == (here.removed, here.added), name
-            assert there.changed == here.changed
-
-
 def test_terms_of_the_ontology_and_settings_that_differ_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

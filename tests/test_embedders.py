@@ -18,7 +18,7 @@ from kpyramid.embeddings.port import Embedder
 from kpyramid.embeddings.served import open_served
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger
-from kpyramid.settings import MINILM, EmbedSettings, LLMSettings
+from kpyramid.settings import EmbedSettings, LLMSettings
 from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding
 from tests.loopback import serve
@@ -130,22 +130,12 @@ def test_each_text_gets_one_row_of_unit_length(embedder: Embedder) -> None:
     assert len({row.tobytes() for row in made}) == len(TEXTS), "unlike texts, like vectors"
 
 
-def test_no_text_makes_no_row(embedder: Embedder) -> None:
-    assert embedder.embed([]).shape[0] == 0
-
-
 def test_a_row_depends_on_its_own_text_alone(embedder: Embedder) -> None:
     together = embedder.embed(TEXTS)
     alone = [embedder.embed([text])[0] for text in TEXTS]
     backwards = embedder.embed(TEXTS[::-1])[::-1]
 
     assert together.tobytes() == np.stack(alone).tobytes() == backwards.tobytes()
-
-
-def test_equal_texts_have_equal_rows_wherever_they_stand(embedder: Embedder) -> None:
-    made = embedder.embed([TEXTS[0], TEXTS[2], TEXTS[0], TEXTS[0]])
-
-    assert made[0].tobytes() == made[2].tobytes() == made[3].tobytes() != made[1].tobytes()
 
 
 def test_a_text_that_is_too_long_counts_with_its_beginning(embedder: Embedder) -> None:
@@ -204,16 +194,6 @@ def test_a_snapshot_is_asked_with_the_model_that_its_manifest_records(
 
     assert opened.name == embedder.name
     assert opened.embed(TEXTS[:2]).tobytes() == embedder.embed(TEXTS[:2]).tobytes()
-
-
-def test_a_prefix_shapes_the_vector() -> None:
-    plain, prefixed = (
-        open_embedder(MINILM, identify_embedding(chosen).files, instruction=chosen.instruction)
-        for chosen in (EmbedSettings(), EmbedSettings(instruction="query: "))
-    )
-
-    assert prefixed.embed(["a river"]).tobytes() == plain.embed(["query: a river"]).tobytes()
-    assert prefixed.embed([]).shape[0] == 0
 
 
 def test_no_model_is_loaded_before_a_text_is_new() -> None:

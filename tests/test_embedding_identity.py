@@ -12,6 +12,7 @@ from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
 from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding, identify_model
+from tests.rows import read_rows
 from tests.tiny_instructor import require_instructor
 
 
@@ -107,28 +108,12 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
     assert shaping == libraries
 
 
-def test_the_default_model_is_described_as_it_was_before_there_were_others() -> None:
-    assert identify_embedding(EmbedSettings()).describe().keys() == {"name", "sha256"}
-
-
 SERVED = 'provider = "openai"\nmodel = "m"\n'
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
-    [
-        ('provider = "cohere"', "embed.provider.*'onnx', 'instructor' or 'openai'"),
-        ('model = ""', "model is empty"),
-        ('provider = "instructor"', "needs a model: the folder.*needs an instruction"),
-        ('provider = "instructor"\nmodel = "x"\ninstruction = " "', "needs an instruction"),
-        ('provider = "openai"', "'openai' needs a model"),
-        ('base_url = "http://localhost/v1"\ndimensions = 3', "base_url and dimensions need"),
-        (SERVED + 'base_url = "localhost:80"', "base_url is like"),
-        (SERVED + 'base_url = "https://me:secret@host/v1"', "base_url holds a credential"),
-        (SERVED + 'base_url = "https://host/v1?key=secret"', "base_url holds a credential"),
-        (SERVED + "dimensions = 0", "dimensions"),
-        (SERVED + "dimension = 3", "embed.dimension"),
-    ],
+    read_rows("embedding_identity.settings_that_do_not_fit_are_named"),
 )
 def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"[embed]\n{lines}\n")

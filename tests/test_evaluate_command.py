@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from making.ablation import take_away
 from typer.testing import CliRunner
@@ -19,6 +18,7 @@ from kpyramid.storage.results import find_result
 from kpyramid.storage.runs import read_mark
 from tests.corpora import make_settings
 from tests.planted import general_schema
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -42,26 +42,7 @@ label = "lost the chess match against"
 domain = "https://w3id.org/kpyramid/general#Person"
 range = "https://w3id.org/kpyramid/general#Person"
 """
-QUESTIONS: list[dict[str, Any]] = [
-    {
-        "id": "born",
-        "question": "Where was Ada Byron born?",
-        "answer": "London",
-        "gold_doc_ids": ["games.txt"],
-    },
-    {
-        "id": "mill",
-        "question": "Who founded the Harlow Brewing Company?",
-        "answer": "John Harlow",
-        "gold_doc_ids": ["elsewhere.txt"],
-    },
-    {
-        "id": "town",
-        "question": "Where was Egon Ray born?",
-        "options": ["Berlin", "Boston", "Dublin"],
-        "gold": "Berlin",
-    },
-]
+QUESTIONS = read_rows("evaluate_command.questions")
 
 
 @pytest.fixture(scope="module")
@@ -119,33 +100,9 @@ def test_json_is_one_object_with_a_row_per_arm_and_metric(folder: Path) -> None:
     assert report["failures"] == [] and report["stopped"] is None
 
 
-@pytest.mark.usefixtures("outcome")
-def test_two_runs_write_the_same_files_but_for_what_they_took(folder: Path) -> None:
-    words = ("--strategy", "naive", "--strategy", "polyrag", "--out")
-    outs = [folder / "one", folder / "two"]
-    for out in outs:
-        code, said = run(folder, *words, str(out))
-        assert code == 0 and "1 gold documents are not in the corpus" in said
-        assert str(out / "evaluation.html") in said
-    for name in ("answers", "metrics", "comparisons"):
-        assert len({(out / f"{name}.parquet").read_bytes() for out in outs}) == 1
-    expenses = pq.read_table(outs[0] / "expenses.parquet")
-    assert expenses.num_rows == 6 and set(expenses["calls"].to_pylist()) == {0}
-    page = (outs[0] / "evaluation.html").read_text()
-    assert "Where was Ada Byron born?" in page and "polyrag" in page
-
-
 @pytest.mark.parametrize(
     ("words", "code", "message"),
-    [
-        (("--strategy", "magic"), 3, "unknown strategy 'magic'"),
-        (("--strategy", "polyrag:triples=abc"), 3, "triples = 'abc': pass a whole number"),
-        (("--strategy", "naive:depth=1"), 3, "strategy naive has no option 'depth'"),
-        (("--tables", "--strategy", "naive"), 2, "give one of --strategy"),
-        (("--reader", "llm"), 2, "llm.provider is 'none'"),
-        (("--judge",), 2, "llm.provider is 'none'"),
-        (("--baseline", "best", "--strategy", "direct"), 3, "no arm is called 'best'"),
-    ],
+    read_rows("evaluate_command.what_cannot_be_done_is_said"),
 )
 @pytest.mark.usefixtures("outcome")
 def test_what_cannot_be_done_is_said(
@@ -163,21 +120,6 @@ def test_questions_that_are_none_are_refused_with_their_lines(folder: Path) -> N
     for name in ("bad.jsonl", "empty.jsonl", "absent.jsonl"):
         code, out = run(folder, "--json", questions=name)
         assert code == 3 and name in json.loads(out)["error"]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("outcome")
-def test_one_command_prints_the_tables_of_the_paper(folder: Path) -> None:
-    code, out = run(folder, "--tables", "--json")
-    report = json.loads(out)
-    assert code == 0 and report["failures"] == []
-    titles = [table["title"].partition(":")[0] for table in report["tables"]]
-    assert titles == ["Table II", "Table III, right", "Figure 6"]
-    rows = report["tables"][0]["rows"]
-    own = {row["pyramid"]: row for row in rows if row["mode"] in ("best", "–")}
-    assert own["PolyRAG"]["f1"] == "1.000" and own["Direct querying"]["f1"] == "0.000"
-    code, out = run(folder, "--tables")
-    assert code == 0 and "Table III, right" in out
 
 
 def read_made(outcome: BuildOutcome, stage: str, table: str) -> list[dict[str, Any]]:
@@ -228,20 +170,3 @@ def test_without_completion_the_ontology_is_what_induction_made(
         place = seed.folder
     assert grown <= set(count(snapshot.sparql(BY_PROPERTY)))
     assert not place.exists() and snapshot.folder.is_dir()
-
-
-def test_without_condensation_every_triple_stands_for_itself(snapshot: Snapshot) -> None:
-    triples = snapshot.table("triples")
-    assert snapshot.table("condensed").num_rows < triples.num_rows, "nothing was merged"
-    with take_away(snapshot, ["condensation"]) as plain:
-        rows = plain.table("condensed").to_pylist()
-        assert sorted(key for row in rows for key in row["derived_from"]) == sorted(
-            triples["triple_id"].to_pylist()
-        )
-        assert all(len(row["derived_from"]) == 1 for row in rows)
-        founded = {text for _, text, _ in plain.neighbours("Who founded the company?", 4)}
-        assert {t for t in founded if "Harlow" in t and "found" in t}
-        assert {t for t in founded if "Harlow" in t and "establish" in t}
-        for row in rows:
-            assert plain.evidence(row["condensed_id"])
-        assert write_schema(plain.schema) == write_schema(snapshot.schema)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.gates import describe_floor, judge_floor
+from kpyramid.pipeline.gates import judge_floor
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
 
@@ -118,16 +118,6 @@ def test_a_head_that_cannot_be_opened_is_said_and_hides_no_verdict(
     assert verdict.startswith("fail: exact_match = 0 is below")
     assert "HEAD cannot be compared with: " in verdict
     assert "it has no readable manifest" in verdict
-
-
-def test_floor_strategy_and_the_questions_bytes_are_what_judges(tmp_path: Path) -> None:
-    questions = write_questions(tmp_path / "questions.jsonl")
-    said = describe_floor(make_settings(questions, exact_match=0.5))
-    assert said == describe_floor(make_settings(questions, exact_match=0.5))
-    assert said != describe_floor(make_settings(questions, exact_match=0.6))
-    write_questions(questions, QUESTIONS[:1])
-    assert said != describe_floor(make_settings(questions, exact_match=0.5))
-    assert describe_floor(make_settings()) == []
 
 
 @pytest.mark.parametrize(

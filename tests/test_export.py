@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -214,45 +213,6 @@ def test_the_owl_api_of_protege_reads_the_ontology(
 
 
 # Every form is read back by what reads it.
-
-
-def test_turtle_and_quads_say_the_same_to_rdflib_and_pyoxigraph(
-    told: Snapshot, tmp_path: Path
-) -> None:
-    import rdflib
-
-    export(told, "turtle", tmp_path / "a.ttl")
-    export(told, "nquads", tmp_path / "a.nq")
-    turtle = {q.triple for q in ox.parse(path=tmp_path / "a.ttl", format=ox.RdfFormat.TURTLE)}
-    quads = list(ox.parse(path=tmp_path / "a.nq", format=ox.RdfFormat.N_QUADS))
-    named = [quad for quad in quads if isinstance(quad.graph_name, ox.NamedNode)]
-    blank = {t for t in turtle if "_:" in str(t)}
-    assert turtle - blank == {q.triple for q in quads if "_:" not in str(q.triple)}
-    assert len(named) == count_facts(told)
-    assert len(rdflib.Graph().parse(tmp_path / "a.ttl")) == len(turtle)
-    with warnings.catch_warnings(), (tmp_path / "a.nq").open("rb") as file:
-        warnings.simplefilter("ignore", DeprecationWarning)  # rdflib about its own parser
-        other = rdflib.Dataset()
-        other.parse(file, format="nquads")
-        assert len(list(other.graphs())) == len(named) + 1
-    asked = """
-        PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
-        PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
-        PREFIX prov: <http://www.w3.org/ns/prov#>
-        PREFIX dct: <http://purl.org/dc/terms/>
-        SELECT ?words ?title ?licence ?who WHERE {
-            ?s rdfs:label "Anna Holm" . ?o rdfs:label "Aster Pictures" . ?s ?p ?o .
-            ?fact a rdf:Statement ; rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ;
-                prov:wasDerivedFrom ?place .
-            ?place prov:value ?words ; prov:wasQuotedFrom ?document .
-            ?document dct:title ?title ; dct:license ?licence ; dct:creator ?who }"""
-    store = ox.Store()
-    store.bulk_load(path=tmp_path / "a.ttl", format=ox.RdfFormat.TURTLE)
-    found: Any = list(store.query(asked))
-    assert "founded Aster Pictures" in found[0]["words"].value
-    assert found[0]["title"].value == STRANGE
-    assert found[0]["licence"] == ox.NamedNode(str(RECORDS[0]["licence"]))
-    assert found[0]["who"].value == RECORDS[0]["author"]
 
 
 def test_graphml_is_read_by_networkx_and_igraph(told: Snapshot, tmp_path: Path) -> None:
@@ -613,29 +573,6 @@ def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
             ended.set()
         publishing.result()
     assert len(made) > 1
-
-
-def test_a_graph_that_is_copied_is_the_graph_that_is_written(
-    told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    export(told, "turtle", tmp_path / "copied")
-    monkeypatch.setattr("kpyramid.snapshot.export.GRAPH", "none.ttl")
-    export(told, "turtle", tmp_path / "written")
-    assert (tmp_path / "written").read_bytes() == (tmp_path / "copied").read_bytes()
-
-
-def test_a_tarball_needs_no_duckdb(told: Snapshot, tmp_path: Path) -> None:
-    code = """import sys
-sys.modules["duckdb"] = None
-from kpyramid.cli.app import app
-app(sys.argv[1:])"""
-    for form, code_of in (("tar", 0), ("jsonl", 2)):
-        words = ["export", str(told.folder), str(tmp_path / form), "--to", form, "--everything"]
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code_of, done.stderr
-    assert "kpyramid[" in done.stderr
 
 
 Change = Callable[[Path], object]

@@ -1,6 +1,5 @@
 """Extract binds an extraction to its place in the document; the extractor is scripted."""
 
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -115,15 +114,6 @@ def test_every_passage_is_read_with_the_title_of_its_document() -> None:
     ]
 
 
-def test_ids_depend_on_the_document_alone() -> None:
-    one = make_tables({"doc-2": TEXT}, {"doc-2": {"chunk-2": (0, 33)}})
-    both, alone = (extract_tables(tables, {TEXT: FOUND}) for tables in (TWICE, one))
-
-    for name in ("claims", "mentions", "raw_triples"):
-        rows = both[name].to_pylist()
-        assert alone[name].to_pylist() == [row for row in rows if row["chunk_id"] == "chunk-2"]
-
-
 def test_spans_are_moved_from_the_passage_to_the_document() -> None:
     opening = "One word more. " * (MAX_CHARACTERS // 15)
     document = f"{opening}\n\n{TEXT}"
@@ -182,30 +172,6 @@ def test_what_is_given_up_and_what_says_nothing_is_a_reject_with_its_place() -> 
     assert set(by_reason) == {"no_object", "no_fact"}
     assert by_reason["no_object"]["document_id"] == "doc-1"
     assert by_reason["no_fact"]["row_key"] == by_reason["no_fact"]["chunk_id"] == "chunk-3"
-
-
-def test_what_an_extraction_says_twice_is_one_row() -> None:
-    twice = Extraction(FOUND.claims * 2, FOUND.mentions * 2, FOUND.facts * 2, FOUND.dropped * 2)
-
-    made = extract_tables(make_tables({"doc": TEXT}, {"doc": {"chunk-1": (0, 33)}}), {TEXT: twice})
-
-    sizes = {name: table.num_rows for name, table in made.items()}
-    assert sizes == {"claims": 1, "mentions": 2, "raw_triples": 1, "rejects": 1}
-
-
-def test_the_order_of_documents_and_chunks_changes_nothing() -> None:
-    numbers = range(9)
-    tables = make_tables(
-        {f"doc-{n}": TEXT for n in numbers},
-        {f"doc-{n}": {f"chunk-{n}-1": (0, 33), f"chunk-{n}-2": (10, 33)} for n in numbers},
-    )
-    shuffled = {}
-    for name, table in tables.items():
-        order = list(range(table.num_rows))
-        random.Random(1).shuffle(order)
-        shuffled[name] = table.take(order)
-
-    assert extract_tables(shuffled, {TEXT: FOUND}) == extract_tables(tables, {TEXT: FOUND})
 
 
 @pytest.mark.parametrize(
@@ -316,20 +282,3 @@ def test_a_chunk_without_a_reply_is_a_reject() -> None:
     (reject,) = (r for r in made["rejects"].to_pylist() if r["reason"] == "llm_refused")
     assert (reject["row_key"], reject["document_id"]) == ("chunk-1", "doc-1")
     assert reject["detail"] == "the model refused"
-
-
-def test_a_fact_in_the_overlap_of_two_chunks_counts_once() -> None:
-    text = f"Before it. {TEXT} After it."
-    tables = make_tables({"doc": text}, {"doc": {"chunk-1": (0, 44), "chunk-2": (11, 54)}})
-
-    def read(chunk: Chunk) -> Extraction:
-        at = chunk.text.index(TEXT)
-        return Extraction(
-            claims=(Claim(TEXT, (Span(at, at + 33),)),),
-            facts=(Fact(0, "Anna Holm", "founded", "Aster Pictures", None, None, None),),
-        )
-
-    made = extract_tables(tables, {}, ScriptedCascade(read, **ALL))
-
-    assert made["raw_triples"]["chunk_id"].to_pylist() == ["chunk-1"]
-    assert list_rejects(made) == [("chunk-2", "no_fact"), ("chunk-2", "repeated")]

@@ -25,7 +25,7 @@ from kpyramid.evaluation.report import Reader, Sheet, lay_out, plan_grid, render
 from kpyramid.evaluation.results import Results
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Step
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.storage.contracts import encode_table
+from tests.rows import read_rows
 
 STRATEGIES: ChainMap[str, Any] = ChainMap({}, query.STRATEGIES)  # type: ignore[arg-type]
 DOCUMENTS = {"texts.jsonl#ada": "Ada", "texts.jsonl#mill": "Mill", "hill.txt": "Hill"}
@@ -110,28 +110,11 @@ def test_figures_of_planted_answers_are_what_was_planted() -> None:
     assert by_kind == {"": 0.5, "kind: choice": 1.0, "kind: open": pytest.approx(1 / 3)}
 
 
-def test_a_choice_that_is_half_right_has_half_of_precision_and_recall() -> None:
-    (row,) = run("planted:mode=none", questions=QUESTIONS[3:]).rows
-    assert row.scores["precision"] == row.scores["recall"] == row.scores["f1"] == 0.5
-    assert row.scores["exact_match"] == row.scores["accuracy"] == 0.0
-
-
 def test_metrics_apply_by_the_kind_of_question() -> None:
     rows = {row.question.id: row.scores.keys() for row in run("planted").rows}
     assert {"f1", "precision"} <= rows["c1"] and "token_f1" not in rows["c1"]
     assert "token_f1" in rows["q1"] and "precision" not in rows["q1"]
     assert "recall_at_5" in rows["q1"] and "recall_at_5" not in rows["q2"]
-
-
-def test_comparisons_are_question_by_question_with_the_baseline() -> None:
-    answers = run("planted", "planted:mode=q1 c1", "planted:mode=none")
-    results = Results(answers, "stub")
-    found = {(c.arm, c.metric): c for c in results.comparisons}
-    one, other = (found[arm.name, "exact_match"] for arm in answers.arms[1:])
-    assert (one.difference, other.difference) == (-0.5, -1.0)
-    assert one.questions == 4 and one.low <= one.difference <= one.high
-    assert other.p == 0.125 and other.p_holm == 0.25  # 2 of 2 ** 4 signs, of two arms
-    assert {c.arm for c in results.comparisons} == {arm.name for arm in answers.arms[1:]}
 
 
 def draw(results: Results) -> str:
@@ -159,10 +142,6 @@ def test_a_star_marks_what_differs_after_correction_for_several_arms() -> None:
     assert [c.p_holm for c in found] == [4 / 2**6] * 2 and all(c.high < 0 for c in found)
     (line,) = re.findall(r"^exact_match .*", draw(two), re.MULTILINE)
     assert "0.000" in line and "*" not in line
-
-
-def test_the_95th_percentile_of_seconds_is_called_so() -> None:
-    assert "p95" in draw(Results(run("planted"), "stub"))
 
 
 def test_the_baseline_can_be_named_and_an_unknown_one_is_refused() -> None:
@@ -237,15 +216,7 @@ def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("magic", "unknown strategy 'magic'; there are"),
-        ("planted:depth=3", "strategy planted has no option 'depth'; it takes mode"),
-        ("planted:mode=3", "mode = 3: pass a string"),
-        ("polyrag:triples=abc", "triples = 'abc': pass a whole number, 1 or more"),
-        ("polyrag:graph=perhaps", "graph = 'perhaps': pass True or False"),
-        ("naive:graph=false", "strategy naive has no option 'graph'; it takes"),
-        ("planted:right", "write NAME:OPTION=VALUE"),
-    ],
+    read_rows("harness.an_arm_that_cannot_be_is_refused_before_anything_is_asked"),
 )
 def test_an_arm_that_cannot_be_is_refused_before_anything_is_asked(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -261,15 +232,6 @@ def test_no_question_no_arm_and_names_that_stand_twice_are_refused() -> None:
         run("planted", questions=[QUESTIONS[0], QUESTIONS[0]])
     with pytest.raises(InputError, match="arm 'planted' stands there twice"):
         run("planted", "planted")
-
-
-def test_the_same_answers_give_the_same_bytes_whatever_the_time() -> None:
-    one, other = (
-        {n: encode_table(t) for n, t in Results(run("planted"), "stub").build_tables().items()}
-        for _ in range(2)
-    )
-    assert one.keys() == {"answers", "metrics", "comparisons", "expenses"}
-    assert all(one[name] == other[name] for name in ("answers", "metrics", "comparisons"))
 
 
 def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -> None:
@@ -380,17 +342,3 @@ def test_the_grid_puts_every_arm_of_the_paper_into_its_cell() -> None:
 
 def read_column(sheet: Sheet, column: int, mode: str) -> list[str]:
     return [row[column] for row in sheet.rows if row[1] in {mode, "–"} and row[2] == "rules"]
-
-
-@pytest.mark.usefixtures("_grid")
-def test_the_grid_has_a_row_for_each_reader() -> None:
-    readers = [Reader(), Reader("a-model")]
-    results = Results(answer_all(TEN, Stub(), plan_grid(readers)), "stub")  # type: ignore[arg-type]
-    methods, *_, shares = lay_out(results, readers)
-    assert {row[2] for row in methods.rows} == {"rules", "a-model"}
-    assert [row[:3] for row in shares.rows] == [
-        (top, mode, reader)
-        for top in ("top 5", "top 10")
-        for reader in ("rules", "a-model")
-        for mode in ("best", "authors", "paper")
-    ]

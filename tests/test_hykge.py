@@ -15,17 +15,13 @@ from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
-from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import NearFact
 from kpyramid.query.hykge import (
-    SENTENCES,
-    cut_fragments,
-    describe_entity,
     find_chains,
     score_chains,
 )
 from kpyramid.query.paths import StatedPath
-from kpyramid.query.types import Answer, Outcome, Question
+from kpyramid.query.types import Answer, Outcome
 from kpyramid.snapshot.adjacency import Adjacency
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
@@ -128,34 +124,6 @@ def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
     assert any(len(chain.facts) == 2 for chain in chains)
 
 
-def test_4_2_2_a_description_has_the_class_what_it_is_and_sentences(snapshot: Snapshot) -> None:
-    (entity,) = snapshot.entities_by_name()["brent tor"]
-    told = describe_entity(entity, QuestionAnalysis(Question("What is Brent Tor?"), snapshot))
-
-    assert told and told.text.startswith("Brent Tor (") and "is a hill" in told.text
-    assert ": Brent Tor is a hill in Devon." in told.text
-    assert told.evidence[0].text == "Brent Tor is a hill in Devon."
-    assert [place.text in told.text for place in told.evidence] == [True] * len(told.evidence)
-
-
-def test_4_2_2_a_description_says_what_is_nearest_to_the_question(snapshot: Snapshot) -> None:
-    (entity,) = snapshot.entities_by_name()["mary stone"]
-    told = describe_entity(entity, QuestionAnalysis(Question(UNCLE), snapshot))
-
-    assert told and "John Harlow was the uncle of Mary Stone." in told.text
-    assert len(told.evidence) <= SENTENCES + 1
-    assert len({place.text for place in told.evidence}) == len(told.evidence)
-
-
-def test_4_3_fragments_are_windows_of_words_without_stop_words() -> None:
-    words = [f"w{number}" for number in range(23)]
-    fragments = cut_fragments("the " + " of ".join(words))
-
-    assert fragments[0].split() == words[:10] and fragments[1].split() == words[6:16]
-    assert fragments[-1].split() == words[18:] and len(fragments) == 4
-    assert cut_fragments("of the and") == [] and cut_fragments("Grey Water") == ["Grey Water"]
-
-
 def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
     chains = [make_path("A", "B"), make_path("C", "D")]
     stray = _Table((0.9, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.0))
@@ -166,16 +134,6 @@ def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
         0.0,
         0.0,
     ]
-
-
-def test_4_3_at_most_ten_chains_are_read_best_first(snapshot: Snapshot) -> None:
-    two = answer(UNCLE, snapshot, "hykge", paths=2, descriptions=False)
-    ten = answer(UNCLE, snapshot, "hykge", descriptions=False)
-
-    assert two.trace[-1].reason.startswith("2 of ") and len(ten.context) <= 11
-    _, asker = ask_model(snapshot, descriptions=False)
-    read = asker.asked[-1].messages[1].content
-    assert "[1] " in read and "[11] " not in read
 
 
 def test_4_4_chains_are_read_with_their_arrows_and_descriptions_after_them(
@@ -216,11 +174,6 @@ def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot) -> Non
     assert found.trace[-1].outcome is Outcome.EMPTY
 
 
-def test_two_runs_give_the_same_answer(snapshot: Snapshot) -> None:
-    one, two = (answer(UNCLE, snapshot, "hykge") for _ in range(2))
-    assert (one.context, one.text, one.trace) == (two.context, two.text, two.trace)
-
-
 @pytest.mark.parametrize("options", [{"length": 4}, {"overlap": 10}, {"hops": 0}, {"similar": 2}])
 def test_what_no_option_can_be_is_refused(snapshot: Snapshot, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
@@ -239,12 +192,6 @@ def test_a_cross_encoder_by_path_scores_pairs(tmp_path: Path) -> None:
     assert encoder.score([], ["x"]).shape == (1, 0) and encoder.score(["x"], []).shape == (0, 1)
 
 
-def test_a_cross_encoder_orders_the_chains(snapshot: Snapshot, tmp_path: Path) -> None:
-    folder = write_reranker(tmp_path / "tiny")
-    found = answer(UNCLE, snapshot, "hykge", rerank=str(folder), descriptions=False)
-    assert found.context and found.trace[-1].found
-
-
 def test_a_cross_encoder_that_is_none_is_named(snapshot: Snapshot, tmp_path: Path) -> None:
     folder = tmp_path / "none"
     with pytest.raises(SettingsError, match=r"none: model\.onnx is not there; name a folder with"):
@@ -253,12 +200,3 @@ def test_a_cross_encoder_that_is_none_is_named(snapshot: Snapshot, tmp_path: Pat
     (folder / "tokenizer.json").write_text("no tokenizer")
     with pytest.raises(SettingsError, match=r"tokenizer\.json cannot be read as .*; name a folder"):
         answer(UNCLE, snapshot, "hykge", rerank=str(folder))
-
-
-def test_a_cross_encoder_is_loaded_once_for_many_questions(
-    snapshot: Snapshot, tmp_path: Path
-) -> None:
-    folder = write_reranker(tmp_path / "tiny")
-    first = answer(UNCLE, snapshot, "hykge", rerank=str(folder))
-    (folder / "model.onnx").unlink()
-    assert answer(UNCLE, snapshot, "hykge", rerank=str(folder)).context == first.context

@@ -21,7 +21,6 @@ from tests.corpora import (
     count_recomputed,
     hash_tree,
     list_marks,
-    make_settings,
     read_snapshot,
     use_quick_models,
     write_corpus,
@@ -174,20 +173,6 @@ def test_changed_settings_rerun_only_what_depends_on_them(
     assert outcome.snapshot != before
 
 
-def test_another_ontology_reruns_from_induce_on(tmp_path: Path) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "w")
-    corpus = write_corpus(tmp_path / "corpus")
-    general = Path(__file__).parent.parent / "ontology" / "general.ttl"
-    own = tmp_path / "own.ttl"
-    own.write_text(general.read_text("utf-8") + "\n# a remark\n", "utf-8")
-    settings = replace(SETTINGS, induce=make_settings(induce={"ontology": str(own)}).induce)
-
-    counts = count_recomputed(build_corpus(corpus, warehouse, settings))
-
-    assert all(counts[name] == 0 for name in ORDER[: ORDER.index("induce")])
-    assert all(counts[name] > 0 for name in ORDER[ORDER.index("induce") :])
-
-
 def test_the_plan_says_what_the_build_then_computes(tmp_path: Path) -> None:
     warehouse, _ = copy_shared_build(tmp_path / "w")
     corpus = write_corpus(tmp_path / "corpus", CHANGES["all at once"])
@@ -201,15 +186,3 @@ def test_the_plan_says_what_the_build_then_computes(tmp_path: Path) -> None:
         assert plan[stage]["rows"] - plan[stage]["cached"] == counts[stage]  # type: ignore[operator]
     after = plan_build(corpus, warehouse, SETTINGS)
     assert all(row["rows"] == row["cached"] is not None for row in after)
-
-
-def test_an_interrupted_and_a_second_build_share_one_cache(tmp_path: Path) -> None:
-    """Settings tried and taken back find everything they made before."""
-    warehouse, before = copy_shared_build(tmp_path / "w")
-    corpus = write_corpus(tmp_path / "corpus")
-    build_corpus(corpus, warehouse, vary("chunk", max_tokens=12))
-
-    outcome = build_corpus(corpus, warehouse)
-
-    assert outcome.snapshot == before
-    assert sum(count_recomputed(outcome).values()) == 1, "publish moves the ref back"

@@ -14,20 +14,16 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
-from kpyramid.snapshot.divided import DividedView
 from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.parts import count_parts
 from kpyramid.snapshot.search import (
     OneThread,
-    PlacedVectors,
     rank_exactly,
     rank_words,
     weigh_words,
 )
 from kpyramid.snapshot.store import Store
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import read_head
 from kpyramid.storage.snapshots import READ_FORMATS
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests.corpora import (
@@ -112,13 +108,6 @@ def test_threads_do_not_change_a_byte_of_the_index(tmp_path: Path, vectors: Matr
     assert all(other == first for other in others)
 
 
-def test_equal_cosines_come_in_the_order_of_the_rows() -> None:
-    matrix = np.array([[1, 0], [0, 1], [1, 0], [1, 0]], np.float32)
-    question = np.array([1, 0], np.float32)
-    assert [row for row, _ in rank_exactly(matrix, question, 2)] == [0, 2]
-    assert [row for row, _ in rank_exactly(matrix, question, 9)] == [0, 2, 3, 1]
-
-
 def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
     import bm25s
     import Stemmer
@@ -199,41 +188,6 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
     assert snapshot.facts_about(list(entities), most=2) == [r["condensed_id"] for r in rows[:2]]
 
 
-def test_documents_decide_which_facts_are_seen(built: Path) -> None:
-    index = Store(built)
-    documents, facts = index.rows("documents"), index.rows("condensed")
-    for allowed in range(len(documents)):
-        mask = np.arange(len(documents)) == allowed
-        seen = DividedView(index, mask).mask("condensed")
-        told = [allowed in facts.list_of("documents", row) for row in range(len(facts))]
-        assert seen.tolist() == told
-        part = index.part("condensed")
-        near = part.nearest(part.matrix[0], len(part), seen)
-        assert {row for row, _ in near} == set(np.flatnonzero(seen).tolist())
-
-
-def test_names_lead_to_their_entities_and_unknown_keys_to_none(built: Path) -> None:
-    snapshot = Snapshot(built)
-    (entity,) = link_text("Who founded Aster Pictures?", snapshot).entities
-    assert snapshot.names[entity] == "Aster Pictures"
-    assert snapshot.names.get("entity-none") is None
-    assert snapshot.evidence("condensed-none") == [] == snapshot.facts_about(["entity-none"])
-    with pytest.raises(KeyError):
-        snapshot.vectors_of(["condensed-none"])
-
-
-def test_vectors_are_looked_at_in_the_file(built: Path) -> None:
-    before = pa.total_allocated_bytes()
-    store = Store(built)
-    part = store.part("condensed")
-    assert part.matrix.shape == (len(part), 48)
-    assert not any(matrix.flags.owndata for matrix in store.map_vectors("condensed"))
-    assert pa.total_allocated_bytes() <= before
-    mapped = Path("/proc/self/maps")
-    if mapped.exists():
-        assert str(built / "index" / "condensed.arrow") in mapped.read_text("utf-8")
-
-
 FILES = ["chunks.arrow", "condensed.arrow", "entities.arrow", "names.arrow", "meta.json"]
 
 
@@ -298,20 +252,6 @@ def test_a_folder_that_is_no_snapshot_is_refused_by_its_path(tmp_path: Path, nam
         open_snapshot(tmp_path / name)
 
 
-def test_an_unchanged_build_makes_no_index_and_publishes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse, snapshot = copy_shared_build(tmp_path / "w")
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("the index was made again")
-
-    monkeypatch.setattr("kpyramid.snapshot.indexing.build_index", refuse)
-    assert build_corpus(shared_corpus(), warehouse).snapshot == snapshot
-    head = read_head(warehouse, "main")
-    assert head is not None and head.parent is None
-
-
 def test_a_damaged_index_is_made_anew_and_never_copied(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     whole = hash_tree(warehouse.snapshots / snapshot)
@@ -322,22 +262,6 @@ def test_a_damaged_index_is_made_anew_and_never_copied(tmp_path: Path) -> None:
     shutil.copytree(warehouse.snapshots / snapshot, moved.snapshots / "0000000000000000")
     assert build_corpus(shared_corpus(), moved).snapshot == snapshot
     assert hash_tree(moved.snapshots / snapshot) == whole
-
-
-def test_tables_beyond_the_exact_size_are_searched_through_lists(tmp_path: Path) -> None:
-    warehouse, exact = copy_shared_build(tmp_path / "w")
-    settings = make_settings(index={"exact_up_to": 1})
-    nearly = build_corpus(shared_corpus(), warehouse, settings).snapshot
-    assert nearly != exact
-    one, other = (Snapshot(warehouse.snapshots / name) for name in (exact, nearly))
-    plan = Store(other.folder).meta["tables"]["condensed"]
-    assert plan["search"] == "approximate" and plan["recall_at_10"] >= 0.98
-    part, same = (
-        Store(one.folder).part("condensed"),
-        Store(other.folder).part("condensed"),
-    )
-    for vector in part.matrix[np.arange(5)]:
-        assert part.nearest(vector, 3) == same.nearest(vector, 3)
 
 
 def test_one_thread_lasts_until_the_last_caller_has_left() -> None:
@@ -369,20 +293,6 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
         assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)
     (warning,) = (record for record in caplog.records if record.levelname == "WARNING")
     assert "kpyramid[large]" in warning.getMessage()
-
-
-def test_vectors_in_parts_are_as_in_one_matrix() -> None:
-    chance = np.random.default_rng(0)
-    matrix = chance.standard_normal((9, 4)).astype(np.float32)
-    order = chance.permutation(9)
-    placed = matrix[order]
-    parts = [placed[:2], placed[2:2], placed[2:7], placed[7:]]
-    vectors = PlacedVectors(parts, np.argsort(order))
-    assert vectors.shape == matrix.shape and len(vectors) == 9
-    for rows in (np.arange(9), np.array([[3, 0], [8, 3]]), np.array([], np.int64), 5, [1, 1]):
-        assert np.array_equal(vectors[rows], matrix[rows])
-    assert vectors @ matrix[0] == pytest.approx(matrix @ matrix[0])
-    assert [count_parts(rows) for rows in (0, 1, 64, 300, 10**6)] == [1, 1, 2, 8, 64]
 
 
 def test_a_changed_document_leaves_the_other_parts_and_their_files(tmp_path: Path) -> None:

@@ -8,10 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.query import open_snapshot
-from kpyramid.snapshot.individuals import Individuals
 from kpyramid.storage.layout import Warehouse
-from tests.corpora import TEXTS, build_corpus, copy_shared_build, use_quick_models, write_corpus
+from tests.corpora import build_corpus, copy_shared_build, use_quick_models, write_corpus
 
 
 def show(warehouse: Path, *words: str) -> tuple[int, str]:
@@ -39,26 +37,6 @@ def test_an_individual_shows_each_value_with_its_sentence_and_marks_its_words(
     assert lines[at + 1] == "batt.txt, characters 0-35:"
     assert lines[at + 2] == "[Leon Batt] was born in [Oslo] in 1902."
     assert any(line.startswith("class: person") for line in lines)
-
-
-def test_every_individual_of_a_snapshot_shows_a_sentence_that_stands_in_its_document(
-    tmp_path: Path,
-) -> None:
-    warehouse, _ = copy_shared_build(tmp_path / "w")
-    opened = open_snapshot("main", warehouse.root)
-    individuals = Individuals(opened)
-    rows = opened.table("instances").to_pylist()
-    ids = {row["subject_id"] for row in rows} | {r["object_id"] for r in rows if r["object_id"]}
-    assert len(ids) > 8
-    for key in ids:
-        found = individuals.describe(key)
-        statements = (*found.classes, *found.values, *found.value_of)
-        assert statements
-        for statement in statements:
-            assert statement.sentences
-            for sentence in statement.sentences:
-                assert TEXTS[sentence.source][sentence.start : sentence.end] == sentence.text
-                assert sentence.text.endswith(".")
 
 
 def test_json_has_all_and_ids_and_iris_are_understood(tmp_path: Path) -> None:

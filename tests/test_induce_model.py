@@ -36,7 +36,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.loopback import Loopback, serve, spawn
+from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, run
 from tests.planted import general_schema
 
@@ -417,7 +417,7 @@ def induce_apart(base_url: str, corpus: str, folder: str) -> None:
 def test_killed_in_the_middle_no_finished_text_is_asked_about_again(tmp_path: Path) -> None:
     texts = {f"{n}.txt": f"Ada met Olaf. Birth year of Ada: {1800 + n}." for n in range(40)}
     corpus = write_corpus(tmp_path / "corpus", texts)
-    with spawn(tmp_path / "s", answer="tests.class_reader:answer", latency=0.1) as server:
+    with serve(class_reader.answer, latency=0.1) as server:
         call = "import sys; from tests.test_induce_model import *; induce_apart(*sys.argv[1:])"
         places = [server.base_url, str(corpus), str(tmp_path / "w")]
         child = subprocess.Popen([sys.executable, "-c", call, *places], cwd=ROOT)
@@ -432,7 +432,7 @@ def test_killed_in_the_middle_no_finished_text_is_asked_about_again(tmp_path: Pa
         mark, _ = induce(corpus, tmp_path / "w", open_settings(server.base_url))
 
         assert not [reason for reason in mark.rejects if reason.startswith("llm_")]
-        asked = Counter(e["sha256"] for e in server.read_log() if e["schema"] == VALUES)
+        asked = Counter(e["sha256"] for e in server.log if e["schema"] == VALUES)
         assert len(asked) == len(texts)
         assert 12 <= first < 36
         assert asked.total() - len(texts) <= 4, "only what was under way when it died"

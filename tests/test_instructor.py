@@ -17,7 +17,6 @@ from kpyramid.settings import EmbedSettings, Settings
 from kpyramid.storage.layout import Warehouse
 from tests.tiny_instructor import (
     INSTRUCTION,
-    LONGEST,
     compute_vector,
     draw_weights,
     require_instructor,
@@ -75,21 +74,6 @@ def test_the_instruction_is_read_and_left_out_of_the_mean(
 
     assert with_instruction @ made < 0.99
     assert unread @ made < 0.99
-
-
-def test_another_instruction_makes_other_vectors(
-    embedder: InstructorEmbedder, folder: Path
-) -> None:
-    other = InstructorEmbedder("tiny", folder, "Represent the fact for clustering: ")
-
-    assert (other.embed(TEXTS[:1])[0] @ embedder.embed(TEXTS[:1])[0]) < 0.999
-
-
-def test_the_hand_sees_where_a_text_is_cut(folder: Path) -> None:
-    short, long = "a " * (LONGEST // 2), "a " * (2 * LONGEST)
-    made = [compute_vector(folder, draw_weights(0), INSTRUCTION, text) for text in (short, long)]
-
-    assert np.abs(made[0] - made[1]).max() > 1e-4
 
 
 def test_a_build_keeps_vectors_by_text_and_instruction(

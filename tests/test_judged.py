@@ -4,6 +4,7 @@ import judged
 import pytest
 
 from tests.corpora import ROOT
+from tests.rows import read_rows
 
 DATA = ROOT / "benchmarks" / "judged"
 TEXT = "Napoleon Berg was born in Oslo. He was killed by Hans Lund in Bergen."
@@ -29,13 +30,7 @@ def compare(row: judged.Row, *shapes: judged.Shape) -> judged.Row:
 
 @pytest.mark.parametrize(
     ("shape", "state"),
-    [
-        (("Napoleon Berg", "was killed in", "the Bergen"), "same"),
-        (("Napoleon Berg", "was killed by Hans Lund in", "Bergen"), "fuller"),
-        (("Berg", "was killed in", "Bergen"), "gone"),
-        (("Napoleon Berg", "killed in", "Bergen"), "gone"),
-        (("Napoleon Berg", "was killed by", "Hans Lund"), "gone"),
-    ],
+    read_rows("judged.a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice"),
 )
 def test_a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice(
     shape: judged.Shape, state: str
@@ -43,41 +38,11 @@ def test_a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice(
     assert compare(judge("right"), shape)["state"] == state
 
 
-def test_facts_of_another_sentence_are_not_compared() -> None:
-    build = make_build()
-    fact = judged.Fact("t", "d1", 0, START - 1, (("Napoleon Berg", "was killed in", "Bergen"),), 1)
-    other = judged.Build(build.texts, build.titles, {"triples": [fact]})
-    (found,) = judged.compare_rows([judge("right")], other, "triples")
-    assert found["state"] == "gone"
-
-
 def test_a_fault_is_mended_when_the_build_has_the_words_of_the_right_triple() -> None:
     row = judge("vague", "Napoleon Berg | was killed in Bergen by | Hans Lund")
     better = ("Napoleon Berg", "was killed by", "Hans Lund in Bergen")
     assert compare(row, better)["mended"] == "yes"
     assert compare(row, ("Napoleon Berg", "was killed by", "Hans Lund"))["mended"] == ""
-
-
-def test_counts_tell_lost_facts_from_faults_that_are_gone() -> None:
-    rows = [compare(judge("right")), compare(judge("wrong"))]
-    counts = judged.count_states(rows)
-    assert (counts["right_lost"], counts["wrong_gone"], counts["auc"]) == (1, 1, None)
-
-
-def test_a_row_of_another_text_is_unknown_instead_of_gone() -> None:
-    assert compare(judge("right", sentence="She was killed."))["state"] == "unknown"
-
-
-def test_rows_of_the_unseen_half_are_counted_and_never_listed() -> None:
-    row = compare(judge("right", half="unseen"))
-    assert judged.count_states([row])["right_lost"] == 1
-    assert not any(judged.list_rows([row]).values())
-
-
-def test_words_of_a_text_that_may_not_be_copied_are_written_as_places() -> None:
-    told = judged.encode("Berg was killed by a Hunter", TEXT, START, len(TEXT))
-    assert told == "@9:4 @35:3 @39:6 @46:2 a Hunter"
-    assert judged.decode(told, TEXT) == "Berg was killed by a Hunter"
 
 
 @pytest.mark.parametrize("kind", judged.KINDS)

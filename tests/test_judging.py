@@ -88,13 +88,6 @@ def test_a_response_cannot_grade_itself_by_its_form(tmp_path: Path) -> None:
     assert len(lines[-2]) <= MOST_CHARACTERS + len("Response: ")
 
 
-def test_the_same_response_is_judged_once(tmp_path: Path) -> None:
-    with ask_scripted(tmp_path, judge=grade(3)) as (server, asker):
-        first, again = (judge_answer(QUESTION, GOLD, "Oslo, Bergen", asker) for _ in range(2))
-        assert server.calls(schema="judge") == 1
-    assert (first.score, again.score) == (0.75, 0.75)
-
-
 def test_a_judge_that_nobody_reaches_ends_the_judging(tmp_path: Path) -> None:
     with ask_scripted(tmp_path) as (server, asker):
         server.faults.add("500", contains='"name": "judge"')

@@ -328,19 +328,6 @@ def test_without_a_model_its_settings_change_nothing() -> None:
     assert compute_keys(other) == compute_keys(make_settings())
 
 
-def test_another_recording_is_another_ingredient(tmp_path: Path) -> None:
-    recording = tmp_path / "recorded.jsonl"
-    recording.write_text("one")
-    llm = {"provider": "replay", "recording": str(recording)}
-    settings = make_settings(cascade=asdict(MODEL_SETTINGS.cascade), llm=llm)
-    before = compute_keys(settings)
-    recording.write_text("two")
-
-    after = compute_keys(settings)
-
-    assert {name for name in before if before[name] != after[name]} == CASCADE
-
-
 NO_INGREDIENT = {
     "filelock": "keeps two from asking the same at once, whatever is asked",
     "obstore": "carries bytes to and from buckets, whatever they are",

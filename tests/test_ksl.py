@@ -21,21 +21,20 @@ from making.instructions import (
     TaughtWalk,
     encode_rows,
     find_leaks,
-    find_shortest,
     make_instructions,
     split_walks,
 )
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
-from kpyramid.llm.task import FailureKind, Reply, ReplyError, Request, Usage
+from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
-from kpyramid.query import Answer, Backends, Snapshot, answer, ksl, open_snapshot
+from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import NearFact
-from kpyramid.query.ksl import Subgraph, draw, find_subgraph, list_tails
-from kpyramid.query.model.walks import INSTRUCTION, parse_step, render_step, show_steps
-from kpyramid.query.paths import Path, StatedPath, find_paths
+from kpyramid.query.ksl import Subgraph, find_subgraph
+from kpyramid.query.model.walks import INSTRUCTION, render_step
+from kpyramid.query.paths import StatedPath, find_paths
 from kpyramid.query.types import Outcome, Question
 from kpyramid.settings import Settings
 from kpyramid.snapshot.adjacency import Adjacency
@@ -45,6 +44,7 @@ from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import CountingScript
 from tests.corpora import ROOT, pass_gates, share
+from tests.rows import read_rows
 
 OPEN = [
     {"id": "chain", "text": "Anna Holm founded Aster Pictures. Aster Pictures is located in Leeds. "
@@ -140,15 +140,6 @@ def find_row(snapshot: Snapshot, name: str) -> int:
 # 3 and 5.2: the subgraph between question and options.
 
 
-def test_5_2_the_subgraph_is_what_lies_on_paths_of_two_hops(public: Snapshot) -> None:
-    within = find_within(WHERE, public, *CHOICES)
-
-    on = {"Anna Holm", "Aster Pictures", "Leeds", "Leon Batt", "Oslo"}
-    assert name_rows(public, within.nodes.tolist()) == on
-    assert name_rows(public, within.starts) == {"Anna Holm"}
-    assert set(within.options.values()) == set(CHOICES)
-
-
 @pytest.mark.parametrize("name", ["Anna Holm", "Leon Batt", "Mary Stone"])
 @pytest.mark.parametrize("options", [("Leeds", "Oslo"), ("Peter Ash",)], ids=str)
 @pytest.mark.parametrize("hops", [1, 2])
@@ -165,13 +156,6 @@ def test_3_the_subgraph_is_that_of_the_paths_found_one_by_one(
 
 
 # 4.1, Algorithm 1: the start, the rounds, the end.
-
-
-def test_line_10_the_start_is_drawn_by_the_question_and_always_the_same() -> None:
-    texts = [f"question {n}" for n in range(60)]
-    drawn = [draw(text, (7, 8, 9)) for text in texts]
-
-    assert drawn == [draw(text, (7, 8, 9)) for text in texts] and set(drawn) == {7, 8, 9}
 
 
 def test_line_1_all_tails_with_relations_are_offered_and_reversed_ones_marked(
@@ -197,37 +181,6 @@ def test_4_1_question_options_and_the_whole_history_are_in_every_prompt(public: 
     assert "Steps so far:\n- Anna Holm – founded → Aster Pictures\n" in second
     assert "Current entity: Aster Pictures" in second
     assert found.choices == ("Leeds",)
-
-
-def test_4_1_the_walk_is_the_explanation_with_the_places_of_its_steps(public: Snapshot) -> None:
-    found = by_model(CountingScript(choose("Aster Pictures|Leeds")), WHERE, public, *CHOICES)
-
-    (step,), (item,) = found.trace, found.context
-    said = "Anna Holm – founded → Aster Pictures – is located in → Leeds"
-    assert step.found == (said,) and item.text == said
-    assert step.outcome is Outcome.ANSWERED
-    assert step.reason.startswith("from Anna Holm to Leeds: an option is reached")
-    texts = [place.text for place in found.evidence]
-    assert "founded" in texts[0] and "located" in texts[1]
-
-
-def test_line_13_the_walk_ends_at_the_first_option(public: Snapshot) -> None:
-    found = by_model(CountingScript(choose("Leon Batt|Oslo")), WHERE, public, *CHOICES)
-
-    assert found.choices == ("Oslo",) and found.calls == 2 and found.tokens == 20
-
-
-def test_rules_walk_without_a_model(public: Snapshot) -> None:
-    found = by_rules(WHERE, public, *CHOICES)
-
-    assert (found.choices, found.layer, found.calls) == (("Leeds",), "graph", 0)
-    assert 0 < found.confidence <= 1
-
-
-def test_the_same_question_gives_the_same_answer(public: Snapshot, root: File) -> None:
-    again = open_snapshot("main", root)
-    one, other = (by_rules(WHERE, s, *CHOICES) for s in (public, again))
-    assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
 
 
 # Traps.
@@ -278,12 +231,6 @@ def test_a_reply_that_names_no_offered_tail_ends_the_walk_and_is_asked_once(
     assert found.trace[-1].reason.startswith("from Anna Holm to Anna Holm: the model chose no tail")
 
 
-def test_an_unoffered_tail_is_named_with_how_many_there_were(public: Snapshot) -> None:
-    found = by_model(CountingScript(lambda _: '{"tail": 9}'), WHERE, public, *CHOICES)
-
-    assert "invalid: tail 9 of 2 was not offered" in found.trace[-1].reason
-
-
 def test_a_model_that_fails_on_the_way_answers_no_open_question(public: Snapshot) -> None:
     replies = iter(['{"tail": 1}', "no idea"])
     found = by_model(CountingScript(lambda _: next(replies)), "Who was Anna Holm?", public)
@@ -292,22 +239,6 @@ def test_a_model_that_fails_on_the_way_answers_no_open_question(public: Snapshot
 
 
 # A real server: calls are counted as they are paid for.
-
-
-def test_a_served_model_walks_and_is_asked_again_for_nothing(
-    public: Snapshot, tmp_path: File
-) -> None:
-    def reply(body: dict[str, Any]) -> str:
-        return pick(body["messages"][1]["content"], "Aster Pictures|Leeds")
-
-    with ask_scripted(tmp_path, ksl_step=reply) as (server, caller):
-        found = by_model(caller, WHERE, public, *CHOICES)
-        again = by_model(caller, WHERE, public, *CHOICES)
-        prompts = list_prompts(server, "ksl_step")
-
-    assert found.choices == again.choices == ("Leeds",)
-    assert (found.calls, again.calls, len(prompts)) == (2, 0, 2) and found.tokens > 0
-    assert all(INSTRUCTION in system for system, _ in prompts)
 
 
 @pytest.mark.parametrize(
@@ -345,12 +276,6 @@ def test_5_3_five_rounds_are_five_calls_and_the_end(
     )
 
 
-def test_one_start_of_several_is_drawn(public: Snapshot) -> None:
-    text = "Which is nearest to Anna Holm, Leon Batt and Grey Water?"
-
-    assert len(by_rules(text, public, "Oslo", "Peter Ash").trace) == 1
-
-
 @pytest.mark.parametrize("name", ["hops", "rounds"])
 def test_a_walk_without_a_step_is_refused(public: Snapshot, name: str) -> None:
     with pytest.raises(InputError, match=name):
@@ -362,14 +287,7 @@ def test_a_walk_without_a_step_is_refused(public: Snapshot, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "options", "why"),
-    [
-        ("Who is Zog?", CHOICES, "the question names no entity of the graph"),
-        ("Who is Zog?", (), "the question names no entity of the graph"),
-        (WHERE, ("the moon", HOSTILE), "no option is an entity of the graph"),
-        (WHERE, ("Quuxville", "Kiruna"), "no path of at most 2 steps joins the question"),
-        (WHERE, ("Peter Ash", "Kiruna"), "no path of at most 2 steps joins the question"),
-        ("Leeds or Oslo?", ("Leeds", "Oslo"), "the question names only its options"),
-    ],
+    read_rows("ksl.what_cannot_be_walked_says_why"),
 )
 def test_what_cannot_be_walked_says_why(
     public: Snapshot, text: str, options: tuple[str, ...], why: str
@@ -380,47 +298,6 @@ def test_what_cannot_be_walked_says_why(
         assert step.outcome is Outcome.EMPTY and step.reason.startswith(why)
         assert (found.text, found.context, found.calls) == ("", (), 0)
     assert not asker.asked
-
-
-def test_an_option_that_is_no_entity_is_left_to_others(public: Snapshot) -> None:
-    assert by_rules(WHERE, public, "the moon", "Leeds").choices == ("Leeds",)
-
-
-def test_a_cycle_is_not_walked_round(public: Snapshot) -> None:
-    asker = CountingScript(choose("Anna Holm|Leon Batt|Mary Stone"))
-    found = by_model(asker, "Who knew Mary Stone?", public, rounds=9)
-
-    names = re.split(r" (?:–|←) .*? (?:→|–) ", found.context[0].text)
-    assert len(set(names)) == len(names) and names[0] == "Mary Stone"
-
-
-def test_a_part_that_nothing_joins_is_walked_to_its_end(public: Snapshot) -> None:
-    found = by_rules("What did Clara Zorblax found?", public)
-
-    assert found.context[0].text == "Clara Zorblax – founded → Quuxville"
-    assert found.trace[-1].reason.startswith(
-        "from Clara Zorblax to Quuxville: nothing new is linked to the last entity"
-    )
-
-
-def test_a_hub_offers_its_options_first(public: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ksl, "MOST_TAILS", 1)
-    for option in ("Aster Pictures", "Leon Batt", "Mary Stone"):
-        within = find_within("Whom has Anna Holm?", public, option, "Kiruna", hops=3)
-        (way,) = list_tails(within, Path(within.starts, (), ()))
-        assert name_rows(public, way.entities[-1:]) == {option}
-
-
-def test_a_hub_is_no_way_through(public: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, start = Adjacency(public), find_row(public, "Leeds")
-    far = ksl.reach(graph, [start], 3)
-    monkeypatch.setattr(ksl, "MOST_NEIGHBOURS", 2)
-    near = ksl.reach(graph, [start], 3)
-
-    assert far == {**near, **{row: 3 for row in far if row not in near}}
-    assert name_rows(public, near) == {"Leeds", "Aster Pictures", "Anna Holm"}
-    # As an end, an entity with many facts is reached, and all that is about it.
-    assert set(ksl.reach(graph, [find_row(public, "Anna Holm")], 1).values()) == {0, 1}
 
 
 # Open questions: an extension.
@@ -437,12 +314,6 @@ def test_an_open_question_ends_where_the_model_stops(public: Snapshot) -> None:
     assert found.text == "Grey Water" and found.calls == 2
     offered = ["[0] stop here" in request.messages[1].content for request in asker.asked]
     assert offered == [False, True]  # the start is no answer
-
-
-def test_rules_end_an_open_question_where_no_step_is_nearer(public: Snapshot) -> None:
-    found = by_rules("What did Mary Stone write?", public)
-
-    assert found.text == "Grey Water" and found.layer == "graph"
 
 
 # Scopes, and text that gives orders.
@@ -484,33 +355,6 @@ def test_a_text_that_gives_orders_stays_inside_the_fence(public: Snapshot, said:
     assert len(re.findall(r"^- ", tag[2], re.M)) == 3
 
 
-def test_a_hostile_option_changes_no_choice(public: Snapshot) -> None:
-    asker = CountingScript(choose("Aster Pictures|Leeds"))
-    found = by_model(asker, WHERE, public, HOSTILE, "Leeds")
-
-    assert found.choices == ("Leeds",)
-    assert all(HOSTILE not in request.messages[0].content for request in asker.asked)
-
-
-@given(st.text(max_size=40), st.integers(0, 9), st.booleans())
-def test_no_reply_is_read_as_a_tail_that_was_not_offered(
-    text: str, tails: int, may_stop: bool
-) -> None:
-    for content in (text, json.dumps({"tail": len(text)}), json.dumps({"tail": text})):
-        try:
-            at = parse_step(Reply(content, Usage()), tails, may_stop=may_stop)
-        except ReplyError:
-            continue
-        assert (at is None and may_stop) or (at is not None and 0 <= at < tails)
-
-
-def test_a_step_is_shown_with_an_asterisk_where_it_is_reversed() -> None:
-    way = state_way("A", "B", "C")
-    turned = StatedPath(way.names, way.facts, (True, False))
-
-    assert show_steps(turned) == ["A – knows → B", "B – knows* → C"]
-
-
 # 4.2, Algorithm 2: rows for fine-tuning.
 
 GOLD: list[dict[str, Any]] = [
@@ -545,40 +389,6 @@ def test_4_2_each_step_of_the_shortest_path_is_a_row(public: Snapshot) -> None:
     assert "Current entity: Anna Holm" in first.input and "Steps so far" not in first.input
     assert "Anna Holm – married → Leon Batt" in first.input  # all tails, right or not
     assert "- Anna Holm – founded → Aster Pictures" in second.input
-
-
-def test_line_9_a_path_takes_its_nodes_from_the_next_entity_but_rows_show_all(
-    public: Snapshot,
-) -> None:
-    text = "What joins Mary Stone and Leon Batt with Aster Pictures?"
-    question = EvalQuestion("q", text, "open", (("Aster Pictures",),))
-    made = make_instructions([question], public)
-
-    (walk,) = made.train
-    assert [row.output for row in walk.rows] == ["Anna Holm", "Aster Pictures"]
-    assert made.unreached == 1  # Anna Holm was taken by the first walk
-    assert "Leon Batt" in walk.rows[0].input
-
-
-def test_line_6_the_right_answer_is_drawn_by_the_seed(public: Snapshot) -> None:
-    answers = (("Aster Pictures",), ("Leon Batt",), ("Mary Stone",))
-    question = EvalQuestion("q", "Whom has Anna Holm?", "values", answers)
-    ends = [
-        make_instructions([question], public, seed=seed).train[0].rows[-1].output
-        for seed in [*range(12), *range(12)]
-    ]
-
-    assert ends[:12] == ends[12:] and len(set(ends)) > 1
-
-
-def test_a_path_leads_through_no_other_option(public: Snapshot) -> None:
-    within = find_within("What of Anna Holm?", public, "Leon Batt", "Oslo")
-    start, target = find_row(public, "Anna Holm"), find_row(public, "Oslo")
-    nodes = frozenset(within.nodes.tolist())
-
-    assert find_shortest(within, nodes, start, target, set(within.options), 5) is None
-    through = find_shortest(within, nodes, start, target, {target}, 5)
-    assert through is not None and len(through.facts) == 2
 
 
 def test_what_gives_no_row_is_counted_with_the_reason(public: Snapshot) -> None:
@@ -649,13 +459,6 @@ def test_no_question_and_no_step_into_an_answer_is_on_both_sides(
     assert (train, test) == split_walks(walks, seed, test_share)
 
 
-def test_the_share_is_reached_where_walks_share_nothing_and_the_seed_draws() -> None:
-    walks = [make_walk(f"q{n}", 2 * n, 2 * n + 1) for n in range(100)]
-    tests = {seed: split_walks(walks, seed, 0.1)[1] for seed in (0, 1)}
-
-    assert [len(test) for test in tests.values()] == [10, 10] and tests[0] != tests[1]
-
-
 def test_a_leak_is_found() -> None:
     one, other, far = make_walk("a", 1, 2, 3), make_walk("b", 3, 2), make_walk("c", 5, 6)
 
@@ -675,6 +478,7 @@ ASKED: list[dict[str, Any]] = [
 # The recipe of `docs/`: one step of LoRA on a tiny model.
 
 
+@pytest.mark.slow
 @pytest.mark.needs("instructor", "tune")
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of peft about transformers
 def test_the_lora_recipe_learns_from_rows(root: File, tmp_path: File) -> None:

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from kpyramid.cli.answers import Asked, ask_pyramid
 from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole
-from kpyramid.documents.corpus import list_corpus
 from kpyramid.errors import ConflictError, InputError
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.llm.caller import hold_file
@@ -29,6 +28,7 @@ from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import ask_scripted, list_prompts, script
 from tests.corpora import hash_tree, pass_gates, share, write_corpus
 from tests.loopback import serve
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -115,20 +115,7 @@ BIRTH = ask("Where was Anna Holm born?", "Bergen")
 
 @pytest.mark.parametrize(
     ("question", "value", "said"),
-    [
-        ("Where was Anna Holm born?", "Bergen", "Anna Holm was born in Bergen."),
-        ("When did Anna Holm die?", "4 May 1950", "Anna Holm died on 4 May 1950."),
-        ("When was Anna Holm born?", "1890", "Anna Holm was born in 1890."),
-        ("Who discovered Lake Vell?", "Clara Weiss", None),
-        ("Where is Aster Pictures?", "Leeds", "Aster Pictures is located in Leeds."),
-        ("What is the capital of Norway?", "Oslo", "The capital of Norway is Oslo."),
-        ("the mayor of Leeds ?", "John Rennie", None),
-        ("Was Clara Weiss born in Kiruna?", "yes", None),
-        ("Was Clara Weiss born in Kiruna?", "no", None),
-        ("Why is the sky blue?", "Rayleigh scattering", None),
-        ("Who founded Aster Pictures and why?", "Anna Holm", None),
-        ("How?", "Anna Holm", None),
-    ],
+    read_rows("learn.3_2_2_question_and_answer_become_a_statement"),
 )
 def test_3_2_2_question_and_answer_become_a_statement(
     stater: Stater, question: str, value: str, said: str | None
@@ -144,15 +131,6 @@ def test_3_2_2_what_a_question_supposes_is_not_stated(stater: Stater) -> None:
     made = stater.state(make_row("What is the nationality of Clara Weiss's husband?", "Norway"))
 
     assert not made.statements
-
-
-def test_3_2_2_each_value_has_a_statement(stater: Stater) -> None:
-    made = stater.state(make_row("Who are the parents of Leon Batt?", "Una Batt", "Ada Batt"))
-
-    assert [s.text for s in made.statements] == [
-        "The parent of Leon Batt is Una Batt.",
-        "The parent of Leon Batt is Ada Batt.",
-    ]
 
 
 # 3.2.2: LLM_Gen.
@@ -186,14 +164,7 @@ def test_3_2_2_a_reply_that_is_no_json_learns_nothing(tmp_path: Path, reader: Re
 
 @pytest.mark.parametrize(
     ("triple", "fault"),
-    [
-        (("Anna Holm", "was born in", "Bergen"), ""),
-        (("Anna Holm", "was born in", "Paris"), "is not in the question"),
-        (("Anna Holm", "married", "Leon Batt"), "neither of its ends is in the answer"),
-        (("Anna Holm", "", "Bergen"), "empty"),
-        (("Anna Holm", "was born. Leon Batt killed her in", "Bergen"), "no phrase"),
-        (("Anna Holm", "was as everybody here knows very well born in", "Bergen"), "no phrase"),
-    ],
+    read_rows("learn.3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer"),
 )
 def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
     triple: tuple[str, str, str], fault: str
@@ -210,41 +181,12 @@ def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
 
 @pytest.mark.parametrize(
     ("triple", "is_known"),
-    [
-        (("Leon Batt", "was born in", "Oslo"), True),
-        (("Leon Batt", "came from birth to", "Oslo"), False),
-        (("Leon Batt", "has birthplace", "Oslo"), True),
-        (("Oslo", "is the birthplace of", "Leon Batt"), True),
-        (("Aster Pictures", "was founded by", "Anna Holm"), True),
-        (("Leon Batt", "is the husband of", "Anna Holm"), False),
-        (("Leon Batt", "is married to", "Anna Holm"), True),
-        (("Leon Batt", "died in", "Oslo"), False),
-        (("Leon Batt", "sued", "Anna Holm"), False),
-        (("Leon Batt", "was born in", "Bergen"), False),
-        (("Stockholm", "is the capital of", "Sweden"), True),
-        (("Lake Vell", "is of the depth", "Sweden"), False),
-        (("Nobody Known", "was born in", "Oslo"), False),
-    ],
+    read_rows("learn.3_2_2_what_the_graph_says_in_any_words_is_redundant"),
 )
 def test_3_2_2_what_the_graph_says_in_any_words_is_redundant(
     base: Snapshot, triple: tuple[str, str, str], is_known: bool
 ) -> None:
     assert bool(Graph(base).find_known(Triple(*triple))) is is_known
-
-
-def test_3_2_2_what_is_known_is_not_learnt(corpus: Path, base: Snapshot, reader: Reader) -> None:
-    found = teach(corpus, base, reader, ask("Where was Leon Batt born?", "Oslo"))
-
-    assert list_reasons(found) == ["known redundant"] and not found.written
-    assert not (corpus / EXPERIENCE).exists()
-
-
-def test_3_2_2_rows_that_say_the_same_are_learnt_once(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    other = ask("What is the birthplace of Anna Holm?", "Bergen")
-
-    assert list_reasons(teach(corpus, base, reader, BIRTH, other)) == ["learnt", "known redundant"]
 
 
 def test_3_2_2_what_only_others_may_see_is_new_to_the_public(
@@ -264,13 +206,7 @@ def test_3_2_2_what_only_others_may_see_is_new_to_the_public(
 
 @pytest.mark.parametrize(
     ("depth", "confident", "triples", "due"),
-    [
-        (1, True, True, ("always",)),
-        (1, True, False, ("nothing_retrieved", "always")),
-        (2, True, True, ("beyond_h", "nothing_retrieved", "always")),
-        (3, False, True, ("beyond_h", "nothing_retrieved", "always")),
-        (None, None, True, ("beyond_h", "nothing_retrieved", "always")),
-    ],
+    read_rows("learn.algorithm_1_the_graph_evolves_when_confidence_came_late_or_never"),
 )
 def test_algorithm_1_the_graph_evolves_when_confidence_came_late_or_never(
     depth: int | None, confident: bool | None, triples: bool, due: tuple[str, ...]
@@ -280,16 +216,6 @@ def test_algorithm_1_the_graph_evolves_when_confidence_came_late_or_never(
     )
 
     assert tuple(n for n in ("beyond_h", "nothing_retrieved", "always") if row.is_due(n, 1)) == due  # type: ignore[arg-type]
-
-
-def test_algorithm_1_a_row_that_is_not_due_is_counted(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    sure = BIRTH | {"depth": 1, "confidence": "yes", "triples": [{"key": "k", "words": "w"}]}
-
-    found = teach(corpus, base, reader, sure, evolve_when="beyond_h")
-
-    assert list_reasons(found) == ["not_due beyond_h"] and not found.rows
 
 
 def test_3_3_a_good_rating_makes_the_answer_gold_and_a_bad_one_states_nothing(
@@ -363,13 +289,6 @@ def test_a_dry_run_writes_nothing(corpus: Path, base: Snapshot, reader: Reader) 
     assert hash_tree(corpus) == before
 
 
-def test_labels_are_carried_to_the_document(corpus: Path, base: Snapshot, reader: Reader) -> None:
-    teach(corpus, base, reader, BIRTH | {"access": ["staff", "board"]})
-
-    (row,) = read_file(corpus)
-    assert row["access"] == ["board", "staff"]
-
-
 def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
@@ -396,13 +315,6 @@ def test_a_basis_whose_labels_cannot_be_looked_up_is_put_aside(
 
 
 # Poisoning, bad rows, and other runs.
-
-
-def test_rows_that_disagree_go_to_quarantine(corpus: Path, base: Snapshot, reader: Reader) -> None:
-    found = teach(corpus, base, reader, BIRTH, BIRTH | {"gold": "Leeds"})
-
-    assert list_reasons(found) == ["quarantined rows_disagree"] * 2
-    assert not read_file(corpus)
 
 
 def test_a_row_that_disagrees_with_what_was_learnt_goes_to_quarantine(
@@ -444,18 +356,6 @@ def test_a_value_contradicts_where_its_classes_let_it_be_one(
 ) -> None:
     found = Graph(base).find_against(Triple("Leon Batt", relation, value))
     assert found.endswith(why) and bool(found) == bool(why)
-
-
-def test_many_answers_to_one_question_are_all_put_aside(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    rows = [BIRTH | {"gold": f"Town {n}"} for n in range(5_000)]
-
-    found = teach(corpus, base, reader, *rows)
-
-    assert found.count() == {"quarantined: rows_disagree": 5_000}
-    assert "line 2 has another answer" in found.outcomes[0].detail
-    assert {"line 1 has another answer" in o.detail for o in found.outcomes[1:]} == {True}
 
 
 def test_labels_that_no_document_has_open_no_view_of_their_own(
@@ -532,14 +432,6 @@ def test_a_bad_row_is_a_counted_reject(tmp_path: Path, line: str, reason: str) -
     assert isinstance(row, Unread) and row.reason == reason and row.detail
 
 
-def test_options_that_an_answer_lists_are_its_values(tmp_path: Path) -> None:
-    row = ask("Which?", answer="Oslo; Bergen", rating="good", options=["Oslo", "Bergen", "Rome"])
-
-    (found,) = read_feedback(write_rows(tmp_path, row))
-
-    assert isinstance(found, Feedback) and found.values == ("Oslo", "Bergen")
-
-
 def test_bad_rows_stop_no_good_one_and_none_is_lost(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
@@ -560,22 +452,6 @@ def test_what_cannot_be_read_is_said_before_anything_is_written(
     (corpus / EXPERIENCE).write_text('{"id": "x"}\n', "utf-8")
     with pytest.raises(InputError, match="mend or remove it"):
         teach(corpus, base, reader, BIRTH)
-
-
-def test_a_build_that_listed_the_corpus_reads_what_it_listed(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    other = ask("What did Leon Batt study?", "chemistry")
-    first = list_corpus(corpus)
-    teach(corpus, base, reader, BIRTH)
-    second = list_corpus(corpus)
-    teach(corpus, base, reader, BIRTH, other)
-
-    assert EXPERIENCE not in [file.path for file in first.read_files()]
-    assert [f.data.count(b"\n") for f in second.read_files() if f.path == EXPERIENCE] == [1]
-    third = list_corpus(corpus)
-    assert [f.data.count(b"\n") for f in third.read_files() if f.path == EXPERIENCE] == [2]
-    assert [path for path, _ in third.files if path.startswith(".")] == []
 
 
 def test_one_run_learns_at_a_time(corpus: Path, base: Snapshot, reader: Reader) -> None:
@@ -619,15 +495,3 @@ def test_the_command_learns_by_a_model_and_the_pyramid_knows_it(
     build(corpus, open_warehouse(place), Settings())
     found = ask_pyramid("Which studio did Anna Holm run?", place, "main", Settings())
     assert [e.learnt for e in found.evidence] == ["gold"]
-
-
-def test_a_model_that_makes_what_no_answer_bears_teaches_nothing(
-    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    bad = {"head": "Anna Holm", "relation": "murdered", "tail": "Leon Batt"}
-    with ask_scripted(tmp_path, wts_generate={"triples": [bad]}) as (_, asker):
-        path = write_rows(tmp_path, ask("Where was Anna Holm, wife of Leon Batt, born?", "Bergen"))
-        found = learn(path, corpus, base, lambda _: Generator(asker, reader))
-
-    assert list_reasons(found) == ["refused no_statement"]
-    assert "neither of its ends is in the answer" in found.outcomes[0].detail

@@ -131,10 +131,3 @@ def test_submit_sends_what_the_budget_allows_and_the_rest_when_there_is_room(
     assert (second.submitted, second.refused) == (0, 2)
     collect_twice(settings, tmp_path)
     assert submit(pending, open_desk(settings, tmp_path)).submitted == 2
-
-
-def test_submit_over_a_budget_in_tokens_sends_nothing(server: Loopback, tmp_path: Path) -> None:
-    settings = make_settings(server.base_url, budget_tokens=10)
-    done = submit(make_pending(settings, 2), open_desk(settings, tmp_path))
-    assert (done.submitted, done.refused, server.calls("/batches")) == (0, 2, 0)
-    assert list_records(tmp_path) == []

@@ -173,27 +173,6 @@ def test_nothing_is_submitted_while_a_build_asks(
     assert say("batch", "submit", corpus)["submitted"] == 5
 
 
-def test_two_submissions_of_a_run_probe_once(
-    server: Loopback, say: Say, corpus: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for count in (2, 5):
-
-        def collect_pending(run: Run, count: int = count, **_: object) -> dict[str, Request]:
-            return make_pending(run.settings.llm, count)
-
-        monkeypatch.setattr(runner, "collect_pending", collect_pending)
-        say("batch", "submit", corpus)
-    assert (server.calls("/batches"), server.calls()) == (2, 1)
-
-
-@pytest.mark.usefixtures("five_pending")
-def test_machines_that_share_a_cache_submit_and_collect_for_each_other(
-    server: Loopback, say: Say, corpus: Path, tmp_path: Path
-) -> None:
-    write_settings(tmp_path, server.base_url, f'cache = "{tmp_path / "shared"}"')
-    check_sharing(server, say, corpus)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("five_pending")
 def test_machines_that_share_a_bucket_submit_and_collect_for_each_other(
@@ -250,22 +229,6 @@ def test_endpoint_without_a_batch_api_is_named_and_nothing_is_lost(
     server.faults.add("404", path="/files", times=1)
     assert "kpyramid build" in say("batch", "submit", corpus, code=8)
     assert say("batch", "submit", corpus)["submitted"] == 5
-
-
-@pytest.mark.usefixtures("five_pending")
-def test_endpoint_that_fails_the_probe_is_sent_nothing(
-    server: Loopback, say: Say, corpus: Path
-) -> None:
-    server.faults.add("500", times=1)
-    assert "Nothing was submitted" in say("batch", "submit", corpus, code=8)
-    assert (server.calls("/files"), say("batch", "collect", "--status")["batches"]) == (0, [])
-    assert say("batch", "submit", corpus)["submitted"] == 5
-
-
-def test_collect_asks_nobody_when_nothing_is_open(say: Say, tmp_path: Path) -> None:
-    with serve() as gone:
-        write_settings(tmp_path, gone.base_url)
-    assert say("batch", "collect")["open"] == 0
 
 
 @pytest.mark.usefixtures("five_pending")

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from kpyramid.errors import EndpointError, RefusedError
-from kpyramid.llm.batch.jobs import LIMITS, claim_record, save_record
+from kpyramid.llm.batch.jobs import LIMITS, save_record
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.endpoint import open_connection
 from kpyramid.settings import LLMSettings
@@ -163,15 +163,6 @@ def test_submitters_at_once_ask_for_each_request_once(
     asked = list_asked(server)
     assert len(asked) == len(set(asked)) == submitted == 20
     assert collect_twice(settings, tmp_path).replies == 20
-
-
-def test_only_one_process_gets_a_number(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
-    record = list_records(tmp_path)[0]
-    assert claim_record(FolderStore(tmp_path / "store"), replace(record, run="another")) is None
-    assert list_records(tmp_path) == [record]
 
 
 def test_record_of_an_earlier_version_is_read(

@@ -25,6 +25,7 @@ from tests.batch_desk import (
     open_till,
 )
 from tests.loopback import Loopback
+from tests.rows import read_rows
 
 
 @pytest.fixture
@@ -39,15 +40,7 @@ def sum_outcomes(record: Record) -> int:
 
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [
-        ("expired", {"success": 3, "expired": 3}),
-        ("cancelled", {"success": 3, "cancelled": 3}),
-        ("no_output_file", {"missing": 6}),
-        ("empty_error_file_id", {"success": 6}),
-        ("duplicate_id", {"success": 6, "duplicate": 1}),
-        ("missing_id", {"success": 5, "missing": 1}),
-        ("foreign_id", {"success": 6, "foreign": 1}),
-    ],
+    read_rows("llm_batch_endings.counts_add_up_and_what_was_paid_for_is_kept"),
 )
 def test_counts_add_up_and_what_was_paid_for_is_kept(
     fault: str,
@@ -71,19 +64,6 @@ def test_counts_add_up_and_what_was_paid_for_is_kept(
     assert (rest.answered, rest.submitted) == (good, 6 - good)
     collect_twice(settings, tmp_path)
     assert len(list_replies(tmp_path)) == 6
-
-
-def test_batch_with_an_error_file_only_leaves_all_pending(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.faults.add("500", path="item", times=4)
-    pending = make_pending(settings, 4)
-    submit(pending, open_desk(settings, tmp_path))
-    assert collect_twice(settings, tmp_path).again == 4
-    record = list_records(tmp_path)[0]
-    assert (record.counts or {})["error"] == 4
-    assert count_booked(tmp_path) == {}
-    assert submit(pending, open_desk(settings, tmp_path)).submitted == 4
 
 
 @pytest.mark.parametrize(
@@ -182,18 +162,6 @@ def test_output_file_cut_in_the_middle_leaves_the_rest_pending(
     counts = list_records(tmp_path)[0].counts
     assert counts is not None
     assert (counts["missing"], counts["malformed"]) == (2, 1)
-
-
-def test_reply_with_a_lone_surrogate_is_kept(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
-    server.batches.finish_all()
-    batch = next(iter(server.batches.batches.values()))
-    content = server.batches.contents[batch["output_file_id"]]
-    server.batches.contents[batch["output_file_id"]] = content.replace(b"claims", b"\\ud800")
-    assert collect(open_till(settings, tmp_path)).replies == 1
-    assert len(list_replies(tmp_path)) == 1
 
 
 def test_promised_output_file_is_waited_for(

@@ -13,7 +13,7 @@ from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import Caller, Collector, KeyLocks
 from kpyramid.llm.endpoint import open_transport
-from kpyramid.llm.task import Failure, FailureKind, describe_model
+from kpyramid.llm.task import describe_model
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (
@@ -94,24 +94,6 @@ def test_what_is_open_or_answered_is_not_submitted_again(
     assert sorted(list_asked(server)) == sorted({*list_asked(server)})
 
 
-def test_a_cut_off_reply_is_asked_once_more_with_twice_the_room(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.faults.add("truncated", path="item", times=1)
-    cache = ReplyCache(FolderStore(tmp_path / "store"))
-    rooms = []
-    for _ in range(3):
-        source = Collector()
-        caller = Caller(describe_model(settings), source, cache, KeyLocks(None))
-        answer = caller.ask(make_request(0), read_claims)
-        rooms.append([request.max_tokens for request in source.pending.values()])
-        submit(source.pending, open_desk(settings, tmp_path))
-        collect_twice(settings, tmp_path)
-    assert rooms == [[100], [200], []]
-    assert answer == []
-    assert server.calls("/batches") == 2
-
-
 # Splitting
 
 
@@ -180,19 +162,6 @@ def test_a_single_request_over_the_token_limit_stays_pending(
 # Bad input
 
 
-def test_wrong_key_is_named_without_being_shown(
-    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-0123456789")
-    server.key = "sk-another"
-    settings = make_settings(server.base_url)
-    with pytest.raises(EndpointError, match=r"llm\.api_key_env") as caught:
-        submit(make_pending(settings, 2), open_desk(settings, tmp_path))
-    assert "very-secret" not in str(caught.value)
-    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert b"very-secret" not in stored
-
-
 def test_server_that_is_down_loses_nothing(settings: LLMSettings, tmp_path: Path) -> None:
     with serve() as gone:
         away = make_settings(gone.base_url)
@@ -259,22 +228,3 @@ def test_lost_requests_of_an_open_batch_are_named(
     server.batches.finish_all()
     with pytest.raises(IntegrityError, match=path.name):
         collect(open_till(settings, tmp_path))
-
-
-def test_failures_that_stand_are_not_submitted(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    pending = make_pending(settings, 2)
-    cache = ReplyCache(FolderStore(tmp_path / "store"))
-    key, request = next(iter(pending.items()))
-    cache.keep_failure(Failure(key, FailureKind.REFUSED, "no", 1), request, None)
-    done = submit(pending, open_desk(settings, tmp_path))
-    assert (done.submitted, done.failed) == (1, 1)
-
-
-def test_nothing_pending_is_nothing_sent(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    assert submit({}, open_desk(settings, tmp_path)).submitted == 0
-    assert collect(open_till(settings, tmp_path)).open == 0
-    assert server.log == []

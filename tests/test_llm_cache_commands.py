@@ -101,16 +101,6 @@ def test_export_and_import_move_a_cache(home: Path, cache: ReplyCache, tmp_path:
     assert again.read_bytes() == file.read_bytes()
 
 
-def test_export_leaves_out_a_damaged_reply_and_names_it(
-    home: Path, cache: ReplyCache, tmp_path: Path
-) -> None:
-    for key in KEYS[:2]:
-        cache.keep_entry(make_entry(key))
-    FolderStore(home / "cache" / "llm").replace(f"replies/{KEYS[0][:2]}/{KEYS[0]}.json", b"torn")
-    found = run_json("cache", "--export", tmp_path / "a.jsonl", "--warehouse", home)
-    assert (found["written"], found["damaged"]) == (1, [KEYS[0]])
-
-
 def test_import_names_damaged_lines_and_takes_the_others(
     home: Path, cache: ReplyCache, tmp_path: Path
 ) -> None:
@@ -215,24 +205,6 @@ def test_rejects_are_listed_by_kind_with_examples(home: Path, cache: ReplyCache)
     assert "invalid" not in only
 
 
-def test_rejects_as_json_hold_everything(home: Path, cache: ReplyCache) -> None:
-    fail_request(cache, KEYS[0], FailureKind.INVALID)
-    fail_request(cache, KEYS[1], FailureKind.REFUSED)
-    found = run_json("rejects", "--requests", "--warehouse", home)
-    assert found["kinds"] == {"invalid": 1, "refused": 1}
-    one = next(row for row in found["failures"] if row["key"] == KEYS[0])
-    assert (one["kind"], one["due"], one["attempts"]) == ("invalid", True, 1)
-    assert (one["task"], one["document"], one["detail"]) == ("claims", "doc-7", "because invalid")
-    assert one["messages"] == [["system", "List."], ["user", "A text."]]
-    assert one["response"] == {"text": "half a pair \ud800"}
-
-
-def test_no_rejects_are_told(home: Path) -> None:
-    assert "0 failed requests" in run("rejects", "--requests", "--warehouse", home).stdout
-    assert run_json("rejects", "--requests", "--warehouse", home)["failures"] == []
-    assert run_json("rejects", "--retry", "all", "--warehouse", home)["forgotten"] == 0
-
-
 def test_retry_forgets_all_or_a_kind_or_the_named(home: Path, cache: ReplyCache) -> None:
     for key in KEYS[:3]:
         fail_request(cache, key, FailureKind.INVALID)
@@ -270,17 +242,3 @@ def test_retry_of_something_unknown_forgets_nothing(home: Path, cache: ReplyCach
     fails(3, "hex digits", "rejects", "--retry", known[:4], "--warehouse", home)
     fails(2, "there are", "rejects", "--retry", "all", "--reason", "bad", "--warehouse", home)
     assert cache.read_failure(known) is not None
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("cache", ("nothing is paid twice", "sorted by key", "damaged line is named")),
-        ("rejects", ("no usable reply", "next build asks again", "costs as any call does")),
-    ],
-)
-def test_help_teaches(command: str, said: tuple[str, ...]) -> None:
-    done = run(command, "--help")
-    assert done.exit_code == 0
-    text = " ".join(done.stdout.split())
-    assert all(words in text for words in said)

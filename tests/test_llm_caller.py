@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import os
 import threading
 import time
 from collections import deque
@@ -142,29 +141,6 @@ def test_first_reply_wins_over_one_that_comes_later(cache: ReplyCache) -> None:
     assert cache.read_reply(KEY) == OTHER
 
 
-def ask_and_die(folder: str) -> None:
-    """Is killed when the reply is there and is about to be read."""
-
-    def die(content: str) -> None:
-        os.kill(os.getpid(), 9)
-
-    cache = ReplyCache(FolderStore(Path(folder)))
-    start(script(GOOD), cache).ask(REQUEST, die)
-
-
-def test_reply_survives_a_kill_before_it_is_read(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("spawn").Process(
-        target=ask_and_die, args=(str(tmp_path / "cache"),)
-    )
-    process.start()
-    process.join()
-    assert process.exitcode == -9
-    source = script()
-    cache = ReplyCache(FolderStore(tmp_path / "cache"))
-    assert ask(source, cache) == ["Ada wrote a program"]
-    assert source.asked == []
-
-
 def test_error_of_ours_while_reading_keeps_the_reply(cache: ReplyCache) -> None:
     def fail(content: str) -> None:
         raise ZeroDivisionError
@@ -201,87 +177,12 @@ def test_bad_reply_moves_to_the_failures_with_all_that_explains_it(
     assert (entry.task, entry.stage, entry.document) == ("claims", "extract", "doc-1")
 
 
-def test_bad_reply_is_not_asked_again_in_the_same_run(cache: ReplyCache) -> None:
-    source = script(BROKEN)
-    caller = start(source, cache)
-    first, second = caller.ask(REQUEST, parse), caller.ask(REQUEST, parse)
-    assert first == second
-    assert source.asked == [100]
-    assert dict(caller.counts.failures) == {"invalid": 1}
-    assert caller.failed == {KEY: first}
-
-
-def test_bad_reply_is_asked_again_by_the_next_runs_until_attempts_end(cache: ReplyCache) -> None:
-    source = script(*[BROKEN] * (MAX_ATTEMPTS + 1))
-    attempts = [ask_in_vain(source, cache).attempts for _ in range(MAX_ATTEMPTS + 2)]
-    assert attempts == [*range(1, MAX_ATTEMPTS + 1), MAX_ATTEMPTS, MAX_ATTEMPTS]
-    assert len(source.asked) == MAX_ATTEMPTS
-
-
-def test_bad_reply_is_healed_by_the_next_run(cache: ReplyCache) -> None:
-    source = script(BROKEN, GOOD)
-    ask_in_vain(source, cache)
-    assert ask(source, cache) == ["Ada wrote a program"]
-    assert read_entry(cache) is None
-    assert ask(source, cache) == ["Ada wrote a program"]
-    assert len(source.asked) == 2
-
-
-def test_refused_request_is_asked_again_only_when_its_failure_is_forgotten(
-    cache: ReplyCache,
-) -> None:
-    source = script(REFUSED, GOOD)
-    for _ in range(MAX_ATTEMPTS + 1):
-        failure = ask_in_vain(source, cache)
-        assert (failure.kind, failure.attempts) == (FailureKind.REFUSED, 1)
-    assert len(source.asked) == 1
-    cache.drop_failure(KEY)  # what `rejects --retry` does
-    assert ask(source, cache) == ["Ada wrote a program"]
-
-
-def test_endpoint_that_is_down_uses_no_attempt_up(cache: ReplyCache) -> None:
-    source = script(*[DOWN] * (MAX_ATTEMPTS + 2), BROKEN, GOOD)
-    for _ in range(MAX_ATTEMPTS + 2):
-        assert ask_in_vain(source, cache).kind is FailureKind.UNREACHED
-    assert ask_in_vain(source, cache).attempts == 1
-    assert ask(source, cache) == ["Ada wrote a program"]
-
-
-@pytest.mark.parametrize("error", [BudgetError("no money left"), EndpointError("wrong key")])
-def test_error_that_stops_the_run_leaves_no_failure(cache: ReplyCache, error: Exception) -> None:
-    with pytest.raises(type(error)):
-        ask(script(error), cache)
-    assert list(cache.list_failures()) == []
-    assert ask(script(GOOD), cache) == ["Ada wrote a program"]
-
-
-def test_truncated_reply_is_asked_once_more_with_twice_the_room(cache: ReplyCache) -> None:
-    source = script(CUT, GOOD)
-    caller = start(source, cache)
-    assert caller.ask(REQUEST, parse) == ["Ada wrote a program"]
-    assert source.asked == [100, 200]
-    assert caller.failed == {}
-    assert list(cache.list_failures()) == []
-
-
 def test_answer_with_twice_the_room_stands_for_the_request(cache: ReplyCache) -> None:
     ask(script(CUT, GOOD), cache)
     cache.drop_reply(RAISED_KEY)  # what `gc --replies` may do: no result names it
     source = script()
     assert ask(source, cache) == ["Ada wrote a program"]
     assert source.asked == []
-
-
-def test_reply_cut_off_twice_fails_and_the_next_run_starts_with_twice_the_room(
-    cache: ReplyCache,
-) -> None:
-    source = script(CUT, CUT, GOOD)
-    failure = ask_in_vain(source, cache)
-    assert (failure.kind, failure.attempts) == (FailureKind.TRUNCATED, 1)
-    assert [entry.failure.key for entry in cache.list_failures()] == [KEY]
-    assert ask(source, cache) == ["Ada wrote a program"]
-    assert source.asked == [100, 200, 200]
-    assert list(cache.list_failures()) == []
 
 
 def test_reply_cut_off_again_and_again_ends_after_the_attempts(cache: ReplyCache) -> None:

@@ -82,17 +82,6 @@ def test_death_between_two_steps_costs_at_most_the_calls_under_way(
     check_resumed(server, tmp_path, 60, stored)
 
 
-def test_three_deaths_in_a_row_still_end_with_each_finished_item_asked_once(
-    server: Loopback, tmp_path: Path
-) -> None:
-    for number in (9, 14, 20):
-        assert start_child(server, tmp_path, 60, f"stored:{number}").wait() == -9
-    stored = find_stored(tmp_path, 60)
-    assert len(stored) >= 9 + 14 + 20
-    check_resumed(server, tmp_path, 60, stored)
-    assert sum(count_items(server).values()) <= 60 + 3 * 4
-
-
 def test_two_processes_at_once_ask_each_item_once(tmp_path: Path) -> None:
     with serve(answer_item, latency=0.02) as server:
         children = [start_child(server, tmp_path, 60) for _ in range(2)]

@@ -101,33 +101,6 @@ def bench(tmp_path: Path, server: Loopback) -> Iterator[Bench]:
         transport.close()
 
 
-def test_reply_costs_one_call_and_the_endpoint_one_probe(bench: Bench, server: Loopback) -> None:
-    for number in range(5):
-        assert bench.obtain(number)["object"] == "chat.completion"
-    assert server.calls() == bench.endpoint.calls == 6
-    assert len(bench.probes) == 1
-    assert bench.count_settled() == {"answered": 6}
-    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
-    assert bench.ledger.spent().tokens == billed
-    assert bench.waited == 0.0
-
-
-@pytest.mark.parametrize("fault", ["500", "drop", "short", "html", "error_200"])
-def test_failing_calls_are_bounded_and_the_item_is_left_for_the_next_run(
-    bench: Bench, server: Loopback, fault: str
-) -> None:
-    bench.obtain()
-    rule = server.faults.add(fault, contains="Item 1.")
-    assert bench.fail(1) is FailureKind.UNREACHED
-    assert rule.struck == 5
-    assert 3.0 < bench.waited < 8.0
-    bench.obtain(2)
-    assert bench.count_settled() == {"answered": 3, "transient": 5}
-    most = 0 if fault == "html" else bound_tokens(bench, 1)  # no model bills for a web page
-    spent = bench.ledger.spent().tokens
-    assert (spent >= 5 * most) if most else (spent < bound_tokens(bench, 1))
-
-
 def test_calls_that_time_out_are_bounded_and_may_have_been_billed(
     tmp_path: Path, server: Loopback
 ) -> None:
@@ -137,30 +110,6 @@ def test_calls_that_time_out_are_bounded_and_may_have_been_billed(
     bench.opened[0].close()
     assert server.calls() == 1 + 5
     assert bench.ledger.spent().tokens >= 5 * bound_tokens(bench, 1)
-
-
-@pytest.mark.parametrize("fault", ["500", "drop", "429"])
-def test_passing_failure_costs_no_item(bench: Bench, server: Loopback, fault: str) -> None:
-    bench.obtain()
-    server.faults.add(fault, times=2)
-    bench.obtain(1)
-    assert server.calls() == 5
-
-
-def test_busy_endpoint_is_waited_for_by_all(bench: Bench, server: Loopback, tmp_path: Path) -> None:
-    bench.obtain()
-    server.faults.add("429", times=1, retry_after=300)
-    bench.obtain(1)
-    assert bench.waited == pytest.approx(300.0)
-    assert server.calls() == 4
-    other_waits: list[float] = []
-    other = Pause(
-        tmp_path / "pause",
-        clock=lambda: 1001.0 + sum(other_waits),
-        sleep=other_waits.append,
-    )
-    other.wait(600.0)
-    assert sum(other_waits) == pytest.approx(299.0, abs=1.0)
 
 
 @pytest.mark.parametrize("retry_after", [0, None])
@@ -176,23 +125,6 @@ def test_endpoint_that_stays_busy_is_asked_again_until_the_longest_wait(
     assert bench.ledger.spent() == before  # nothing was done, so nothing counts
 
 
-def test_longer_wait_than_allowed_defers_at_once(bench: Bench, server: Loopback) -> None:
-    bench.obtain()
-    server.faults.add("429", retry_after=3600)
-    assert bench.fail(1) is FailureKind.DEFERRED
-    assert (server.calls(), bench.waited) == (3, 0.0)
-
-
-@pytest.mark.parametrize("fault", ["quota", "401", "403", "404"])
-def test_fault_of_all_requests_takes_one_call(bench: Bench, server: Loopback, fault: str) -> None:
-    server.faults.add(fault)
-    for number in range(5):
-        with pytest.raises(RefusedError):
-            bench.obtain(number)
-    assert server.calls() == 1
-    assert bench.ledger.spent().tokens == 0
-
-
 @pytest.mark.parametrize("fault", ["quota", "401", "404"])
 def test_fault_of_all_requests_in_the_middle_takes_one_call(
     bench: Bench, server: Loopback, fault: str
@@ -205,17 +137,6 @@ def test_fault_of_all_requests_in_the_middle_takes_one_call(
     assert server.calls() == 3
 
 
-def test_endpoint_that_fails_item_after_item_is_given_up(bench: Bench, server: Loopback) -> None:
-    bench.obtain()
-    server.faults.add("500")
-    for number in range(1, 8):
-        assert bench.fail(number) is FailureKind.UNREACHED
-    for number in range(8, 12):
-        with pytest.raises(EndpointError, match=r"8 items in a row.*What was answered is kept"):
-            bench.obtain(number)
-    assert server.calls() == 2 + 8 * 5
-
-
 def test_good_reply_between_bad_ones_keeps_the_run_going(bench: Bench, server: Loopback) -> None:
     bench.obtain()
     server.faults.add("500", when=lambda body: "7" not in body["messages"][-1]["content"])
@@ -224,16 +145,6 @@ def test_good_reply_between_bad_ones_keeps_the_run_going(bench: Bench, server: L
             bench.obtain(number)
         else:
             assert bench.fail(number) is FailureKind.UNREACHED
-
-
-def test_item_that_is_refused_is_asked_once(bench: Bench, server: Loopback) -> None:
-    bench.obtain()
-    server.faults.add("filter_400", times=1)
-    assert bench.fail(1) is FailureKind.REFUSED
-    server.faults.add("too_long", times=1)
-    assert bench.fail(2) is FailureKind.UNACCEPTED
-    assert server.calls() == 4
-    assert bench.count_settled() == {"answered": 2, "refused": 2}
 
 
 def test_probe_that_fails_for_a_while_is_made_again(bench: Bench, server: Loopback) -> None:

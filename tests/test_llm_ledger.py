@@ -138,14 +138,6 @@ def test_a_billed_call_whose_reply_is_lost_counts_at_its_highest(tmp_path: Path)
     assert read_totals(tmp_path).run.assumed == 1
 
 
-def test_a_ticket_is_settled_once(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.jsonl", make_settings())
-    ticket = ledger.reserve(make_call(50, 60))
-    assert ledger.settle(ticket, Usage(10, 10), "answered", billed=True)
-    assert not ledger.settle(ticket, Usage(10, 10), "answered", billed=True)
-    assert ledger.spent().tokens == 20
-
-
 def test_a_reservation_waits_while_a_call_in_flight_may_free_room(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl", make_settings(tokens=150))
     first = ledger.reserve(make_call(50, 50))
@@ -239,30 +231,6 @@ def _race(folder: str, rounds: int, start: Barrier, won: Connection) -> None:
         except BudgetError:
             pass
     won.send(count)
-
-
-def test_the_last_room_is_given_to_one_process(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    rounds, start = 150, context.Barrier(2)
-    pipes = [context.Pipe(duplex=False) for _ in range(2)]
-    racers = [
-        context.Process(target=_race, args=(str(tmp_path), rounds, start, won)) for _, won in pipes
-    ]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        racer.join(20)
-    assert sum(result.recv() for result, _ in pipes) == rounds
-
-
-def test_a_killed_call_counts_at_its_highest_for_ever(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.jsonl"
-    Ledger(path, make_settings()).reserve(make_call(300, 100))
-    later = Ledger(path, make_settings(tokens=600))
-    assert later.spent().tokens == 400
-    with pytest.raises(BudgetError):
-        later.reserve(make_call(150, 51))
-    assert read_totals(tmp_path).run.open == 1
 
 
 def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Path) -> None:

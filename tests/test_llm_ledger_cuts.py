@@ -1,6 +1,5 @@
 """Lines of the books that a crash or a full disk cuts cost nobody else a line."""
 
-import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -88,30 +87,3 @@ def test_a_line_that_the_disk_cuts_takes_no_other_with_it(
     assert len(read_lines(path)[0]) == 2
     with pytest.raises(BudgetError):
         Ledger(path, make_settings(tokens=300)).reserve(make_call(61, 0))
-
-
-def test_a_cut_line_that_the_disk_lets_nobody_end_is_ended_later(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.jsonl"
-    Ledger(path, make_settings()).reserve(make_call(30, 10))
-    with path.open("ab") as file:
-        file.write(b'{"cut":')
-    ledger = Ledger(path, make_settings())
-    with leave_room(path, 0), pytest.raises(OSError, match="too large"):
-        ledger.reserve(make_call(1, 0))
-    ledger.reserve(make_call(200, 0))
-    assert Ledger(path, make_settings()).spent().tokens == 240
-
-
-def test_a_cut_line_that_cannot_be_taken_back_spoils_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "ledger.jsonl"
-    ledger = Ledger(path, make_settings())
-    ledger.reserve(make_call(30, 10))
-    with monkeypatch.context() as patch, leave_room(path, 50):
-        patch.delattr(os, "ftruncate")
-        with pytest.raises(AttributeError):
-            ledger.reserve(make_call(30, 10))
-    ledger.reserve(make_call(200, 0))
-    assert Ledger(path, make_settings()).spent().tokens == 240
-    assert read_totals(tmp_path).torn == 1

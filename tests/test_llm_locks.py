@@ -12,8 +12,6 @@ from hashlib import sha256
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-import pytest
-
 from kpyramid.llm.caller import KeyLocks
 
 CONTEXT = multiprocessing.get_context("spawn")
@@ -46,12 +44,6 @@ def hold_for_ever(path: Path, key: str, ready: Path) -> None:
         time.sleep(PATIENCE)
 
 
-def hold_until(path: Path, key: str, ready: Path, end: Path) -> None:
-    with KeyLocks(path).hold(key):
-        ready.touch()
-        wait_until(end.exists)
-
-
 def is_free(path: Path | None, key: str, locks: KeyLocks | None = None) -> bool:
     """Whether another thread gets the key within a moment; it lets go of it at once."""
     got = threading.Event()
@@ -62,40 +54,6 @@ def is_free(path: Path | None, key: str, locks: KeyLocks | None = None) -> bool:
 
     threading.Thread(target=take, daemon=True).start()
     return got.wait(0.2)
-
-
-@pytest.mark.parametrize("place", [None, "locks"])
-def test_threads_hold_a_key_one_at_a_time(tmp_path: Path, place: str | None) -> None:
-    locks = KeyLocks(tmp_path / place if place else None)
-    inside, most = [0], [0]
-
-    def work() -> None:
-        for _ in range(50):
-            with locks.hold(KEYS[0]):
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                time.sleep(0.0001)
-                inside[0] -= 1
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1]
-
-
-def test_processes_hold_a_key_one_at_a_time(tmp_path: Path) -> None:
-    path, ready, end = tmp_path / "locks", tmp_path / "ready", tmp_path / "end"
-    with start(hold_until, path, KEYS[0], ready, end) as holder:
-        wait_until(ready.exists)
-        assert is_free(path, KEYS[1])
-        assert not is_free(path, KEYS[0])
-        end.touch()
-        holder.join()
-        assert holder.exitcode == 0
-    with KeyLocks(path).hold(KEYS[0]):
-        pass
 
 
 def test_killed_holder_frees_its_key(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.endpoint import PROBE, open_connection, open_transport
-from kpyramid.llm.task import Request, TransientError
+from kpyramid.llm.endpoint import open_connection, open_transport
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
+from tests.rows import read_rows
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -34,14 +34,7 @@ def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "schema"),
-    [
-        ("ignores_format", "ignored"),
-        ("ignores_format_json", "ignored"),
-        ("malformed", "ignored"),
-        ("fenced", "kept"),
-        ("truncated_empty", "unclear"),
-        ("choices_null", "unclear"),
-    ],
+    read_rows("llm_probe.probe_sees_a_server_that_ignores_the_schema"),
 )
 def test_probe_sees_a_server_that_ignores_the_schema(
     server: Loopback, fault: str, schema: str, caplog: pytest.LogCaptureFixture
@@ -49,11 +42,6 @@ def test_probe_sees_a_server_that_ignores_the_schema(
     server.faults.add(fault)
     assert probe(server.base_url)["schema"] == schema
     assert ("ignores the JSON schema" in caplog.text) is (schema == "ignored")
-
-
-def test_probe_sees_a_server_that_does_not_count_tokens(server: Loopback) -> None:
-    server.faults.add("no_usage")
-    assert probe(server.base_url)["usage"] is False
 
 
 @pytest.mark.parametrize(
@@ -80,12 +68,7 @@ def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
 
 @pytest.mark.parametrize(
     ("refuses", "words"),
-    [
-        (["temperature"], 'set llm.temperature = "default"'),
-        (["response_format"], "choose a model or a server that can"),
-        (["max_tokens", "max_completion_tokens"], "mend llm.model or llm.base_url"),
-        (["messages"], "mend llm.model or llm.base_url"),
-    ],
+    read_rows("llm_probe.refused_probe_says_what_to_mend"),
 )
 def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None:
     with serve(refuses=refuses) as server:
@@ -112,27 +95,6 @@ def test_unknown_model_is_answered_with_those_there_are() -> None:
         with pytest.raises(EndpointError, match=r"'m'.*model-0, .*model-4 and 2 more"):
             probe(server.base_url)
         assert server.calls() == 1
-
-
-def test_busy_endpoint_at_the_probe_may_be_asked_again(server: Loopback) -> None:
-    server.faults.add("429", retry_after=3)
-    with pytest.raises(TransientError) as caught:
-        probe(server.base_url)
-    assert caught.value.retry_after == 3.0
-
-
-def test_probe_is_paid_for_like_every_call() -> None:
-    paid: list[Request] = []
-
-    def pay(request: Request, call: Any) -> Any:
-        paid.append(request)
-        return call()
-
-    with serve(refuses=["max_tokens"]) as server:
-        settings = make_settings(server.base_url)
-        open_transport(settings, lambda _: None, pay).close()
-        assert paid == [PROBE, PROBE]
-        assert server.calls() == 2
 
 
 def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
-from kpyramid.errors import EndpointError
 from kpyramid.llm.endpoint import Place, raise_complaint, read_complaint, read_retry_after
 from kpyramid.llm.task import (
     FailureKind,
@@ -25,6 +24,7 @@ from kpyramid.llm.task import (
     read_usage,
     unfence,
 )
+from tests.rows import read_bodies, read_rows
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -69,23 +69,7 @@ def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) ->
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        {},
-        {"choices": None},
-        {"choices": []},
-        {"choices": "none"},
-        {"choices": {"0": {}}},
-        {"choices": [None]},
-        {"choices": [{}]},
-        {"choices": [{"message": None}]},
-        {"choices": [{"message": "hello"}]},
-        make_reply(content=None),
-        make_reply(content=""),
-        make_reply(content=" \n"),
-        make_reply(content=None, tool_calls=[], refusal=""),
-        make_reply(content=None, finish_reason="error"),
-        {"error": {"message": "overloaded \ud800\0"}, "choices": []},
-    ],
+    read_bodies("llm_responses.reply_without_content_is_empty"),
 )
 def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
     assert find_kind(raw) is FailureKind.EMPTY
@@ -93,17 +77,7 @@ def test_reply_without_content_is_empty(raw: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [
-        None,
-        "text",
-        [1],
-        make_reply(content=["a"]),
-        make_reply(content=[{"type": "text", "text": "a"}]),
-        make_reply(content={"a": 1}),
-        make_reply(content=3),
-        make_reply(content=None, tool_calls=[{"function": {"name": "f"}}]),
-        make_reply(content=None, function_call={"name": "f"}),
-    ],
+    read_bodies("llm_responses.reply_of_another_form_is_invalid"),
 )
 def test_reply_of_another_form_is_invalid(raw: Any) -> None:
     assert find_kind(raw) is FailureKind.INVALID
@@ -147,12 +121,6 @@ def test_usage_is_read_with_its_details() -> None:
     assert has_usage({"usage": {"prompt_tokens": 1, "completion_tokens": 1}})
 
 
-def test_reasoning_that_only_the_total_holds_is_part_of_the_completion() -> None:
-    details = {"completion_tokens_details": {"reasoning_tokens": 50}}
-    usage = count(prompt_tokens=10, completion_tokens=5, total_tokens=65, **details)
-    assert usage == Usage(10, 55, 50, 0)
-
-
 @pytest.mark.parametrize("bad", [None, -1, 0, "12", True, 1.5, 10**15, float("inf"), [], {}])
 def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
     reply = make_reply()
@@ -166,12 +134,6 @@ def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
     assert count(prompt_tokens=5, completion_tokens=6, total_tokens=bad, **odd) == Usage(5, 6)
     assert read_usage({**reply, "usage": bad}, REQUEST) == estimated
     assert not has_usage({"usage": {"prompt_tokens": 5, "completion_tokens": bad}})
-
-
-def test_parts_of_a_count_are_never_more_than_the_whole() -> None:
-    details = {"completion_tokens_details": {"reasoning_tokens": 99}}
-    prompt = {"prompt_tokens_details": {"cached_tokens": 99}}
-    assert count(prompt_tokens=7, completion_tokens=3, **details, **prompt) == Usage(7, 3, 3, 7)
 
 
 @pytest.mark.parametrize(
@@ -253,22 +215,7 @@ def test_quoted_text_is_one_short_line_that_any_file_holds() -> None:
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [
-        ({}, None),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "300"}, 300.0),
-        ({"retry-after": "1.5"}, 1.5),
-        ({"retry-after": "-4"}, 0.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:14:20 GMT"}, 60.0),
-        ({"retry-after": "Tue, 14 Nov 2023 22:12:20 GMT"}, 0.0),
-        ({"retry-after": "Tue, 99 Nov 2023 22:12:20 GMT"}, None),
-        ({"retry-after": "soon"}, None),
-        ({"retry-after": ""}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "1", "retry-after-ms": "250"}, 0.25),
-        ({"retry-after": "1", "retry-after-ms": "x"}, 1.0),
-    ],
+    read_rows("llm_responses.time_to_wait_is_read_in_every_form"),
 )
 def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert read_retry_after(headers, NOW) == seconds
@@ -276,12 +223,7 @@ def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: fl
 
 @pytest.mark.parametrize(
     "body",
-    [
-        {"error": {"message": "slow down", "code": "rate_limit_exceeded"}},
-        {"error": {"message": "slow down", "code": 429}},
-        [{"error": {"message": "slow down", "code": 429, "status": "RESOURCE_EXHAUSTED"}}],
-        {"error": {"message": "slow down", "type": "rate_limit_error", "code": None}},
-    ],
+    read_bodies("llm_responses.error_that_came_with_200_is_busy_when_it_says_so"),
 )
 def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
     with pytest.raises(TransientError, match="slow down") as caught:
@@ -291,25 +233,10 @@ def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [
-        ({"error": "no such route"}, "no such route"),
-        ({"detail": "Not Found"}, "Not Found"),
-        ({"detail": [{"loc": ["body", "seed"]}]}, "seed"),
-        ({"message": "nope"}, "nope"),
-        ({"error": None}, "the page"),
-        ([], "the page"),
-        (None, "the page"),
-        ("words", "words"),
-    ],
+    read_bodies("llm_responses.what_a_server_says_is_found_in_any_shape"),
 )
 def test_what_a_server_says_is_found_in_any_shape(body: Any, words: str) -> None:
     assert words in read_complaint(400, body, "the page").message
-
-
-@given(st.integers(100, 599), JSON)
-def test_every_error_is_of_one_of_the_kinds(status: int, body: Any) -> None:
-    with pytest.raises((TransientError, ReplyError, EndpointError)):
-        raise_complaint(read_complaint(status, body, ""), PLACE, None, "")
 
 
 def test_a_replayed_reply_took_no_tokens() -> None:

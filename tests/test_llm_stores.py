@@ -13,6 +13,7 @@ import pytest
 from kpyramid.errors import EndpointError, SettingsError
 from kpyramid.storage.bucket import BucketStore, open_blobs
 from kpyramid.storage.store import BlobStore, FolderStore
+from tests.rows import read_rows
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 _NUMBERS = count()
@@ -62,24 +63,11 @@ def test_first_writer_wins_and_the_second_gets_its_bytes(store: BlobStore) -> No
     assert store.read("a/b") == b"first"
 
 
-def test_empty_blob_is_a_blob(store: BlobStore) -> None:
-    assert store.put_once("a/b", b"") == b""
-    assert store.read("a/b") == b""
-    assert store.put_once("a/b", b"later") == b""
-
-
 def test_replaced_blob_has_the_new_bytes(store: BlobStore) -> None:
     store.replace("a/b", b"one")
     store.replace("a/b", b"two, longer")
     assert store.read("a/b") == b"two, longer"
     assert store.put_once("a/b", b"three") == b"two, longer"
-
-
-def test_deleted_name_can_be_written_once_again(store: BlobStore) -> None:
-    store.put_once("a/b", b"one")
-    store.delete("a/b")
-    assert store.read("a/b") is None
-    assert store.put_once("a/b", b"two") == b"two"
 
 
 def test_list_is_sorted_by_whole_name_and_kept_to_a_folder(store: BlobStore) -> None:
@@ -89,11 +77,6 @@ def test_list_is_sorted_by_whole_name_and_kept_to_a_folder(store: BlobStore) -> 
     assert list_names(store) == sorted(names)
     assert list_names(store, "a") == ["a/b/c", "a/z"]
     assert {blob.name: blob.size for blob in store.list()} == {n: i for i, n in enumerate(names)}
-
-
-def test_list_tells_when_a_blob_was_written(store: BlobStore) -> None:
-    store.put_once("a/b", b"x")
-    assert [abs(blob.modified - time.time()) < 60 for blob in store.list()] == [True]
 
 
 def put_at_once(location: str, gate: str, out: str, number: int) -> None:
@@ -168,14 +151,7 @@ def walk(folder: Path) -> int:
 
 @pytest.mark.parametrize(
     ("location", "said"),
-    [
-        ("s3://", "give a folder, or s3://bucket/prefix"),
-        ("s3://Not_A_Bucket/x", "give a folder, or s3://bucket/prefix"),
-        ("ftp://bucket/x", "give a folder, or s3://bucket/prefix"),
-        ("https://host/bucket", "give a folder, or s3://bucket/prefix"),
-        ("s3://me:secret4711@bucket/x", "AWS_* variables"),
-        ("s3://bucket/x?secret=secret4711", "AWS_* variables"),
-    ],
+    read_rows("llm_stores.place_that_is_none_is_refused_without_repeating_its_secret"),
 )
 def test_place_that_is_none_is_refused_without_repeating_its_secret(
     location: str, said: str
@@ -218,17 +194,6 @@ def test_bucket_that_ignores_conditions_is_refused(
 
 
 @pytest.mark.slow
-def test_probe_in_which_nobody_won_is_made_again(
-    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serve_faults(s3_server) as (proxied, faults):
-        location = find_place(proxied, monkeypatch)
-        faults.answers.extend([(409, "ConditionalRequestConflict")] * 8)
-        assert list_names(open_blobs(location)) == []
-        assert faults.puts == 16
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "code"),
     [
@@ -247,31 +212,6 @@ def test_bucket_that_is_busy_is_asked_again(
         assert store.put_once("a/b", b"first") == b"first"
         assert faults.puts == 4
         assert store.put_once("a/b", b"second") == b"first"
-
-
-@pytest.mark.slow
-def test_loser_of_a_conflict_reads_the_winner(
-    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serve_faults(s3_server) as (proxied, faults):
-        store = open_blobs(find_place(proxied, monkeypatch))
-        store.put_once("a/b", b"first")
-        faults.puts = 0
-        faults.answers.append((409, "ConditionalRequestConflict"))
-        assert store.put_once("a/b", b"second") == b"first"
-        assert faults.puts == 1
-
-
-@pytest.mark.slow
-def test_bucket_in_conflict_for_ever_is_given_up(
-    s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serve_faults(s3_server) as (proxied, faults):
-        store = open_blobs(find_place(proxied, monkeypatch))
-        monkeypatch.setattr("kpyramid.storage.bucket._CONFLICT_WAIT", 0)
-        faults.answers.extend([(409, "ConditionalRequestConflict")] * 100)
-        with pytest.raises(EndpointError, match="neither there nor can it be created"):
-            store.put_once("a/b", b"first")
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import logging
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.llm_wire import (
     serve_bytes,
 )
 from tests.loopback import Loopback, serve
+from tests.rows import read_rows
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -59,24 +59,7 @@ def test_temperature_of_the_model_itself_is_not_sent(server: Loopback) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "options", "retry_after", "sent"),
-    [
-        ("429", {}, 0.0, False),
-        ("429", {"retry_after": 0}, 0.0, False),
-        ("429", {"retry_after": 300}, 300.0, False),
-        ("429", {"retry_after": 300, "as_date": True}, 300.0, False),
-        ("503", {"retry_after": 2}, 2.0, False),
-        ("500", {}, None, True),
-        ("502", {}, None, True),
-        ("408", {}, None, True),
-        ("409", {}, None, True),
-        ("timeout", {"wait": 2.0}, None, True),
-        ("drop", {}, None, True),
-        ("short", {}, None, True),
-        ("html", {}, None, False),
-        ("html", {"status": 502}, None, True),
-        ("error_200", {}, None, True),
-        ("not_json", {}, None, True),
-    ],
+    read_rows("llm_transport.what_may_pass_is_transient_and_one_call"),
 )
 def test_what_may_pass_is_transient_and_one_call(
     server: Loopback, fault: str, options: dict[str, Any], retry_after: float | None, sent: bool
@@ -95,12 +78,7 @@ def test_what_may_pass_is_transient_and_one_call(
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [
-        ("quota", "What was answered is kept.*only for the rest"),
-        ("401", "key in the variable SOME_KEY"),
-        ("403", "key in the variable SOME_KEY"),
-        ("404", "does not know the model 'm'.*It has: loopback"),
-    ],
+    read_rows("llm_transport.what_no_request_survives_is_said_with_what_to_mend"),
 )
 def test_what_no_request_survives_is_said_with_what_to_mend(
     server: Loopback, fault: str, words: str
@@ -248,20 +226,3 @@ def test_key_that_a_server_echoes_is_blotted_out(
             told = "".join(traceback.format_exception(e))
     assert SECRET not in told
     assert "[key]" in told
-
-
-def test_slow_calls_of_several_threads_run_at_once(server: Loopback) -> None:
-    with connect(server.base_url, concurrency=4) as transport, ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda _: transport.send(REQUEST), range(4)))
-        server.latency = 0.2
-        started = time.monotonic()
-        list(threads.map(lambda _: transport.send(REQUEST), range(20)))
-        seconds = time.monotonic() - started
-    assert 1.0 <= seconds < 3.0  # 4 one after another; the benchmark holds it to 10 %
-
-
-def test_many_threads_share_the_connections(server: Loopback) -> None:
-    server.latency = 0.1
-    with connect(server.base_url, concurrency=64) as transport, ThreadPoolExecutor(64) as threads:
-        replies = list(threads.map(lambda _: transport.send(REQUEST), range(128)))
-    assert len({str(reply["id"]) for reply in replies}) == 128

@@ -10,6 +10,7 @@ from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import gather_facts
 from kpyramid.query.lookup import choose_values, list_relations, look_up, read_kind_nouns
 from tests.corpora import open_told
+from tests.rows import read_rows
 
 TEXTS = {
     "holm.txt": "Edda Holm was born in Oslo on 3 May 1931. She died of influenza in Bergen. "
@@ -28,19 +29,7 @@ def told() -> Snapshot:
 
 @pytest.mark.parametrize(
     ("question", "value"),
-    [
-        ("Where was Edda Holm born?", "Oslo"),
-        ("When was Edda Holm born?", "1931-05-03"),
-        ("In which city was Edda Holm born?", "Oslo"),
-        ("Who founded Nordlys Press?", "Edda Holm"),
-        ("When was Nordlys Press founded?", "1960"),
-        ("What is the population of Vik?", "2,310"),
-        ("How many people live in Vik?", "2,310"),
-        ("Which team did Edda Holm play for?", "FC Vik"),
-        ("What did Edda Holm die of?", "influenza"),
-        ("In which country is Vik?", "Norway"),
-        ("Which river flows through Vik?", "Lysa"),
-    ],
+    read_rows("lookup.a_stored_value_is_given_with_its_sentence"),
 )
 def test_a_stored_value_is_given_with_its_sentence(
     told: Snapshot, question: str, value: str
@@ -52,20 +41,7 @@ def test_a_stored_value_is_given_with_its_sentence(
 
 @pytest.mark.parametrize(
     "question",
-    [
-        "In which galaxy was Edda Holm born?",
-        "In which river was Edda Holm born?",
-        "In which country was Edda Holm born?",
-        "Which bridge founded Nordlys Press?",
-        "When is the population of Vik?",
-        "Who is the population of Vik?",
-        "How many people founded Nordlys Press?",
-        "Which ship did Edda Holm play for?",
-        "How tall is Edda Holm?",
-        "What caused the founding of Nordlys Press?",
-        "Who is the spouse of the founder of Nordlys Press?",
-        "Was Edda Holm born in Oslo?",
-    ],
+    read_rows("lookup.what_is_not_stored_or_of_another_kind_is_silence_with_context"),
 )
 def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
     told: Snapshot, question: str
@@ -76,14 +52,7 @@ def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
 
 @pytest.mark.parametrize(
     ("question", "nouns"),
-    [
-        ("In which galaxy was X born?", ("galaxy",)),
-        ("Which school district operates X High?", ("district",)),
-        ("What river is X a tributary of?", ("river",)),
-        ("What causes marsh fever?", ()),
-        ("What kind of river is X?", ()),
-        ("Who is X?", ()),
-    ],
+    read_rows("lookup.the_noun_that_says_the_kind_of_answer"),
 )
 def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, ...]) -> None:
     assert read_kind_nouns(question) == nouns
@@ -119,12 +88,9 @@ def test_the_relation_that_a_question_asks_for(told: Snapshot) -> None:
 
 @pytest.mark.parametrize(
     ("question", "options", "choices"),
-    [
-        ("Where was Edda Holm born?", ("Paris", "Oslo", "Rome"), ("Oslo",)),
-        ("Who founded Nordlys Press?", ("Nordlys Press", "Edda Holm"), ("Edda Holm",)),
-        ("Where was Edda Holm born?", ("yes", "no"), ()),
-        ("Where was Edda Holm born?", ("Lima", "Quito"), ()),
-    ],
+    read_rows(
+        "lookup.options_are_chosen_by_what_joins_them_to_the_question__question_options_choices"
+    ),
 )
 @pytest.mark.parametrize("strategy", ["polyrag", "naive"])
 def test_options_are_chosen_by_what_joins_them_to_the_question(
@@ -141,10 +107,3 @@ def test_no_strategy_that_follows_a_paper_withholds_an_answer(
     assert answer(question, told, strategy) == replace(
         answer(question, told, strategy, floor=0.0), seconds=ANY
     )
-
-
-def test_what_follows_the_paper_to_the_letter_withholds_nothing(told: Snapshot) -> None:
-    question = "In which galaxy was Edda Holm born?"
-    given = answer(question, told, mode="authors", sufficient=0.0)
-    assert given.text and 0 < given.confidence < 0.5
-    assert not answer(question, told, mode="authors", sufficient=0.0, floor=0.5).text

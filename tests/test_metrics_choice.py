@@ -1,16 +1,12 @@
 """Measures of chosen options, values and verdicts."""
 
-from itertools import combinations
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import METRICS, Response, read_verdict
 from kpyramid.evaluation.questions import EvalQuestion
+from tests.rows import read_rows
 
 OPTIONS = tuple("ABCDEFGH")
-SETS = st.sets(st.sampled_from(OPTIONS))
 
 
 def ask(*right: str, kind: str = "choice") -> EvalQuestion:
@@ -25,16 +21,7 @@ def score(name: str, question: EvalQuestion, *chosen: str, text: str = "") -> fl
 
 @pytest.mark.parametrize(
     ("chosen", "precision", "recall", "f1", "accuracy"),
-    [
-        ("AB", 1, 1, 1, 1),
-        ("A", 1, 1 / 2, 2 / 3, 0),
-        ("AC", 1 / 2, 1 / 2, 1 / 2, 0),
-        ("ABC", 2 / 3, 1, 4 / 5, 0),
-        ("CD", 0, 0, 0, 0),
-        ("", 0, 0, 0, 0),
-        ("ABCDEFGH", 1 / 4, 1, 2 / 5, 0),
-        ("AAB", 1, 1, 1, 1),
-    ],
+    read_rows("metrics_choice.chosen_options_score_as_computed_by_hand"),
 )
 def test_chosen_options_score_as_computed_by_hand(
     chosen: str, precision: float, recall: float, f1: float, accuracy: float
@@ -43,36 +30,6 @@ def test_chosen_options_score_as_computed_by_hand(
     found = [score(name, ask("A", "B"), *chosen) for name in names]
     assert found == pytest.approx([precision, recall, f1, accuracy])
     assert score("exact_match", ask("A", "B"), *chosen) == accuracy
-
-
-@given(SETS.filter(bool), SETS)
-def test_scores_are_bounded_and_agree_with_each_other(gold: set[str], chosen: set[str]) -> None:
-    question = ask(*sorted(gold))
-    names = ("precision", "recall", "f1", "accuracy")
-    precision, recall, f1, accuracy = (score(n, question, *sorted(chosen)) or 0 for n in names)
-    assert 0 <= accuracy <= f1 <= 1
-    assert min(precision, recall) - 1e-12 <= f1 <= max(precision, recall) + 1e-12
-    assert (accuracy == 1) == (f1 == 1) == (precision == recall == 1)
-
-
-@given(SETS.filter(bool), SETS.filter(bool))
-def test_precision_and_recall_change_places_with_gold_and_chosen(
-    one: set[str], other: set[str]
-) -> None:
-    a, b = sorted(one), sorted(other)
-    assert score("precision", ask(*a), *b) == score("recall", ask(*b), *a)
-    assert score("f1", ask(*a), *b) == score("f1", ask(*b), *a)
-
-
-def test_f1_of_all_choices_is_that_of_scikit_learn() -> None:
-    from sklearn.metrics import f1_score
-
-    for size in (1, 2, 3):
-        for chosen in combinations(OPTIONS, size):
-            gold = [option in "ABF" for option in OPTIONS]
-            said = [option in chosen for option in OPTIONS]
-            expected = f1_score(gold, said, zero_division=0)
-            assert score("f1", ask("A", "B", "F"), *chosen) == pytest.approx(expected)
 
 
 def test_spaces_around_an_option_do_not_count() -> None:
@@ -126,17 +83,7 @@ def test_numbers_are_values_and_not_digits() -> None:
 
 @pytest.mark.parametrize(
     ("text", "verdict"),
-    [
-        ("yes", "yes"),
-        ("No, it does not.", "no"),
-        ("  MAYBE", "maybe"),
-        ('"True"', "yes"),
-        ("false", "no"),
-        ("Nobody knows", None),
-        ("It does, yes", None),
-        ("", None),
-        ("42", None),
-    ],
+    read_rows("metrics_choice.verdict_is_the_first_word"),
 )
 def test_verdict_is_the_first_word(text: str, verdict: str | None) -> None:
     assert read_verdict(Response(text)) == verdict

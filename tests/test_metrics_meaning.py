@@ -7,8 +7,7 @@ import pytest
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.evaluation.harness import open_measures
-from kpyramid.evaluation.metrics import METRICS, Response, build_similarity
+from kpyramid.evaluation.metrics import Response, build_similarity
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.settings import EmbedSettings
 from kpyramid.storage.identity import identify_embedding
@@ -42,11 +41,6 @@ def test_similarity_is_the_cosine_with_the_nearest_reference() -> None:
     assert metric.measure(ask("west"), Response("east")) == pytest.approx(-1.0)
     assert metric.measure(ask("west"), Response(" ")) == 0.0
     assert metric.measure(ask("east"), Response(choices=("east",))) == pytest.approx(1.0)
-
-
-def test_similarity_names_its_model_and_stands_beside_the_others() -> None:
-    assert "planted" in build_similarity(Planted()).about
-    assert set(open_measures()) == {*METRICS, "similarity"}
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\u0301", "😀", "東京", "a" * 5000, "word " * 600])

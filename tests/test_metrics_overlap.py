@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kpyramid.evaluation.metrics import (
     METRICS,
     Response,
-    RougeTokens,
     score_bleu,
     score_rouge,
 )
@@ -24,21 +23,9 @@ def score(name: str, question: EvalQuestion, text: str, *context: str) -> float 
     return METRICS[name].measure(question, Response(text, context=context))
 
 
-def test_bleu_is_the_geometric_mean_with_its_brevity_penalty() -> None:
-    # Four words of six, three of whose runs of two match two: exp(1 - 6/4) · sqrt(1 · 2/3).
-    reference, said = "the cat is on the mat", "the cat on the"
-    expected = math.exp(1 - 6 / 4) * math.sqrt(2 / 3)
-    assert score("bleu_2", ask(reference), said) == pytest.approx(expected)
-
-
 def test_short_right_answer_has_the_bleu_of_the_runs_it_can_have() -> None:
     for name in ("bleu_2", "bleu_4", "rouge_r"):
         assert score(name, ask("Paris"), "Paris") == pytest.approx(1.0)
-
-
-def test_run_without_a_match_is_smoothed_by_halves() -> None:
-    # Runs of one word 2 of 2, of two 0 of 1, which the first smoothing takes for 1/2.
-    assert score("bleu_2", ask("b a"), "a b") == pytest.approx(math.sqrt(1 / 2))
 
 
 def test_chinese_is_compared_by_characters() -> None:
@@ -46,19 +33,6 @@ def test_chinese_is_compared_by_characters() -> None:
         math.sqrt(5 / 6 * 3 / 5)
     )
     assert score("rouge_r", ask("今天天气很好"), "今天天气不好") == pytest.approx(5 / 6)
-
-
-def test_rouge_recall_is_that_of_the_example_of_lin() -> None:
-    reference = "police killed the gunman"
-    assert score("rouge_r", ask(reference), "the gunman kill police") == 3 / 4
-
-
-def test_tokeniser_is_that_of_rouge_score_for_english() -> None:
-    from rouge_score.tokenizers import DefaultTokenizer
-
-    for text in ("The U.S. won 3-2, didn't it?", "snake_case & CamelCase", " ", "a\n\tb"):
-        assert RougeTokens().tokenize(text) == DefaultTokenizer(use_stemmer=False).tokenize(text)
-    assert RougeTokens().tokenize("Élan à Łódź") == ["élan", "à", "łódź"]
 
 
 def test_empty_answer_scores_nothing() -> None:
@@ -85,9 +59,3 @@ def test_scores_of_any_text_are_bounded(said: str, reference: str) -> None:
     for order in (2, 4):
         assert 0 <= score_bleu(said, [reference], order) <= 1
     assert 0 <= score_rouge(said, reference) <= 1
-
-
-@settings(max_examples=60)
-@given(WORDS, WORDS, WORDS.filter(bool))
-def test_saying_more_never_lowers_recall(said: str, more: str, reference: str) -> None:
-    assert score_rouge(f"{said} {more}", reference) >= score_rouge(said, reference)

@@ -2,90 +2,27 @@
 
 import importlib
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import mine as script
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sets.mine import (
     FEATURES,
-    Graph,
-    Judge,
     Triple,
-    list_words,
-    measure_agreement,
-    measure_kappa,
-    measure_majority,
-    measure_overlap,
     measure_support,
     read_context,
 )
-from sklearn.metrics import cohen_kappa_score
 
 from tests.corpora import HashEmbedder, find_bench
 
 MODEL = HashEmbedder("words", Path("model"), Path("tokenizer"))
 
-CHAIN = [
-    Triple("mill", "grinds", "wheat"),
-    Triple("wheat", "makes", "flour"),
-    Triple("flour", "becomes", "bread"),
-    Triple("baker", "owns", "mill"),
-]
-
 
 def support(fact: str, *triples: tuple[str, str, str]) -> dict[str, float]:
     signs = measure_support(fact, [Triple(*words) for words in triples], MODEL)
     return dict(zip(FEATURES, map(float, signs), strict=True))
-
-
-def test_two_steps_ahead_are_followed_and_no_step_back() -> None:
-    graph = Graph(CHAIN, MODEL)
-    assert graph.follow("mill") == CHAIN[:2]
-    assert graph.follow("baker") == [CHAIN[3], CHAIN[0]]
-    assert graph.follow("bread") == []
-
-
-def test_circle_gives_each_triple_once() -> None:
-    circle = [Triple("a", "r", "b"), Triple("b", "r", "a"), Triple("a", "r", "a")]
-    assert sorted(Graph(circle, MODEL).follow("a")) == sorted(circle)
-
-
-def test_last_triple_between_two_nodes_stands_for_all() -> None:
-    graph = Graph([Triple("a", "first", "b"), Triple("a", "second", "b")], MODEL)
-    assert graph.follow("a") == [Triple("a", "second", "b")]
-
-
-def test_nearest_nodes_come_first_and_empty_graph_offers_nothing() -> None:
-    vector = MODEL.embed(["wheat flour"])[0]
-    assert set(Graph(CHAIN, MODEL).rank_nodes(vector, 2)) == {"wheat", "flour"}
-    assert Graph([], MODEL).retrieve(vector) == []
-
-
-@given(st.lists(st.tuples(*[st.sampled_from("abcdefghijklm")] * 3), min_size=1, max_size=30))
-def test_context_is_what_walks_of_two_steps_from_the_nearest_nodes_give(
-    rows: list[tuple[str, str, str]],
-) -> None:
-    """The oracle walks the graph by hand, with the nodes ranked one cosine at a time."""
-    edges = {(head, tail): relation for head, relation, tail in rows}
-    fact = "a b c"
-    vector = MODEL.embed([fact])[0]
-    nodes = {node for edge in edges for node in edge}
-    near = {node: float(MODEL.embed([node])[0] @ vector) for node in nodes}
-    expected: Counter[Triple] = Counter()
-    for node in sorted(nodes, key=lambda name: (-round(near[name], 6), name))[:8]:
-        walks = set()
-        for (head, tail), relation in edges.items():
-            if head == node:
-                walks.add(Triple(head, relation, tail))
-                walks |= {Triple(h, r, t) for (h, t), r in edges.items() if h == tail}
-        expected.update(walks)
-    found = Graph([Triple(*row) for row in rows], MODEL).retrieve(vector)
-    assert Counter(found) == expected
 
 
 def test_recorded_context_is_cut_at_triples_and_not_at_full_stops() -> None:
@@ -104,40 +41,6 @@ def test_recorded_context_is_cut_at_triples_and_not_at_full_stops() -> None:
     assert read_context("", triples) == []
 
 
-def test_overlap_of_contexts_ignores_order_and_repetition() -> None:
-    one, two = CHAIN[:2]
-    assert measure_overlap([one, two, two], [two, one]) == 1.0
-    assert measure_overlap([one], [one, two]) == 0.5
-    assert measure_overlap([], []) == 1.0
-
-
-def test_kappa_by_hand() -> None:
-    """The table of 20, 5, 10, 15: observed .7, by chance .5."""
-    one = [True] * 25 + [False] * 25
-    other = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
-    assert measure_agreement(one, other) == pytest.approx(0.7)
-    assert measure_kappa(one, other) == pytest.approx(0.4)
-    assert measure_majority(other) == pytest.approx(0.6)
-    assert measure_kappa([True, True], [True, True]) == 0.0
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))
-def test_kappa_is_that_of_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
-    one, other = [a for a, _ in pairs], [b for _, b in pairs]
-    if len(set(one + other)) > 1:
-        assert measure_kappa(one, other) == pytest.approx(cohen_kappa_score(one, other))
-
-
-def test_words_of_a_fact_are_lemmas_without_grammar() -> None:
-    assert list_words("The satellites were launched in 1957, at 3.5 bar") == (
-        "satellite",
-        "launch",
-        "1957",
-        "3.5",
-        "bar",
-    )
-
-
 def test_statement_itself_has_every_sign() -> None:
     signs = support(
         "Per Lund discovered Lake Vell in 1902", ("Per Lund", "discovered", "Lake Vell")
@@ -149,45 +52,6 @@ def test_statement_itself_has_every_sign() -> None:
         "Per Lund discovered Lake Vell in 1902", ("Per Lund", "discovered", "Lake Vell in 1902")
     )
     assert all(whole[sign] == pytest.approx(1.0) for sign in FEATURES if sign != "similarity")
-
-
-def test_facts_are_joined_over_shared_nodes_only() -> None:
-    fact = "The mill makes flour from wheat for the baker"
-    joined = support(fact, *CHAIN)
-    apart = support(
-        fact, ("mill", "grinds", "corn"), ("wheat", "makes", "flour"), ("baker", "owns", "van")
-    )
-    assert joined["words"] > apart["words"]
-
-
-def test_triples_about_something_else_change_no_sign() -> None:
-    """Sheer size of the context must not pay."""
-    fact = "Per Lund discovered Lake Vell"
-    triples = [
-        ("Per Lund", "discovered", "Lake Vell"),
-        ("Per Lund", "lived in", "Kiruna"),
-        ("Lake Vell", "lies in", "Sweden"),
-    ]
-    alone = support(fact, *triples)
-    noise = [(f"gadget{n}", "contains", f"part{n}") for n in range(40)]
-    assert support(fact, *triples, *noise) == pytest.approx(alone)
-
-
-def test_derived_words_count_and_other_numbers_do_not() -> None:
-    assert support("Larvae transform", ("larva", "undergoes", "transformation"))["words"] == 1.0
-    assert support("It began in 1957", ("race", "began in", "1958"))["numbers"] == 0.0
-
-
-def test_judge_finds_nothing_in_an_empty_context() -> None:
-    draw = np.random.default_rng(1)
-    signs = draw.random((200, len(FEATURES)))
-    verdicts = [bool(row[1] > 0.5) for row in signs]
-    judge = Judge(signs, verdicts)
-    assert measure_agreement(judge.decide(signs), verdicts) > 0.9
-    assert max(judge.weights, key=lambda sign: judge.weights[sign]) == FEATURES[1]
-    empty = measure_support("Per Lund discovered Lake Vell", [], MODEL)[None]
-    assert judge.decide(empty) == [False]
-    assert judge.estimate(empty).tolist() == [0.0]
 
 
 def read_bench(limit: int | None = None) -> Any:
@@ -216,17 +80,6 @@ def test_retrieval_gives_the_recorded_contexts() -> None:
     assert min(overlaps.values()) > 0.9
 
 
-@pytest.mark.slow
-def test_judge_agrees_with_gpt4_far_beyond_chance_and_keeps_the_ranking() -> None:
-    data = read_bench(limit=14)
-    figures = script.compare_judges(data, script.read_recorded(data, script.open_embedder()))
-    assert figures["judge_agreement"] > figures["majority_rate"] + 0.15
-    assert figures["judge_kappa"] > 0.5
-    by_gpt4 = sorted(figures["gpt4_common"], key=lambda name: figures["gpt4_common"][name])
-    by_judge = sorted(figures["published"], key=lambda name: figures["published"][name])
-    assert by_judge == by_gpt4
-
-
 SCRIPTS = ["calibration", "canon", "carb", "mine", "musique"]
 
 
@@ -253,19 +106,6 @@ def test_folder_that_is_missing_or_of_another_form_is_named_and_refused(
     assert shown.err.startswith(f"{name}.py: {folder}: ")
     assert "--data" in shown.err
     assert not shown.out
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_script_without_data_says_how_to_give_them(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("KPYRAMID_BENCH", raising=False)
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--json"])
-
-    with pytest.raises(SystemExit, match=r"^2$"):
-        importlib.import_module(name).main()
-
-    assert "say --data FOLDER or set KPYRAMID_BENCH" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("limit", "message"), [("3", "at least 4"), ("4", "1 essays")])

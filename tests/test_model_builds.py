@@ -66,19 +66,6 @@ def test_an_unchanged_run_makes_no_call_and_no_commit(
     assert second.marks[-1].details["committed"] == "unchanged"
 
 
-def test_a_moved_endpoint_and_a_rebuilt_warehouse_with_the_same_cache_pay_nothing(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    cache = str(tmp_path / "shared-cache")
-    first = run(corpus, tmp_path / "one", open_settings(server, cache=cache))
-
-    with serve(reader.answer) as other:
-        second = run(corpus, tmp_path / "two", open_settings(other, cache=cache))
-
-        assert other.calls() == 0
-    assert second.snapshot == first.snapshot
-
-
 def test_an_edited_document_costs_its_own_chunks_only(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
@@ -118,21 +105,6 @@ def test_another_prompt_asks_again_and_going_back_asks_nothing(
     assert between > before
     assert server.calls() == between
     assert back.snapshot == first.snapshot
-
-
-def test_another_chunk_size_asks_only_for_chunks_that_are_new(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    settings = open_settings(server)
-    run(corpus, tmp_path / "w", settings)
-    before = server.calls()
-
-    # Most of the texts fit into one chunk either way.
-    wider = replace(settings, chunk=replace(settings.chunk, max_tokens=200))
-    outcome = run(corpus, tmp_path / "w", wider)
-
-    asked = server.calls() - before
-    assert 0 < asked < list_marks(outcome)["chunk"].rows["chunks"] + 2
 
 
 def test_a_document_that_instructs_the_model_cannot_leave_the_schema(

@@ -14,7 +14,8 @@ from kpyramid.storage.layout import Warehouse
 from tests import reader
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
-from tests.model_runs import PRICE, STEPS, open_settings, read_rejects, run
+from tests.model_runs import PRICE, STEPS, open_settings, run
+from tests.rows import read_rows
 
 
 @pytest.fixture(autouse=True)
@@ -31,31 +32,6 @@ def server() -> Iterator[Loopback]:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     return write_corpus(tmp_path / "corpus")
-
-
-def test_replies_that_were_cut_off_lose_nothing_and_heal(corpus: Path, tmp_path: Path) -> None:
-    for n in range(40):
-        (corpus / f"more{n}.txt").write_text(f"Person Number{n} founded Town{n} in Kent.")
-    with serve(reader.answer) as whole:
-        expected = run(corpus, tmp_path / "whole", open_settings(whole)).snapshot
-    with serve(reader.answer) as server:
-        server.faults.add("truncated", share=0.45, seed=3, contains="data-")
-        with pytest.raises(GateError) as refused:
-            run(corpus, tmp_path / "w", open_settings(server))
-        assert "llm_truncated" in str(refused.value)
-        assert "rejects --requests" in str(refused.value)
-        server.faults.clear()
-        server.faults.add("truncated", share=0.2, seed=4, contains="data-")
-        before = server.calls()
-        try:
-            outcome = run(corpus, tmp_path / "w", open_settings(server))
-        except GateError:
-            outcome = run(corpus, tmp_path / "w", open_settings(server))
-
-        asked = server.calls() - before
-        assert asked < 30
-        assert outcome.snapshot == expected
-        assert not [reason for reason in read_rejects(outcome) if reason.startswith("llm_")]
 
 
 def test_every_chunk_without_an_answer_is_a_reject_with_its_place(
@@ -137,12 +113,7 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [
-        ("401", "key"),
-        ("404", "model"),
-        ("quota", "quota"),
-        ("html", "/v1"),
-    ],
+    read_rows("model_faults.what_no_retry_can_mend_stops_at_once_with_what_to_do"),
 )
 def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     server: Loopback, corpus: Path, tmp_path: Path, fault: str, words: str
@@ -156,23 +127,6 @@ def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     assert server.calls() <= 8
     server.faults.clear()
     run(corpus, tmp_path / "w", open_settings(server))
-
-
-def test_what_a_failure_was_is_told_by_the_rejects_of_its_own_run(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    settings = open_settings(server)
-    settings = replace(settings, publish=replace(settings.publish, max_unanswered_share=1.0))
-    server.faults.add("truncated", contains="Zorblax")
-    first = run(corpus, tmp_path / "w", settings)
-    server.faults.clear()
-    server.faults.add("refusal", contains="Zorblax")
-
-    second = run(corpus, tmp_path / "w", settings)
-
-    assert "llm_truncated" in read_rejects(first)
-    assert "llm_refused" in read_rejects(second)
-    assert "llm_truncated" not in read_rejects(second)
 
 
 def test_a_model_that_finds_nothing_does_not_empty_what_is_published(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import SettingsError
-from kpyramid.settings import Settings, load_settings
+from kpyramid.settings import load_settings
 from tests.corpora import make_settings
 
 ALL_LLM = {step: "llm" for step in ("paraphrase", "entities", "relations", "disambiguation")}
@@ -75,18 +75,6 @@ def test_a_key_given_as_a_setting_is_not_repeated_in_the_message() -> None:
         make_settings(llm=ENDPOINT | {"api_key": "planted-secret"})
 
     assert "planted-secret" not in str(e.value)
-
-
-def test_each_step_may_be_chosen_alone_in_paper_mode() -> None:
-    settings = make_settings(cascade={"mode": "paper", "relations": "llm"}, llm=ENDPOINT)
-
-    assert settings.cascade.reads_chunks
-    assert not settings.cascade.confirms_duplicates
-
-
-def test_rules_alone_ask_no_model_whatever_the_endpoint_says() -> None:
-    assert not make_settings(llm=ENDPOINT).asks_model
-    assert not Settings().asks_model
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,6 @@ def test_nothing_is_submitted_while_a_build_asks_and_again_when_it_is_done(tmp_p
         pass
 
 
-def test_builds_ask_side_by_side(tmp_path: Path) -> None:
-    warehouse, settings = Warehouse(tmp_path), make_settings(llm=LLM)
-    with open_asking(warehouse, settings) as one, open_asking(warehouse, settings) as other:
-        one.open_model()
-        other.open_model()
-
-
 def test_a_build_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     code = f"""
 import os, signal

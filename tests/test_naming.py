@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import pytest
 
 from kpyramid.completion.naming import MOST, Namer, Naming
-from kpyramid.completion.task import Nameless, ask_for_names, parse_names, tidy_name
+from kpyramid.completion.task import Nameless, ask_for_names, parse_names
 from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.planted import MemoEmbedder, general_schema
 from tests.pyramid_model import make_name, write_names
+from tests.rows import read_rows
 
 T = TypeVar("T")
 GENERAL = "https://w3id.org/kpyramid/general#"
@@ -110,15 +111,7 @@ def test_another_name_for_what_exists_becomes_its_alias_and_a_part_its_split() -
 
 @pytest.mark.parametrize(
     ("fields", "doubt"),
-    [
-        ({"phrases": ("laboured for", "sued")}, "“sued” may say something else"),
-        (
-            {"phrases": ("employs", "laboured for")},
-            "“employs” says the contrary, or reads from the other end",
-        ),
-        ({"doubt": "cosine 0.91 to “works for”"}, "cosine 0.91 to “works for”"),
-        ({"splits": EMPLOYER}, "by the rules it says another thing"),
-    ],
+    read_rows("naming.a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for"),
 )
 def test_a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for(
     fields: dict[str, Any], doubt: str
@@ -169,17 +162,7 @@ def test_nothing_is_asked_twice_in_later_rounds_and_the_names_stay() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"name": ""}, "is no name"),
-        ({"name": "42"}, "is no name"),
-        ({"name": "known; drop"}, "is no name"),
-        ({"name": "a name that has far too many words in it"}, "too long"),
-        ({"name": "k" * 60}, "too long"),
-        ({"name": "employer"}, "is the name of something else"),
-        ({"name": "Works For"}, "is the name of something else"),
-        ({"definition": "Short."}, "has 6 characters"),
-        ({"definition": "x" * 400}, "has 400 characters"),
-    ],
+    read_rows("naming.a_bad_name_leaves_the_rules_one_and_is_counted"),
 )
 def test_a_bad_name_leaves_the_rules_one_and_is_counted(fields: Any, said: str) -> None:
     naming = name(Answers(change(**fields)), propose("advised"))
@@ -190,31 +173,12 @@ def test_a_bad_name_leaves_the_rules_one_and_is_counted(fields: Any, said: str) 
     assert said in loss.detail
 
 
-def test_of_two_proposals_of_one_name_the_better_has_it() -> None:
-    naming = name(Answers(change(name="patron")), propose("advised"), propose("backed"))
-
-    assert [made.label for made in naming.proposals] == ["patron", "backed"]
-    assert [loss.key for loss in naming.losses] == ["backed"]
-
-
 def test_two_proposals_that_the_rules_call_the_same_get_two_names() -> None:
     both = propose("advised"), propose("advised", range=PERSON)
     naming = name(Answers(), *both)
 
     assert [made.label for made in naming.proposals] == ["known advised", "advised"]
     assert len(naming.losses) == 1
-
-
-def test_a_name_of_what_is_not_asked_about_is_not_given_again() -> None:
-    known = propose("patron", existing=EMPLOYER)
-    others = [propose(f"has the {n}th wording") for n in range(MOST)]
-    last = propose("backer")
-
-    for given in ("patron", "backer"):
-        naming = name(Answers(change(name=given)), *others, last, known)
-        labels = [made.label for made in naming.proposals]
-        assert labels.count(given) == 1
-        assert len(naming.losses) == MOST
 
 
 def test_a_verdict_on_what_was_not_compared_is_not_taken() -> None:
@@ -234,28 +198,6 @@ def test_a_verdict_on_what_was_not_compared_is_not_taken() -> None:
         "existing": EMPLOYER, "notes": ("m: another name for 'employer'",)
     }), dated)  # fmt: skip
     assert ["does not fit" in loss.detail for loss in naming.losses] == [True]
-
-
-def test_a_batch_without_an_answer_keeps_the_rules_names_and_says_so() -> None:
-    failure = Failure("k", FailureKind.REFUSED, "no")
-    naming = name(Answers(lambda _: failure), propose("advised"), propose("backed"))
-
-    assert naming.proposals == (propose("advised"), propose("backed"))
-    (loss,) = naming.losses
-    assert (loss.reason, loss.key) == ("llm_refused", "k")
-    assert "advised" in loss.detail and "backed" in loss.detail
-
-
-def test_a_proposal_that_the_reply_leaves_out_costs_the_others_nothing() -> None:
-    def answer(material: str) -> str:
-        rows = json.loads(write_names(material))["proposals"]
-        return json.dumps({"proposals": rows[1:]})
-
-    naming = name(Answers(answer), propose("advised"), propose("backed"))
-
-    labels = {made.label for made in naming.proposals}
-    assert len(labels & {"known advised", "known backed"}) == 1
-    assert [loss.reason for loss in naming.losses] == ["llm_invalid"]
 
 
 @pytest.mark.parametrize(("foresees", "asked"), [(False, 1), (True, 2)])
@@ -287,14 +229,7 @@ def test_wordings_cannot_close_the_data_or_begin_a_line() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [
-        {"proposal": 2},
-        {"proposal": 0},
-        {"verdict": "same", "existing": 1},
-        {"verdict": "part", "existing": None},
-        {"verdict": "maybe"},
-        {"name": 7},
-    ],
+    read_rows("naming.a_reply_about_what_was_not_listed_is_refused_whole"),
 )
 def test_a_reply_about_what_was_not_listed_is_refused_whole(row: dict[str, Any]) -> None:
     batch = [Nameless("property", "advised", "", ("advised",), (), ())]
@@ -304,8 +239,3 @@ def test_a_reply_about_what_was_not_listed_is_refused_whole(row: dict[str, Any])
     with pytest.raises(ReplyError) as e:
         parse_names(json.dumps({"proposals": [good | row]}), batch)
     assert e.value.kind is FailureKind.INVALID
-
-
-def test_names_are_tidied() -> None:
-    assert tidy_name("  Former  employer. ") == "former employer"
-    assert tidy_name("NATO member") == "NATO member"

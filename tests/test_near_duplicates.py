@@ -16,10 +16,8 @@ from kpyramid.graph.duplicates import (
     Group,
     Wording,
     ask_for_duplicates,
-    cut_groups,
     find_groups,
     parse_duplicates,
-    unite_pairs,
 )
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.corpora import HashEmbedder
@@ -74,12 +72,6 @@ def test_names_that_share_a_word_and_lie_near_are_a_group() -> None:
     groups = find_groups(candidates, EMBEDDER)
 
     assert list_texts(groups) == [["Danube river Europe", "river Danube Europe"]]
-
-
-def test_names_of_different_types_are_never_asked_about() -> None:
-    candidates = [*make("Aster Pictures", types="ORG"), *make("Pictures Aster", types="PERSON")]
-
-    assert find_groups(candidates, EMBEDDER) == []
 
 
 def test_a_word_that_many_names_have_brings_nothing_together() -> None:
@@ -146,26 +138,6 @@ def test_a_batch_without_an_answer_leaves_its_groups_apart_and_says_so() -> None
 
     assert confirmed.pairs == ()
     assert confirmed.failures == ((failure, tuple(groups)),)
-
-
-def test_joined_pairs_follow_the_first_in_rank() -> None:
-    rank = {key: (0, key) for key in "abcdef"}
-
-    assert unite_pairs([("b", "c"), ("c", "a"), ("e", "f")], rank) == {
-        "a": "a", "b": "a", "c": "a", "e": "e", "f": "e",
-    }  # fmt: skip
-
-
-def test_a_new_group_changes_few_batches() -> None:
-    groups = [(Wording(f"k{n}", f"n{n}", ""), Wording(f"l{n}", f"m{n}", "")) for n in range(600)]
-    new = (Wording("new", "new", ""), Wording("newer", "newer", ""))
-
-    before = set(cut_groups(groups))
-    after = set(cut_groups([*groups, new]))
-
-    assert len(before) > 15
-    assert len(after - before) <= 4
-    assert {group for batch in after for group in batch} == {*groups, new}
 
 
 def test_names_cannot_close_the_data_or_begin_a_line() -> None:

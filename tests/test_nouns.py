@@ -11,6 +11,7 @@ from kpyramid.graph.nouns import (
     resolve_nouns,
     states_rule,
 )
+from tests.rows import read_rows
 
 _ELSEWHERE = ("two", "Doctors treat [malaria]", "treat", "tail")
 
@@ -36,24 +37,7 @@ def resolve(*said: tuple[str, str, str, str]) -> list[str | None]:
 
 @pytest.mark.parametrize(
     ("text", "relation", "side"),
-    [
-        ("The [film] grossed", "grossed", "head"),
-        ("This is said of the [company]", "is said of", "tail"),
-        ("[two trials] failed", "failed", "head"),
-        ("Two [trials] failed", "failed", "head"),
-        ("[12 trials] fail", "fail", "head"),
-        ("They met [three patients]", "met", "tail"),
-        ("It lost its [members]", "lost", "tail"),
-        ("Acme's [members] vote", "vote", "head"),
-        ("[Patients] recovered", "recovered", "head"),
-        ("They enrolled [patients]", "enrolled", "tail"),
-        ("The [participants] agree", "agree", "head"),
-        ("[Most people] agree", "agree", "head"),
-        ("They made a [film]", "made", "tail"),
-        ("A [comedian] was hit", "was hit", "head"),
-        ("The [mortality] amounted to", "amounted to", "head"),
-        ("[mortality] fell", "fell", "head"),
-    ],
+    read_rows("nouns.what_a_text_speaks_of_is_its_own"),
 )
 def test_what_a_text_speaks_of_is_its_own(text: str, relation: str, side: str) -> None:
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
@@ -64,41 +48,13 @@ def test_what_a_text_speaks_of_is_its_own(text: str, relation: str, side: str) -
 
 @pytest.mark.parametrize(
     ("text", "relation", "side"),
-    [
-        ("Doctors treat [malaria]", "treat", "tail"),
-        ("He died of [malaria]", "died of", "tail"),
-        ("[Butterflies] are insects", "are", "head"),
-        ("[Butterflies] can migrate", "can migrate to", "head"),
-        ("A [sole trader] can deduct", "can deduct", "head"),
-        ("Acme is a [company]", "is a", "tail"),
-        ("She works as a [teacher]", "works as", "tail"),
-        ("Obama has the title [President]", "has title", "tail"),
-    ],
+    read_rows("nouns.a_kind_is_one_thing_in_all_texts"),
 )
 def test_a_kind_is_one_thing_in_all_texts(text: str, relation: str, side: str) -> None:
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
 
     assert one is not None and one == other
     assert not is_of_document(one)
-
-
-def test_the_kind_and_the_thing_of_one_document_are_two() -> None:
-    kind, thing = resolve(
-        ("one", "Vertigo is a [film]", "is a", "tail"), ("one", "The [film] won", "won", "head")
-    )
-
-    assert kind != thing
-
-
-def test_so_many_of_one_document_are_not_as_many_others() -> None:
-    groups = resolve(
-        ("one", "[two patients] died", "died", "head"),
-        ("one", "Five [patients] recovered", "recovered", "head"),
-        ("one", "Other [patients] left", "left", "head"),
-        ("one", "The [patients] agreed", "agreed", "head"),
-    )
-
-    assert len(set(groups)) == 4
 
 
 def test_case_and_number_fold_alike() -> None:
@@ -155,8 +111,3 @@ def test_a_phrase_that_points_into_its_text_is_no_kind(text: str, relation: str,
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
 
     assert one is not None and is_of_document(one) and one != other
-
-
-def test_a_verb_that_ends_as_an_adverb_does_has_a_tense() -> None:
-    assert is_present(normalise_relation("rely"), "rely")
-    assert is_present(normalise_relation("often rely on"), "often rely on")

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
-from sklearn.covariance import oas
 from sklearn.decomposition import PCA
 
-from kpyramid.numerics import moments as moments_module
-from kpyramid.numerics.gaussian import FLOOR, find_shrinkage, fit_gaussian, fit_space
+from kpyramid.numerics.gaussian import find_shrinkage, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Moments, round_digits
+from tests.rows import read_rows
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
@@ -21,12 +20,6 @@ CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 def draw_points(count: int, size: int, seed: int = 0) -> np.ndarray:
     draw = np.random.default_rng(seed)
     return draw.normal(size=(count, size)) @ draw.normal(size=(size, size)) + draw.normal(size=size)
-
-
-def draw_units(count: int, size: int, seed: int = 0) -> np.ndarray:
-    points = np.random.default_rng(seed).normal(size=(count, size)) + 0.5
-    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return unit.astype(np.float32)
 
 
 def assert_equal_moments(one: Moments, other: Moments) -> None:
@@ -55,30 +48,6 @@ def test_moments_on_the_grid_are_the_same_bits_in_any_shards(cuts: list[int]) ->
     assert added.total.tobytes() == whole.total.tobytes()
     assert added.outer.tobytes() == whole.outer.tobytes()
     np.testing.assert_allclose(whole.outer, points.T @ points, atol=90 * 2.0**-16)
-
-
-def test_mean_and_covariance_are_those_of_numpy() -> None:
-    points = draw_points(200, 7)
-    mean, covariance = Moments.of(points).covariance()
-    np.testing.assert_allclose(mean, points.mean(axis=0), **CLOSE)
-    np.testing.assert_allclose(covariance, np.cov(points.T, bias=True), **CLOSE)
-
-
-def test_float32_points_are_summed_in_float64() -> None:
-    points = draw_units(5000, 32)
-    assert_equal_moments(Moments.of(points), Moments.of(points.astype(np.float64)))
-
-
-def test_blocks_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = draw_points(101, 6)
-    whole = Moments.of(points)
-    space = fit_space(whole, 3)
-    gaussian = fit_gaussian(whole, 0.0)
-    found = space.transform(points), gaussian.log_density(points)
-    monkeypatch.setattr(moments_module, "_BLOCK", 60)
-    assert_equal_moments(Moments.of(points), whole)
-    np.testing.assert_allclose(space.transform(points), found[0], rtol=1e-12)
-    np.testing.assert_allclose(gaussian.log_density(points), found[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e200])
@@ -113,38 +82,6 @@ def test_space_is_that_of_sklearns_pca(count: int, size: int, dimensions: int) -
     np.testing.assert_allclose(space.transform(points), pca.transform(points) * turned, **CLOSE)
 
 
-def test_largest_number_of_every_axis_is_positive() -> None:
-    space = fit_space(Moments.of(draw_points(50, 9)), 9)
-    assert (space.components.max(axis=1) == np.abs(space.components).max(axis=1)).all()
-
-
-def test_merged_shards_give_the_space_of_the_whole() -> None:
-    points = draw_units(400, 24)
-    whole = fit_space(Moments.of(points), 6)
-    merged = fit_space(Moments.of(points[:150]) + Moments.of(points[150:]), 6)
-    np.testing.assert_allclose(merged.components, whole.components, **CLOSE)
-    np.testing.assert_allclose(merged.explained, whole.explained, **CLOSE)
-
-
-@pytest.mark.parametrize("size", [16, 384])
-def test_projected_moments_are_those_of_the_coordinates(size: int) -> None:
-    points = draw_units(300, size)
-    layer = Moments.of(points)
-    space = fit_space(layer + Moments.of(draw_units(80, size, seed=1)), 8)
-    expected = Moments.of(space.transform(points))
-    found = space.project(layer)
-    assert found.count == expected.count
-    np.testing.assert_allclose(found.total, expected.total, **CLOSE)
-    np.testing.assert_allclose(found.outer, expected.outer, **CLOSE)
-
-
-def test_axes_are_no_more_than_the_points_span() -> None:
-    plane = draw_points(60, 2) @ np.random.default_rng(4).normal(size=(2, 30)) + 3.0
-    space = fit_space(Moments.of(plane), 10)
-    assert space.components.shape == (2, 30)
-    assert space.explained.sum() == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("points", [np.ones((5, 384)), np.full((1, 3), 0.1), np.zeros((4, 3))])
 def test_equal_points_span_no_axis_and_have_log_density_nought(points: np.ndarray) -> None:
     moments = Moments.of(points)
@@ -169,14 +106,6 @@ def test_log_density_is_scipys_with_the_shrunk_covariance(count: int, size: int)
     np.testing.assert_allclose(found.log_density(points), expected, **CLOSE)
 
 
-def test_log_density_of_one_dimension_is_the_formula() -> None:
-    points = np.array([[1.0], [2.0], [6.0]])
-    variance = 14.0 / 3.0
-    expected = -0.5 * ((points[:, 0] - 3.0) ** 2 / variance + np.log(2 * np.pi * variance))
-    found = fit_gaussian(Moments.of(points), 0.0).log_density(points)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(("count", "size"), [(12, 3), (30, 16), (10, 40), (500, 8)])
 def test_shrinkage_is_where_the_oracle_iteration_ends(count: int, size: int) -> None:
     # Chen, Wiesel, Eldar and Hero (2010), Eqs. 18-19: the estimate in place of the truth, repeated.
@@ -189,17 +118,6 @@ def test_shrinkage_is_where_the_oracle_iteration_ends(count: int, size: int) -> 
         above = (1 - 2 / size) * product + square
         weight = min(above / ((count + 1 - 2 / size) * product + (1 - count / size) * square), 1.0)
     assert find_shrinkage(covariance, count) == pytest.approx(weight, rel=1e-6)
-
-
-def test_shrinkage_is_sklearns_up_to_the_terms_that_it_leaves_out() -> None:
-    size, count = 768, 300
-    points = draw_points(count, size)
-    covariance = np.cov(points.T, bias=True)
-    _, without = oas(points)
-    square, trace = (covariance**2).sum(), np.trace(covariance)
-    missing = 1 - 2 / size * square / (square + trace**2)
-    widened = (count + 1) / (count + 1 - 2 / size)
-    assert find_shrinkage(covariance, count) == pytest.approx(without * missing * widened, rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 16, 384, 768])
@@ -236,55 +154,15 @@ def test_equal_points_without_a_floor_are_refused() -> None:
         fit_gaussian(Moments.of(np.ones((3, 2))), 0.0)
 
 
-def fit_layers(unit: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """Log densities of the graph's points in both layers, in a space of another unit."""
-    graph, ontology = draw_units(300, 48) * unit, draw_units(1, 48, seed=9) * unit
-    layers = Moments.of(graph), Moments.of(ontology)
-    space = fit_space(layers[0] + layers[1], 12)
-    places = space.transform(graph)
-    one, other = (
-        fit_gaussian(space.project(layer), space.floor).log_density(places) for layer in layers
-    )
-    return one, other, len(space.components)
-
-
-def test_another_unit_of_the_space_adds_one_number_to_all_log_densities() -> None:
-    one, other, size = fit_layers(1.0)
-    for scaled, plain in zip(fit_layers(1024.0)[:2], (one, other), strict=True):
-        np.testing.assert_allclose(scaled, plain - size * np.log(1024.0), rtol=1e-9)
-
-
-def test_layer_of_one_phrase_is_as_wide_as_the_floor() -> None:
-    space = fit_space(Moments.of(draw_units(200, 48)), 12)
-    gaussian = fit_gaussian(space.project(Moments.of(draw_units(1, 48))), space.floor)
-    expected = np.sqrt(FLOOR * space.variances.mean()) * np.eye(12)
-    np.testing.assert_allclose(gaussian.cholesky, expected, atol=1e-12)
-
-
 # Rounding
 
 
 @pytest.mark.parametrize(
     ("value", "kept"),
-    [
-        (0.1234567, 0.123457),
-        (123456.7, 123457.0),
-        (-9876543.0, -9876540.0),
-        (1e-9, 0.0),
-        (0.0, 0.0),
-        (2 / 3, 0.666667),
-    ],
+    read_rows("numerics.six_digits_and_six_decimals_are_kept"),
 )
 def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None:
     assert round_digits(np.array([value])).tolist() == [kept]
-
-
-@given(st.floats(-1e12, 1e12))
-def test_rounded_numbers_stay_as_they_are_and_near(value: float) -> None:
-    once = round_digits(np.array([value]))
-    assert round_digits(once).tolist() == once.tolist()
-    assert abs(once[0] - value) <= max(5.1e-7, 5.1e-6 * abs(value))
-    assert str(once[0]) != "-0.0"
 
 
 def test_large_input_is_never_copied_whole(tmp_path: Path) -> None:

@@ -90,11 +90,6 @@ def _name(turtle: str) -> tuple[str, ...]:
     return write_axioms(parse_turtle(HEAD + turtle, source="t"))
 
 
-def test_equal_restrictions_of_two_classes_stay_two() -> None:
-    restrictions = [line for line in SCHEMA.axioms if "maxCardinality" in line]
-    assert len(restrictions) == 2
-
-
 def test_a_list_of_thousands_is_named_and_written_without_recursion() -> None:
     members = " ".join(f":m{i}" for i in range(4_000))
     turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; owl:oneOf ( " + members + " ) .\n"
@@ -114,13 +109,6 @@ def test_blank_nodes_in_a_circle_are_refused_with_the_reason() -> None:
     turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' . _:x :p _:y . _:y :q _:x ."
     with pytest.raises(InputError, match=r"t\.ttl: 2 blank nodes refer to each other in a circle"):
         parse_schema(turtle, source="t.ttl")
-
-
-def test_a_node_with_two_users_stays_one() -> None:
-    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; :p _:x ; :q _:x . _:x :r 1 ."
-    schema = parse_schema(turtle, source="t")
-    assert len({line.split()[0] for line in schema.axioms if "#r>" in line}) == 1
-    assert parse_schema(write_schema(schema), source="w") == schema
 
 
 def test_a_statement_about_a_statement_is_refused() -> None:
@@ -145,25 +133,6 @@ def test_cardinalities_bound_the_number_of_values() -> None:
     assert SCHEMA.max_values(O + "C", O + "p") == 2  # inherited from A
     assert SCHEMA.max_values(O + "D", O + "p") is None
     assert SCHEMA.max_values(O + "D", O + "q") == 1  # functional
-
-
-def test_an_unnamed_class_that_says_nothing_bounds_nothing() -> None:
-    turtle = HEAD + ":A a owl:Class ; rdfs:label 'a' ; rdfs:subClassOf [] .\n"
-    schema = parse_schema(turtle, source="t")
-    assert schema.max_values(O + "A", O + "p") is None
-
-
-def test_disjointness_is_inherited() -> None:
-    assert SCHEMA.are_disjoint(O + "A", O + "B")
-    assert SCHEMA.are_disjoint(O + "C", O + "B")
-    assert SCHEMA.are_disjoint(O + "D", O + "C")  # AllDisjointClasses
-    assert not SCHEMA.are_disjoint(O + "A", O + "C")
-    assert not SCHEMA.are_disjoint(O + "A", O + "A")
-
-
-def test_characteristics_of_properties_are_found() -> None:
-    assert SCHEMA.find_characteristics(O + "p") == {n.SYMMETRIC_PROPERTY}
-    assert SCHEMA.find_characteristics(O + "q") == set()
 
 
 def test_a_header_that_ends_in_a_hash_is_one_with_its_base() -> None:

@@ -1,7 +1,6 @@
 """Ontologies from outside become ones a build can use, or are refused with the reason."""
 
 import gzip
-import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from kpyramid.ontology.importing.conversion import Change, derive_label, import_
 from kpyramid.ontology.importing.files import read_outside
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from tests.corpora import find_bench, require_java
+from tests.rows import read_rows
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = """@prefix : <https://example.org/o#> .
@@ -96,14 +96,7 @@ def test_missing_labels_come_from_names_and_definitions_become_comments() -> Non
 
 @pytest.mark.parametrize(
     ("iri", "label"),
-    [
-        ("https://x.org/o#hasLegalPerson", "has legal person"),
-        ("https://x.org/URLOfPage", "URL of page"),
-        ("https://x.org/birth_place", "birth place"),
-        ("urn:x:Person2", "person 2"),
-        ("https://x.org/%C3%84pfel", "äpfel"),
-        ("https://x.org/---", "---"),
-    ],
+    read_rows("ontology_import.a_label_is_the_words_of_a_name"),
 )
 def test_a_label_is_the_words_of_a_name(iri: str, label: str) -> None:
     assert derive_label(iri) == label
@@ -201,22 +194,11 @@ def test_a_missing_header_is_made_of_the_commonest_namespace() -> None:
     assert list_kinds(changes)["header added"] == 1
 
 
-def test_relative_iris_get_a_base() -> None:
-    schema, changes = take(ONTOLOGY + "<#Local> a owl:Class .\n")
-    assert [c.label for c in schema.classes] == ["local"]
-    assert list_kinds(changes)["base assumed"] == 1
-
-
 def test_python_that_an_annotation_names_is_taken_out_and_named() -> None:
     code = f"<https://example.org/o> <{n.OWLREADY}python_module> 'shutil' .\n"
     schema, changes = take(ONTOLOGY + CLASSES + code)
     assert not [line for line in schema.axioms if n.OWLREADY in line]
     assert '"shutil"' in next(c.detail for c in changes if c.kind == "code removed")
-
-
-def test_what_was_imported_needs_no_change_the_second_time() -> None:
-    first, _ = take(ONTOLOGY + CLASSES + ":p a owl:ObjectProperty ; rdfs:range :Place, :Person .")
-    assert take(write_schema(first)) == (first, ())
 
 
 def test_a_file_that_is_there_is_not_overwritten() -> None:
@@ -234,17 +216,6 @@ def test_the_changes_for_people_names_each_kind_of_change_with_examples() -> Non
     assert ["Classes", "4"] in rows
     assert sum(row[:2] == ["label", "added"] for row in rows) == 4
     assert any(row[2:3] == ["<https://example.org/o#Agent>"] for row in rows)
-
-
-def test_properties_that_no_phrase_finds_are_counted() -> None:
-    born = ":born a owl:DatatypeProperty ."
-    died = ':died a owl:DatatypeProperty ; skos:altLabel "passed away in" .'
-    skos = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
-    done = run(f"{skos}{ONTOLOGY}{CLASSES}\n{born}\n{died}\n", "in.ttl")
-    assert json.loads(done.stdout)["properties_without_phrase"] == 1
-    done = CliRunner().invoke(app, ["ontology", "import", "in.ttl", "--output", "o.ttl"])
-    assert "1 of 2 properties have no phrase (skos:altLabel)" in done.stdout
-    assert "in o.examples.jsonl" in done.stdout
 
 
 # --- forms of files ----------------------------------------------------------------------
@@ -354,13 +325,7 @@ def test_entity_bombs_are_refused_in_no_time() -> None:
 
 @pytest.mark.parametrize(
     "doctype",
-    [
-        '[<!ENTITY x SYSTEM "passwd.txt">]',
-        '[<!ENTITY x PUBLIC "-//X" "http://192.0.2.1/x">]',
-        '[<!ENTITY % x "y">]',
-        '[<!ENTITY % y SYSTEM "x.dtd"> %y;]',
-        'SYSTEM "x.dtd"',
-    ],
+    read_rows("ontology_import.nothing_that_a_document_type_names_is_read"),
 )
 def test_nothing_that_a_document_type_names_is_read(doctype: str) -> None:
     Path("passwd.txt").write_text("secret")
@@ -383,28 +348,9 @@ def test_a_gzip_bomb_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_storm_and_a_deep_nest_of_blank_nodes_are_read() -> None:
-    storm = "[] :p [] .\n" * 10_000
-    deep = ":Agent rdfs:seeAlso " + "[ :p " * 2000 + ":Agent" + " ]" * 2000 + " .\n"
-    schema, _ = take(ONTOLOGY + CLASSES + storm + deep)
-    assert len(schema.classes) == 4
-    assert len(schema.axioms) == 2002  # all of the storm says one and the same
-
-
-@pytest.mark.slow
 def test_a_prefix_that_is_written_out_without_end_is_stopped() -> None:
     head = f"@prefix a: <https://example.org/{'y' * 100_000}/> .\n"
     refuse(head + "a:s a:p a:o .\n" * 10_000, "more than 512 MiB", seconds=120)
-
-
-@pytest.mark.slow
-def test_a_chain_of_ten_thousand_classes_is_read_and_asked() -> None:
-    chain = "".join(f":C{i} a owl:Class ; rdfs:subClassOf :C{i - 1} .\n" for i in range(1, 10_000))
-    Path("chain.ttl").write_text(ONTOLOGY + ":C0 a owl:Class .\n" + chain)
-    schema = import_ontology(read_outside(Path("chain.ttl")), name="chain", source="c").schema
-    assert schema.is_subclass(O + "C9999", O + "C0")
-    assert not schema.is_subclass(O + "C0", O + "C9999")
-    assert schema.class_for_type("PERSON") is None
 
 
 @pytest.mark.slow
@@ -429,12 +375,6 @@ def test_all_modules_of_fibo_import() -> None:
     assert sum(len(schema.classes) for schema in schemas) > 500
     debt = next(s for s in schemas if s.base.endswith("/Debt/"))
     assert debt.class_by_iri[debt.base + "Borrower"].comment
-
-
-def test_symptoms_import_with_their_synonyms() -> None:
-    schema = take((find_bench("onto_symp") / "symp.owl").read_bytes())[0]
-    assert len(schema.classes) == 1020
-    assert sum(bool(c.alt_labels) for c in schema.classes) > 100
 
 
 @pytest.mark.slow

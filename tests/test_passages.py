@@ -12,21 +12,14 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot, passages
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import (
-    CROWD,
     Start,
-    average_first,
     find_connected,
     find_passages,
-    find_rest,
-    hop_by_names,
     list_paths,
     measure_crowd,
-    measure_rarest,
-    measure_titled,
     names_title,
     rank_directly,
     read_stems,
-    weigh_words,
 )
 from kpyramid.query.types import Question
 from kpyramid.settings import Settings
@@ -66,13 +59,6 @@ def test_a_chunk_takes_a_share_of_its_neighbours_and_of_the_beginning() -> None:
     assert placed == pytest.approx(OWN * own + AROUND * around + FIRST * first)
 
 
-def test_surroundings_count_by_their_length() -> None:
-    columns = {"document": [0, 0], "start": [0, 10], "end": [10, 40]}
-    order = ReadingOrder(Columns(columns), np.eye(2, dtype=np.float32))  # type: ignore[arg-type]
-    placed = order.place_vectors(np.array([0]))[0]
-    assert placed[1] == pytest.approx(AROUND * 30 / np.hypot(10, 30))
-
-
 def test_a_hidden_chunk_has_no_part_in_its_neighbours() -> None:
     order = order_chunks([0, 0], [0, 10], np.eye(2, dtype=np.float32))
     placed = order.place_vectors(np.array([1]), np.array([False, True]))
@@ -85,24 +71,6 @@ def test_crowding_is_the_mean_cosine_with_the_nearest_of_other_documents() -> No
     crowd = measure_crowd(units, np.array([0, 0, 1, 2]))
     assert crowd[0] == pytest.approx((0.5 - 1) / 2, abs=1e-6)  # not the near one of its document
     assert crowd[2] > crowd[3]
-
-
-def test_crowding_looks_at_the_nearest_few_only() -> None:
-    near, far = np.array([[1.0, 0.0]] * (CROWD + 1)), np.array([[0.0, 1.0]] * 50)
-    units = np.concatenate([near, far])
-    assert measure_crowd(units, np.arange(len(units)))[0] == pytest.approx(1)
-
-
-def test_passages_of_one_document_are_not_crowded() -> None:
-    assert measure_crowd(np.eye(3), np.zeros(3)).tolist() == [0, 0, 0]
-
-
-def test_the_first_passages_count_by_their_scores() -> None:
-    units = np.eye(3)
-    toward = average_first(np.array([0.5, 0.5, -9.0]), units)
-    assert toward == pytest.approx([np.sqrt(0.5), np.sqrt(0.5), 0], abs=1e-6)
-    ahead = average_first(np.array([0.6, 0.5, 0.4]), units)
-    assert ahead[0] > 5 * ahead[1] > 5 * ahead[2]
 
 
 def test_a_passage_that_says_the_words_of_a_question_is_first() -> None:
@@ -186,29 +154,6 @@ def test_a_second_step_goes_on_from_what_a_first_one_reached() -> None:
     assert after["north.txt"] == before["north.txt"]
 
 
-def test_what_two_names_lead_to_is_likelier(monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = open_lamp()
-    question = "Where is the seat of the firm that makes the Brask Lamp?"
-    scores = rank_directly(question, snapshot)
-    keys = {s.source: key for key in scores for s in snapshot.evidence(key)}
-    soft, _ = hop_by_names(question, snapshot, scores)
-    monkeypatch.setattr(passages, "SOFTNESS", 1e-9)
-    hard, _ = hop_by_names(question, snapshot, scores)
-    assert soft[keys["works.txt"]] > hard[keys["works.txt"]] + 0.005  # Olvera Works, Ines Dahl
-    assert soft[keys["olvera.txt"]] == pytest.approx(hard[keys["olvera.txt"]])  # Olvera Works
-
-
-def test_the_rest_of_a_question_is_what_the_start_does_not_say() -> None:
-    rest = find_rest("Who founded the firm that published Tetris?", "Nintendo published Tetris.")
-    assert rest == ("Who", "founded", "firm")
-
-
-def test_a_walk_goes_by_names_that_are_new_to_the_question() -> None:
-    start = Start("key", "Tetris\nNintendo sold it.", ("tetris", "nintendo", "kyoto"), 1.0)
-    paths = list_paths("Who founded the firm in Kyoto?", start, {})
-    assert [path.name for path in paths] == ["nintendo"]  # neither its title nor what is asked of
-
-
 def test_a_name_counts_by_what_its_best_sentence_says_of_the_question() -> None:
     text = "The Brask Lamp\nInes Dahl drew it. Olvera Works makes it for Ines Dahl in Tessin."
     start = Start("key", text, ("ines dahl", "olvera works", "norrby"), 1.0)
@@ -222,28 +167,9 @@ def test_a_name_counts_by_what_its_best_sentence_says_of_the_question() -> None:
     assert said.asked == passages.USUAL  # the question found the statement
 
 
-def test_words_of_a_question_weigh_what_they_tell() -> None:
-    weights = weigh_words("Which firm has a harbour in Tessin?", open_lamp())
-    assert sum(weights.values()) == pytest.approx(1)
-    assert set(weights) == {"firm", "harbour", "tessin"}  # "which", "has" tell nothing
-
-
 def test_a_title_in_small_letters_is_begun_at() -> None:
     assert names_title(
         read_stems("who makes the brask lamps?"), "The Brask Lamp (1911)\nIt is old."
     )
     assert not names_title(read_stems("who makes the lamp?"), "The Brask Lamp\nIt is old.")
     assert not names_title(read_stems("who is in it?"), "In\nIt is old.")
-
-
-def test_a_title_that_is_the_name_counts_more_than_one_that_holds_it() -> None:
-    titles = ("oslo", "oslo opera house", "oslofjord")
-    assert [measure_titled("oslo", title) for title in titles] == [1, 0.5, 0]
-
-
-def test_the_rarest_word_is_worth_what_bm25_gives_it() -> None:
-    snapshot = open_told()
-    # Its share in a passage's score is below it by how often and how long alone, never above.
-    ((_, points), *others) = snapshot.words("Tirana", 5, "chunks")
-    assert not others
-    assert 0.3 < points / measure_rarest(snapshot) < 1

@@ -5,32 +5,9 @@ import pytest
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import link_question
 from tests.corpora import open_told
+from tests.rows import read_rows
 
-TEXTS = {
-    "fever.txt": "Marsh fever is an infectious disease caused by the bacterium Borrelia velmica. "
-    "It is transmitted by ticks. Marsh fever is treated with doxycycline. The disease was first "
-    "described by the physician Anton Reuss in 1908.",
-    "band.txt": "The Glass Herons are a rock band from Port Callan. The band was formed in 2004 "
-    "by the singer Tilda Roe, the guitarist Marcus Venn and the drummer Ola Strand. "
-    "The Glass Herons have released three albums.",
-    "town.txt": "Port Callan is a port city at the mouth of the Tesk and the capital of Halvania. "
-    "Brenmoor Castle and Esker Abbey were built in 1180 and 1242, respectively.",
-    "venn.txt": "Marcus Venn studied composition at the University of Port Callan.",
-    "river.txt": "The River Tesk is 184 km long. Its main tributaries are the Ald and the Little "
-    "Corse. The Esker National Park covers an area of 340 square kilometres.",
-    "firms.txt": "The University of Port Callan was founded in 1612. Norrin Steel was founded in "
-    "1899. Tesk Paper was founded in 1934. Callan Harbours is a company. Callan Harbours was "
-    "founded in 1921.",
-    "voss.txt": "Clara Voss was a Drennish zoologist. She was the daughter of the physician Emil "
-    "Voss and the painter Ida Storr. Voss married the botanist Karl Hein in 1835. She died in "
-    "Miren of pneumonia.",
-    "treaty.txt": "The treaty ended the Salt War. Under the treaty Drenn ceded the town of Miren "
-    "to Orsk. The Orva Observatory is run by Paula Reyes, who succeeded Istvan Bak in 2016.",
-    "abbey.txt": "Tarnow Abbey was founded in 1134 by Duke Conrad II and dissolved in 1539. "
-    "Tarnow is the second largest city of Halvania.",
-    "club.txt": "FC Selkburg have won the Drenn Cup four times, most recently in 2022.",
-    "revenue.txt": "Norrin Steel reported revenue of 412 million crowns for 2022.",
-}
+TEXTS = dict(read_rows("plain_questions.texts"))
 
 
 @pytest.fixture(scope="module")

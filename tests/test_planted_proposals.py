@@ -97,7 +97,6 @@ def plant(missing: int, phrases: int) -> tuple[GraphLayer, OntologyLayer, list[i
         *((k, 1000) for k in range(2, 13)),
         (2, 10_000),
         (12, 10_000),
-        pytest.param(7, 100_000, marks=pytest.mark.slow),
     ],
 )
 def test_every_planted_relation_is_proposed_once_and_none_that_exists(

@@ -12,22 +12,15 @@ from kpyramid.query import Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.choices import find_for_options
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact
-from kpyramid.query.lookup import rank_facts
 from kpyramid.query.polyrag import Mode, ask_polyrag
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Reading
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
-from tests.tiny_pyramid import TEXTS
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 BORN = "Where was Ada Lovelace born?"
-
-
-def find_facts(asked: QuestionAnalysis, most: int) -> list[NearFact]:
-    return [fact for fact, _ in rank_facts(asked)[:most]]
 
 
 def analyse(text: str, snapshot: Snapshot, *candidates: str) -> QuestionAnalysis:
@@ -49,26 +42,10 @@ def test_the_paper_mode_reads_the_five_nearest_chunks_and_carries_nothing(
     assert [item.key for item in found.context] == nearest
 
 
-def test_both_numbers_of_algorithm_1_are_settings(snapshot: Snapshot) -> None:
-    few = answer(BORN, snapshot, mode="paper", ontology=False, triples=3, sufficient=1.0, chunks=2)
-    graph, text = few.trace[1], few.trace[2]
-    assert (graph.layer, len(graph.found)) == ("graph", 3)
-    assert text.reason.startswith("2 passages")
-
-
 @pytest.mark.parametrize("options", [{"triples": 0}, {"chunks": 0}, {"floor": 1.5}, {"mode": "x"}])
 def test_what_no_setting_can_be_is_refused(snapshot: Snapshot, options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         answer(BORN, snapshot, **options)
-
-
-def test_a_layer_that_is_switched_off_is_in_the_trace_as_such(snapshot: Snapshot) -> None:
-    found = answer(BORN, snapshot, ontology=False, graph=False)
-    assert [(s.layer, s.outcome) for s in found.trace[:2]] == [
-        ("ontology", Outcome.SKIPPED),
-        ("graph", Outcome.SKIPPED),
-    ]
-    assert found.layer == "text"
 
 
 def test_what_a_layer_found_without_answering_goes_down_with_the_question(
@@ -151,21 +128,6 @@ def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(
     assert (graph.layer, graph.choices) == ("graph", ("London",))
 
 
-def test_a_layer_whose_values_are_no_candidates_is_not_enough(snapshot: Snapshot) -> None:
-    found = answer(BORN, snapshot, candidates=["Paris", "Leeds"])
-    assert found.trace[0].outcome is Outcome.INSUFFICIENT
-    assert "gives one of the options" in found.trace[0].reason
-    assert found.trace[1].outcome is not Outcome.ANSWERED
-    assert set(found.choices) <= {"Paris", "Leeds"}
-
-
-def test_facts_about_what_is_named_come_before_nearer_ones_about_others(
-    snapshot: Snapshot,
-) -> None:
-    facts = find_facts(analyse("Who founded the Harlow Brewing Company?", snapshot), 3)
-    assert "Harlow" in facts[0].statement and "found" in facts[0].relation
-
-
 def test_a_models_yes_makes_the_graph_answer_and_its_no_sends_down(snapshot: Snapshot) -> None:
     def ask(reply: str) -> tuple[ScriptedAsker, Answer]:
         asker = ScriptedAsker(lambda _: reply)
@@ -195,22 +157,6 @@ def test_empty_layers_are_said_to_be_empty(
     assert [step.outcome for step in found.trace][1] is Outcome.EMPTY
     for strategy in ("naive", "kaping", "exact", "direct"):
         assert answer(BORN, bare, strategy).text == ""
-
-
-def test_the_same_question_gets_the_same_answer(snapshot: Snapshot) -> None:
-    again = open_snapshot(snapshot.id, snapshot.folder.parent.parent)
-    for question in (BORN, "Who founded the Harlow Brewing Company?", "What did Mary Stone write?"):
-        one, other = answer(question, snapshot), answer(question, again)
-        assert {**one.to_dict(), "seconds": 0} == {**other.to_dict(), "seconds": 0}
-
-
-def test_every_place_of_every_answer_stands_in_its_document(snapshot: Snapshot) -> None:
-    for question in (BORN, "What did Mary Stone write?", "When was Ada Lovelace born?"):
-        for mode in ("best", "paper"):
-            found = answer(question, snapshot, mode=mode)
-            assert bool(found.text) <= bool(found.evidence)
-            for place in found.evidence:
-                assert TEXTS[place.source][place.start : place.end] == place.text
 
 
 def test_a_passage_speaks_for_an_option_when_it_says_what_the_question_names_too(

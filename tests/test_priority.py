@@ -14,7 +14,6 @@ from kpyramid.numerics.gaussian import (
     Signed,
     fit_gaussian,
     fit_space,
-    measure_novelty,
     score_priority,
 )
 from kpyramid.numerics.moments import Moments
@@ -52,15 +51,6 @@ def test_sign_and_magnitude_are_those_of_exact_arithmetic(
     assert found.log_magnitude[0] == pytest.approx(magnitude, rel=6e-6, abs=6e-7)
 
 
-@pytest.mark.parametrize(("log_graph", "log_ontology"), [(-3.0, -3.0), (0.0, 0.0), (700.0, 700.0)])
-@pytest.mark.parametrize("kind", PRIORITIES)
-def test_equal_densities_have_priority_nought(
-    kind: Priority, log_graph: float, log_ontology: float
-) -> None:
-    found = score_one(kind, log_graph, log_ontology)
-    assert (found.sign.tolist(), found.log_magnitude.tolist()) == ([0], [0.0])
-
-
 @pytest.mark.parametrize("kind", PRIORITIES)
 def test_priorities_that_plain_numbers_lose_are_still_ranked(kind: Priority) -> None:
     log_graph = np.array([-2000.0, -1990.0, -1980.0])
@@ -92,16 +82,6 @@ def test_order_is_that_of_the_exact_numbers(pairs: list[tuple[float, float]]) ->
                 assert higher >= lower - slack
 
 
-@pytest.mark.parametrize("kind", ["kl_difference", "pointwise_kl", "log_ratio"])
-def test_ranks_do_not_depend_on_the_unit_of_the_densities(kind: Priority) -> None:
-    draw = np.random.default_rng(3)
-    log_graph, log_ontology = draw.normal(-40, 9, size=(2, 500))
-    plain = score_priority(kind, log_graph, log_ontology)
-    scaled = score_priority(kind, log_graph + 64.0, log_ontology + 64.0)
-    assert scaled.order().tolist() == plain.order().tolist()
-    assert scaled.sign.tolist() == plain.sign.tolist()
-
-
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_log_density_that_is_not_finite_is_refused(wrong: float) -> None:
     for kind in PRIORITIES:
@@ -109,12 +89,6 @@ def test_log_density_that_is_not_finite_is_refused(wrong: float) -> None:
             score_one(kind, wrong, 0.0)
         with pytest.raises(ValueError, match="not finite"):
             score_one(kind, 0.0, wrong)
-
-
-@pytest.mark.parametrize("kind", PRIORITIES)
-def test_no_points_have_no_priorities(kind: Priority) -> None:
-    found = score_priority(kind, np.zeros(0), np.zeros(0))
-    assert (len(found), found.order().tolist()) == (0, [])
 
 
 @pytest.mark.parametrize("kind", PRIORITIES)
@@ -142,11 +116,3 @@ def test_points_dense_in_the_graph_and_thin_in_the_ontology_come_first(kind: Pri
     found = score_priority(kind, log_graph, log_ontology)
     assert (found.order()[:100] >= 300).all()
     assert (found.sign[300:] == 1).all()
-
-
-def test_novelty_is_the_distance_to_the_nearest_known_direction() -> None:
-    points = np.array([[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0]])
-    found = Signed.of(measure_novelty(points, np.array([[1.0, 0.0], [0.0, 1.0]])))
-    assert found.sign.tolist() == [0, 1, 1]
-    assert np.exp(found.log_magnitude[1:]) == pytest.approx([0.2, 1.0], abs=1e-5)
-    assert found.order().tolist() == [2, 1, 0]

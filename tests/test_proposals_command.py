@@ -19,19 +19,17 @@ from kpyramid.pipeline.report.report import describe_run
 from kpyramid.pipeline.stages import complete
 from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
-from kpyramid.snapshot.proposals import list_proposals
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import (
-    DEMO,
     build_corpus,
     count_recomputed,
-    hash_tree,
     make_settings,
     read_snapshot,
     use_quick_models,
     write_corpus,
 )
 from tests.planted import GENERAL, PERSON, PLACE, Scripted, suggest
+from tests.rows import read_rows
 
 PEOPLE = ["Leon Batt", "Anna Kuhn", "Karl Weiss", "Maria Lenz", "Peter Holm"]
 TOWNS = ["Oslo", "Berlin", "Madrid", "Vienna", "Prague"]
@@ -118,12 +116,6 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     assert "was born" not in output
 
 
-def test_long_lists_are_cut_but_not_as_json(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kpyramid.cli.proposals._LISTED", 0)
-    assert call()[1] == "and 2 more; --json lists all, --state some\n"
-    assert list_json().keys() == {"defeated", "praised"}
-
-
 @pytest.mark.parametrize(
     ("decision", "shown", "said"),
     [
@@ -153,14 +145,6 @@ def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) 
     at = next(i for i, line in enumerate(lines) if ".txt, characters " in line)
     assert " defeated " in lines[at + 1] and "|" not in lines[at + 1]
     assert "praised" not in output.replace(f"{PEOPLE[0]} praised", "")
-
-
-def test_json_has_every_field(place: Path) -> None:
-    row = list_json("--state", "open")["defeated"]
-    assert (row["state"], row["domain"], row["range"]) == ("open", PERSON, PERSON)
-    assert (row["support"], row["score"], row["agreement"]) == (5, 0.25, 0.5)
-    assert len(row["examples"]) == 3
-    assert row["decision"] is None
 
 
 def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Path) -> None:
@@ -229,16 +213,6 @@ def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
     assert len(caplog.records) == 1
 
 
-def test_a_mind_is_changed_in_the_file(place: Path) -> None:
-    short = list_json()["praised"]["short"]
-    call("--reject", short, "--decisions", "d.toml")
-    code, output = call("--accept", short, "--decisions", "d.toml")
-    assert code == 3 and 'has decision = "reject"; write "accept" there' in " ".join(output.split())
-    text = Path("d.toml").read_text("utf-8")
-    Path("d.toml").write_text(text.replace('decision = "reject"', 'decision = "accept"'), "utf-8")
-    assert list_values(place, build(place, make("d.toml")))[PRAISED] == len(PEOPLE)
-
-
 def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: Path) -> None:
     own = "# Reviewed by Ada.\n\n[[proposal]]   # no\ndecision = 'reject'\nkind = 'class'\n"
     own += "label = 'harbour'"
@@ -255,16 +229,6 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
     assert Path("d.toml").read_text("utf-8") == twice
     values = list_values(place, build(place, make("d.toml")))
     assert values[DEFEATED] == values[PRAISED] == len(PEOPLE)
-
-
-def test_another_label_is_the_one_in_the_ontology(place: Path) -> None:
-    short = list_json()["defeated"]["short"]
-    code, output = call("--accept", short, "--label", "overcame", "--decisions", "d.toml")
-    assert code == 0 and "called 'overcame'" in output
-    outcome = build(place, make("d.toml"))
-    assert list_values(place, outcome)[GENERAL + "overcame"] == len(PEOPLE)
-    prop = open_snapshot("main", place / "w").schema.property_by_iri[GENERAL + "overcame"]
-    assert (prop.label, prop.alt_labels) == ("overcame", ("defeated",))
 
 
 def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
@@ -300,15 +264,6 @@ def test_a_link_to_the_file_stays_a_link(place: Path) -> None:
     assert "defeated" in Path("real.toml").read_text("utf-8")
 
 
-def test_the_same_decisions_give_the_same_snapshot_wherever_the_file_is(place: Path) -> None:
-    call("--accept", list_json()["defeated"]["short"], "--decisions", "one.toml")
-    Path("two.toml").write_text("# copied\n" + Path("one.toml").read_text("utf-8"), "utf-8")
-    first = build(place, make("one.toml")).snapshot
-    before = hash_tree(place / "w" / "snapshots" / first)
-    assert build(place, make("two.toml")).snapshot == first
-    assert hash_tree(place / "w" / "snapshots" / first) == before
-
-
 def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(place: Path) -> None:
     call("--accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     text = Path("d.toml").read_text("utf-8")
@@ -323,24 +278,7 @@ def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(pl
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
-    [
-        (("--accept", "ffffffffff", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
-        (("--accept", "proposal-", "--decisions", "d.toml"), 3, "no proposal of this snapshot"),
-        (("--accept", "ff"), 2, "decisions = 'proposals.toml'"),
-        (("--state", "new"), 2, "'open', 'accepted', 'alias', 'rejected'"),
-        (("--ref", "nowhere"), 3, "nowhere"),
-        (
-            ("--accept", "a", "--accept", "b", "--label", "x", "--decisions", "d.toml"),
-            2,
-            "one proposal",
-        ),
-        (("--accept", "a", "--label", "", "--decisions", "d.toml"), 2, "--label is empty"),
-        (
-            ("--accept", "a", "--label", " \t", "--decisions", "d.toml", "--json"),
-            2,
-            '"exit_code": 2',
-        ),
-    ],
+    read_rows("proposals_command.what_goes_wrong_is_said_with_its_exit_code"),
 )
 def test_what_goes_wrong_is_said_with_its_exit_code(
     words: tuple[str, ...], code: int, said: str, place: Path
@@ -355,45 +293,3 @@ def test_a_broken_file_is_left_as_it_is(place: Path) -> None:
     code, output = call("--accept", list_json()["defeated"]["short"], "--decisions", "d.toml")
     assert code == 3 and "not valid TOML" in output
     assert Path("d.toml").read_text("utf-8") == "[[proposal]\n"
-
-
-def test_proposals_are_listed_undecided_first_then_by_score(place: Path) -> None:
-    listed = list_proposals(open_snapshot("main", place / "w"))
-    assert [p.label for p in listed] == ["defeated", "praised"]
-    assert listed[0].ends == ("person", "person")
-
-
-@pytest.mark.slow
-def test_the_demo_takes_and_drops_what_a_person_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The real corpus, models and proposals: one accepted, one rejected."""
-    monkeypatch.chdir(tmp_path)
-    with DEMO.open(encoding="utf-8") as lines:
-        Path("demo.jsonl").write_text(lines.read(), "utf-8")
-    warehouse = Warehouse(tmp_path / "w")
-
-    def build_slice(decisions: str | None) -> dict[str, Any]:
-        settings = make_settings(complete={"decisions": decisions})
-        return read_snapshot(
-            warehouse, build_corpus(Path("demo.jsonl"), warehouse, settings, workers=2).snapshot
-        )
-
-    def count(tables: dict[str, Any], iri: str) -> int:
-        rows = tables["instances"].to_pylist()
-        return sum(iri in (row["property_iri"], row["class_iri"]) for row in rows)
-
-    before = build_slice(None)
-    rows = list_json()
-    wanted = next(r for r in rows.values() if (r["state"], r["kind"]) == ("open", "class"))
-    unwanted = next(r for r in rows.values() if r["state"] == "accepted")
-    assert count(before, wanted["iri"]) == 0 < count(before, unwanted["iri"])
-
-    assert call("--accept", wanted["short"], "--decisions", "d.toml")[0] == 0
-    assert call("--reject", unwanted["short"], "--decisions", "d.toml")[0] == 0
-    after = build_slice("d.toml")
-
-    assert count(after, wanted["iri"]) > 0 == count(after, unwanted["iri"])
-    states = {row["iri"]: row["state"] for row in after["proposals"].to_pylist()}
-    assert states[wanted["iri"]] == "accepted"
-    assert states.get(unwanted["iri"], "rejected") == "rejected"  # not all is proposed again

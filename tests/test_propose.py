@@ -18,12 +18,12 @@ from kpyramid.completion.proposals import (
 )
 from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.errors import InputError
-from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
 from tests.planted import MemoEmbedder, WordEmbedder
+from tests.rows import read_rows
 
 BASE = "https://example.org/o#"
 PERSON, COMPANY = BASE + "Person", BASE + "Company"
@@ -49,17 +49,6 @@ class EqualEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         return np.full((len(texts), 4), 0.5, dtype=np.float32)
-
-
-class BrokenEmbedder(WordEmbedder):
-    """One text has no vector."""
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        vectors = super().embed(texts)
-        for row, text in enumerate(texts):
-            if text == "person sued company":
-                vectors[row, 7] = np.nan
-        return vectors
 
 
 def make_graph(facts: Sequence[Fact]) -> GraphLayer:
@@ -136,12 +125,7 @@ def test_another_name_in_another_sense_is_left_to_a_person() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("is mayor of", "is a former mayor of"),
-        ("transferred to", "transferred from"),
-        ("emigrated to", "emigrated from"),
-        ("voted for", "voted against"),
-    ],
+    read_rows("propose.wordings_told_apart_by_one_word_never_share_a_proposal"),
 )
 def test_wordings_told_apart_by_one_word_never_share_a_proposal(one: str, other: str) -> None:
     said = [
@@ -194,17 +178,6 @@ def test_past_and_current_affiliation_are_told_apart_as_in_the_paper() -> None:
     assert found["was formerly affiliated with"].splits == whole.iri
     assert found["is currently associated with"].splits is None
     assert found["is currently associated with"].existing == whole.iri
-
-
-def test_phrases_that_are_spelt_alike_are_one() -> None:
-    said = [
-        ("Ann", "PERSON", "Lee visited", "Acme", "ORG"),
-        ("Ann Lee", "PERSON", "visited", "Bond", "ORG"),
-        ("Ann", "PERSON", "saw", "Acme", "ORG"),
-    ]
-    graph = run(said, phrases="names").graph
-    assert list(graph.texts) == ["Ann Lee visited", "Ann saw"]
-    assert graph.facts.tolist() == [2, 1]
 
 
 def test_what_is_left_of_a_poor_cluster_keeps_the_agreement_of_the_whole() -> None:
@@ -304,14 +277,7 @@ def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
 
 @pytest.mark.parametrize(
     ("wording", "range_iri", "name"),
-    [
-        ("was licensed to", THING, "licensed to"),
-        ("has editor", PERSON, "editor"),
-        ("was built in", XSD + "gYear", "year built"),
-        ("was built in", THING, "built in"),
-        ("owns", THING, "owns"),
-        ("is in", THING, "is in"),
-    ],
+    read_rows("propose.a_property_has_the_name_that_one_would_write"),
 )
 def test_a_property_has_the_name_that_one_would_write(
     wording: str, range_iri: str, name: str
@@ -376,78 +342,15 @@ def test_where_few_agree_only_what_fits_is_the_support() -> None:
     assert found.domain == PERSON and found.facts == tuple(range(6))
 
 
-def test_fewer_facts_than_needed_are_no_proposal() -> None:
-    assert run(SUED[:4], min_support=5).proposals == ()
-
-
-@pytest.mark.parametrize("schema", [SCHEMA, NOTHING])
-def test_an_empty_graph_proposes_nothing(schema: Schema) -> None:
-    found = run([], make_ontology(schema))
-    assert found.proposals == () and len(found.graph.texts) == len(found.sign) == 0
-    assert len(found.ontology.texts) == len(schema.properties) + len(schema.classes)
-
-
-def test_an_ontology_that_says_nothing_lacks_everything() -> None:
-    found = run([*SUED, *WORKED], make_ontology(NOTHING))
-    assert {proposal.label for proposal in found.proposals} == {"sued", "works for"}
-    assert {proposal.domain for proposal in found.proposals} == {THING}
-    assert (found.sign == 1).all() and found.region.all()
-
-
-def test_an_ontology_without_instances_stands_with_its_classes() -> None:
-    texts = ["person works for company", "thing is a company", "thing is a person"]
-    assert list(run(SUED).ontology.texts) == texts
-    assert list(run(SUED, phrases="names").ontology.texts) == ["person works for"]
-
-
-def test_one_phrase_has_a_finite_density() -> None:
-    found = run(SUED[:1], min_support=1)
-    assert np.isfinite(found.graph.log_graph).all() and len(found.proposals) == 1
-
-
 def test_equal_vectors_leave_no_axis_and_no_order() -> None:
     found = run(SUED, embedder=EqualEmbedder())
     assert found.explained.shape == (0,) and (found.sign == 0).all()
     assert [proposal.label for proposal in found.proposals] == ["sued"]
 
 
-def test_a_vector_that_is_no_number_names_its_phrase() -> None:
-    with pytest.raises(InputError, match="'person sued company'"):
-        run(SUED, embedder=BrokenEmbedder())
-
-
-def test_a_thousand_identical_relations_are_one_proposal() -> None:
-    facts = [(f"Ann {i}", "PERSON", "sued", "Acme", "ORG") for i in range(1000)]
-    (found,) = run(facts).proposals
-    assert len(found.facts) == 1000
-
-
-def test_the_order_of_the_facts_does_not_matter() -> None:
-    facts = [*SUED, *((h, a, "left", t, b) for h, a, _, t, b in WORKED)]
-    one, other = run(facts), run(facts[::-1])
-    assert [p.label for p in one.proposals] == [p.label for p in other.proposals]
-    assert [p.score for p in one.proposals] == pytest.approx([p.score for p in other.proposals])
-
-
-def test_ends_of_unknown_type_agree_with_nothing() -> None:
-    typed = [(f"Ann {i}", "PERSON", "sued", f"Acme {i}", "ORG") for i in range(6)]
-    untyped = [(f"Monograph {i}", "NOUN", "sued", f"Acme {i}", "ORG") for i in range(20, 24)]
-    (found,) = list_new(run([*typed, *untyped]))
-    assert (len(found.facts), found.agreement) == (10, 0.6)
-
-
 @pytest.mark.parametrize(
     ("wording", "naming"),
-    [
-        ("is known as", True),
-        ("was called", True),
-        ("is named", True),
-        ("is the same as", True),
-        ("was formerly known as", True),
-        ("is known for", False),
-        ("acts as", False),
-        ("is", False),
-    ],
+    read_rows("propose.wordings_that_give_another_name"),
 )
 def test_wordings_that_give_another_name(wording: str, naming: bool) -> None:
     assert is_naming(wording) is naming
@@ -455,12 +358,7 @@ def test_wordings_that_give_another_name(wording: str, naming: bool) -> None:
 
 @pytest.mark.parametrize(
     ("wording", "kind"),
-    [
-        ("is a public school in", ("public school", True)),
-        ("is waterfall of", ("waterfall", False)),
-        ("is active in", None),
-        ("lies in", None),
-    ],
+    read_rows("propose.the_kind_that_a_wording_says"),
 )
 def test_the_kind_that_a_wording_says(wording: str, kind: tuple[str, bool] | None) -> None:
     assert find_kind(wording) == kind

@@ -2,9 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +11,6 @@ import pytest
 
 from kpyramid.completion import naming as naming
 from kpyramid.condensation import condenser as condensing
-from kpyramid.errors import BudgetError
 from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import collect_pending, run_stage
@@ -26,14 +22,13 @@ from kpyramid.storage.results import find_result, read_result
 from kpyramid.storage.runs import StageMark, start_run
 from tests import pyramid_model
 from tests.corpora import (
-    ROOT,
     HashEmbedder,
     hash_tree,
     make_settings,
     use_quick_models,
     write_corpus,
 )
-from tests.loopback import Loopback, serve, spawn
+from tests.loopback import Loopback, serve
 from tests.pyramid_model import make_name
 
 TASKS = ("naming", "condensation")
@@ -137,11 +132,6 @@ def count_tokens(server: Loopback) -> int:
     return sum(e["prompt_tokens"] + e["completion_tokens"] for e in log)
 
 
-def check_paid_once(server: Loopback) -> None:
-    paid = Counter(e["sha256"] for e in server.log if e["done"] and e["schema"] in TASKS)
-    assert set(paid.values()) == {1}
-
-
 def plan(place: Path, settings: Settings) -> dict[str, Mapping[str, Any]]:
     """The model's part of both stages."""
     rows = plan_build(place / "corpus", Warehouse(place / "w"), settings)
@@ -225,23 +215,6 @@ def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     assert server.calls() == asked
 
 
-@pytest.mark.parametrize("most", [6_500, 12_000])
-def test_a_budget_reached_on_the_way_keeps_what_was_paid(
-    server: Loopback, place: Path, most: int
-) -> None:
-    tight = open_settings(server.base_url, budget_tokens=most, concurrency=1)
-    with pytest.raises(BudgetError):
-        run_stages(place, tight)
-    paid = count_asked(server)
-    assert 0 < count_tokens(server) <= most
-
-    marks = run_stages(place, open_settings(server.base_url))
-
-    assert count_asked(server) > paid
-    check_paid_once(server)
-    assert not [r for mark in marks.values() for r in mark.rejects if "unreached" in r]
-
-
 def test_the_plan_foresees_the_calls_from_the_graph_and_their_tokens_from_experience(
     server: Loopback, place: Path
 ) -> None:
@@ -269,31 +242,6 @@ def test_the_plan_foresees_the_calls_from_the_graph_and_their_tokens_from_experi
     assert expected["calls"] == count_asked(server)
     assert expected["tokens"] == pytest.approx(count_tokens(server), rel=0.2)
     assert learned["condense"]["learned_from"] > 0
-
-
-def test_later_rounds_lie_in_the_planned_range(server: Loopback, place: Path) -> None:
-    settings = open_settings(server.base_url, rounds=3)
-    planned = plan(place, settings)["complete"]["calls"]
-    run_stages(place, settings)
-
-    assert planned["low"] <= server.calls(schema="naming") <= planned["high"]
-
-
-def test_without_the_graph_a_plan_goes_by_the_chunks(server: Loopback, tmp_path: Path) -> None:
-    write_corpus(tmp_path / "corpus", write_texts())
-    planned = plan(tmp_path, open_settings(server.base_url))
-
-    for part in planned.values():
-        assert part["calls"]["low"] == 0 < part["calls"]["expected"] < part["calls"]["high"]
-    assert not server.calls()
-
-
-def test_however_many_chunks_there_are_the_rounds_bound_the_names(tmp_path: Path) -> None:
-    texts = {f"{n}.txt": f"Text {n} says nothing of anybody." for n in range(1500)}
-    write_corpus(tmp_path / "corpus", texts)
-    calls = plan(tmp_path, open_settings("http://127.0.0.1:9/v1", rounds=1))["complete"]["calls"]
-
-    assert calls["expected"] == naming.MOST / naming.BATCH
 
 
 def test_a_plan_makes_each_vector_once_and_stores_none(
@@ -330,35 +278,3 @@ def test_a_batch_holds_the_first_round_alone_and_then_what_follows_from_it(
     assert {request.task for request in pending.values()} == {"condensation"}
     run_stages(place, settings)
     assert len(pending) == server.calls(schema="condensation")
-
-
-def run_apart(url: str, place: str) -> None:
-    """All stages, for a process of its own that is killed."""
-    quicken(pytest.MonkeyPatch())
-    run_stages(Path(place), open_settings(url, concurrency=2))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [3, 11])
-def test_killed_on_the_way_no_finished_call_is_made_again(
-    place: Path, tmp_path: Path, after: int
-) -> None:
-    with spawn(tmp_path / "s", answer="tests.pyramid_model:answer", latency=0.3) as server:
-        call = "import sys; from tests.test_pyramid_model import *; run_apart(*sys.argv[1:])"
-        child = subprocess.Popen(
-            [sys.executable, "-c", call, server.base_url, str(place)], cwd=ROOT
-        )
-        while server.calls() < after:
-            assert child.poll() is None
-            time.sleep(0.01)
-        child.kill()
-        assert child.wait() == -9
-        time.sleep(0.8)  # what was under way ends
-
-        run_stages(place, open_settings(server.base_url, concurrency=2))
-
-        asked = Counter(e["sha256"] for e in server.read_log() if e["schema"] in TASKS)
-        assert asked.total() - len(asked) <= 2, "only what was under way when it died"
-        before = server.calls()
-        run_stages(place, open_settings(server.base_url, concurrency=2))
-        assert server.calls() == before

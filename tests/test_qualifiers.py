@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,6 @@ from kpyramid.documents.qualifiers import (
     write_qualifiers,
 )
 from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
-from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import state_facts
-from kpyramid.query.lookup import look_up
-from kpyramid.query.types import Question
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
@@ -89,26 +84,12 @@ def test_values_of_one_role_are_all_kept_in_order_unless_another_says_them() -> 
     assert list_values(united, "time") == ["1871", "May 2019"]
 
 
-def test_uniting_in_steps_gives_what_uniting_at_once_gives() -> None:
-    told = [("time", str(year)) for year in (1999, 1990, 1995, 1980, 1970, 1960, 1950)]
-    parts = [unite_qualifiers(told[:3]), unite_qualifiers(told[3:])]
-    at_once = unite_qualifiers(told)
-    assert unite_qualifiers([pair for part in parts for pair in part]) == at_once
-    assert at_once == [("time", "1950 / 1960 / 1970 / 1980 / 1990 / …")]
-    assert unite_qualifiers(at_once) == at_once
-
-
 def test_time_and_place_come_first_in_words() -> None:
     written = write_qualifiers([("for", "3 billion"), ("place", "Paris"), ("time", "at 5: noon")])
     assert written == ["time: at 5: noon", "place: Paris", "for: 3 billion"]
     assert read_qualifiers(written)[0] == ("time", "at 5: noon")
     placed = write_qualifiers([("document", "Two: a study"), ("for", "3 billion")])
     assert placed == ["for: 3 billion", "document: Two: a study"]
-
-
-def test_of_some_statements_only_the_document_is_taken_from_all() -> None:
-    whole = [("document", "Rest"), ("time", "1871 / 2019")]
-    assert unite_qualifiers([("time", "2019")], whole) == [("document", "Rest"), ("time", "2019")]
 
 
 # Through a build, to everywhere where a fact is shown.
@@ -165,17 +146,6 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
     assert "(document: The Oslo Trial)" in found.to_prompt()
 
 
-def test_a_fact_is_not_rated_by_the_title_of_its_document(whole: Snapshot) -> None:
-    question = "What did Acme Corporation acquire in the Oslo Trial?"
-    asked = QuestionAnalysis(Question(question), whole)
-    (plain,) = state_facts({find_deal(whole): 0.5}, whole)
-    rated = [
-        look_up(asked, [replace(plain, qualifiers=held)], embeds=False)[0].chance
-        for held in ((), ("document: The Oslo Trial",), ("place: Oslo Trial",))
-    ]
-    assert rated[0] == rated[1] < rated[2]
-
-
 def test_whoever_may_not_see_a_statement_does_not_see_what_qualifies_it(
     built: tuple[Warehouse, str], whole: Snapshot
 ) -> None:
@@ -228,10 +198,3 @@ def test_nothing_is_left_of_facts_that_are_not_sure_enough(
         for end in (row["subject_id"], row["object_id"])
     }
     assert set(tables["entities"]["entity_id"].to_pylist()) <= used
-
-
-def test_two_builds_of_the_same_texts_are_the_same_snapshot(
-    tmp_path: Path, built: tuple[Warehouse, str], passing_gates: None
-) -> None:
-    again = build_corpus(write_rows(tmp_path / "corpus"), Warehouse(tmp_path / "w"), Settings())
-    assert again.snapshot == built[1]

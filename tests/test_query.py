@@ -1,7 +1,5 @@
 """The query module: which layer answers, what it rests on, and what it refuses."""
 
-import subprocess
-import sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,19 +9,14 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import RELATION
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
-from kpyramid.query.analysis import link_question
 from kpyramid.query.decisions import SUFFICIENT
+from tests.rows import read_rows
 from tests.tiny_pyramid import TEXTS
 
 
 @pytest.mark.parametrize(
     ("question", "layer", "expected"),
-    [
-        ("Where was Ada Lovelace born?", "ontology", "London"),
-        ("When was Ada Lovelace born?", "ontology", "1815-12-10"),
-        ("Who founded the Harlow Brewing Company?", "ontology", "John Harlow"),
-        ("What is the elevation of Brent Tor?", "graph", "330 metres"),
-    ],
+    read_rows("query.polyrag_answers_from_the_highest_layer_that_knows"),
 )
 def test_polyrag_answers_from_the_highest_layer_that_knows(
     snapshot: Snapshot, question: str, layer: str, expected: str
@@ -50,19 +43,6 @@ def test_layers_can_be_switched_off_one_by_one(snapshot: Snapshot) -> None:
     assert (silent.layer, silent.text) == ("text", "") and silent.context
     nothing = answer(question, snapshot, ontology=False, graph=False, text=False)
     assert (nothing.layer, nothing.text, nothing.evidence) == (None, "", ())
-
-
-def test_the_trace_says_why_the_upper_layers_were_not_enough(snapshot: Snapshot) -> None:
-    found = answer("What is the elevation of Brent Tor?", snapshot)
-    assert [step.layer for step in found.trace] == ["ontology", "graph"]
-    assert "states nothing" in str(found.trace[0])
-
-
-def test_a_question_of_another_kind_is_not_answered_with_the_wrong_kind_of_value(
-    snapshot: Snapshot,
-) -> None:
-    found = answer("Where was the Harlow Brewing Company founded?", snapshot)
-    assert not found.text  # the graph knows when, which is not what was asked
 
 
 @pytest.mark.parametrize(
@@ -93,13 +73,7 @@ def test_an_odd_question_gets_no_answer_that_claims_to_be_right(
 
 @pytest.mark.parametrize(
     "attack",
-    [
-        '"} DROP ALL {"',
-        "> . } ; DROP ALL # ",
-        '" } SELECT ?s WHERE { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }',
-        "' UNION { ?s ?p ?o } '",
-        '\\u0022 \\" } INSERT DATA { <a> <b> <c> } {',
-    ],
+    read_rows("query.sparql_in_a_question_is_words_and_changes_nothing"),
 )
 def test_sparql_in_a_question_is_words_and_changes_nothing(snapshot: Snapshot, attack: str) -> None:
     count = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
@@ -211,24 +185,6 @@ def test_a_snapshot_of_another_embedding_model_is_refused(
     monkeypatch.setitem(opened.manifest, "resources", resources)
     with pytest.raises(InputError, match="embedded with minilm-int8"):
         opened.neighbours("anything", 1)
-
-
-def test_linking_takes_the_longest_name() -> None:
-    index = {"new york": ("ny",), "new york times": ("nyt",), "york": ("y",)}
-    found = link_question("Who founded the New York Times?", index)
-    assert (found.entities, found.names) == (("nyt",), ("New York Times",))
-
-
-def test_the_query_module_is_thin() -> None:
-    program = (
-        "import sys, kpyramid; kpyramid.open_snapshot; "
-        "print(*sorted({'spacy', 'sklearn', 'owlready2', 'airflow', 'kmedoids', 'openai', 'duckdb'}"
-        " & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == ""
 
 
 @pytest.mark.parametrize("question", ["Who founded Norway?", "What is the capital of Italy?"])

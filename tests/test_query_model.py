@@ -1,8 +1,6 @@
 """A model judges facts and reads context: asked at a real server, held against what it cites."""
 
-import json
 import math
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +8,14 @@ import pytest
 
 from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
-from kpyramid.llm.task import Reply, Token, Usage, key_request
+from kpyramid.llm.task import key_request
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.baselines import ask_direct
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import judge_by_model
 from kpyramid.query.model.reading import (
     MOST_CHARACTERS,
     UNREAD,
     UNWORDED,
-    UNWORDED_OPTION,
-    find_value_logprobs,
     holds_answer,
     is_checkable,
     read_by_model,
@@ -30,6 +25,7 @@ from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller, script
 from tests.loopback import RefuseError, serve
+from tests.rows import read_rows
 
 WHERE = Question("Where was Leon Batt born?")
 NO_SNAPSHOT: Any = None  # what looks nothing up opens none
@@ -70,16 +66,6 @@ def read(folder: Path, reply: Any, question: Question = WHERE, items: Any = ITEM
         return read_by_model(question, items, asker)
 
 
-def test_a_yes_says_which_facts_it_rests_on(tmp_path: Path) -> None:
-    assert judge(tmp_path, decide("yes", 2, 2)) == ((1,), "the model: It says so.")
-
-
-def test_a_no_is_a_no_with_its_reason(tmp_path: Path) -> None:
-    said = judge(tmp_path, decide("no", 1, reason="Only where he studied."))
-
-    assert said == ((), "the model: Only where he studied.")
-
-
 @pytest.mark.parametrize("facts", [(), (0,), (3, 99, -1)], ids=str)
 def test_a_yes_that_rests_on_no_fact_is_a_no(tmp_path: Path, facts: tuple[int, ...]) -> None:
     supporting, why = judge(tmp_path, decide("yes", *facts))
@@ -116,11 +102,6 @@ def test_a_reply_that_cannot_be_used_is_no_verdict_and_no_answer(
     assert reading.reason.startswith(f"the model gave no answer: {kind}: ")
 
 
-def test_json_in_a_fence_is_read(tmp_path: Path) -> None:
-    assert judge(tmp_path / "kg", f"```json\n{json.dumps(decide('yes', 2))}\n```")[0]
-    assert read(tmp_path / "read", f"```json\n{json.dumps(say('Oslo', 2))}\n```").text == "Oslo"
-
-
 def test_an_answer_rests_on_the_places_of_what_it_cites(tmp_path: Path) -> None:
     reading = read(tmp_path, say("Oslo", 2, 2))
 
@@ -144,10 +125,6 @@ def test_an_answer_that_cites_nothing_that_there_is_is_refused(
 
     assert (reading.text, reading.evidence, reading.confidence) == ("", (), 0.0)
     assert reading.reason == "unsupported: the model answers 'Oslo' and cites nothing"
-
-
-def test_of_cites_those_that_there_are_count(tmp_path: Path) -> None:
-    assert read(tmp_path, say("Oslo", 7, 2)).evidence == ITEMS[1].evidence
 
 
 def test_a_name_that_what_is_cited_does_not_hold_keeps_little_confidence(tmp_path: Path) -> None:
@@ -184,14 +161,7 @@ def test_a_confidence_that_is_no_probability_says_nothing(
 
 @pytest.mark.parametrize(
     ("choices", "answer", "expected", "most"),
-    [
-        ((2,), "", ("Oslo",), 0.9),
-        ((3, 2, 2), "", ("Oslo", "Bergen"), UNWORDED_OPTION),
-        ((), "  the OSLO", (), 0.0),
-        ((), "oslo.", ("Oslo",), 0.9),
-        ((4,), "Oslo", ("Christiania",), UNWORDED_OPTION),
-        ((), "Paris", (), 0.0),
-    ],
+    read_rows("query_model.options_are_chosen_by_number_one_or_several"),
 )
 def test_options_are_chosen_by_number_one_or_several(
     tmp_path: Path, choices: Any, answer: str, expected: Any, most: float
@@ -217,13 +187,6 @@ def test_without_context_the_model_answers_from_what_it_knows(tmp_path: Path) ->
 
     assert (reading.text, reading.evidence, reading.confidence) == ("Oslo", (), UNREAD)
     assert "from what you know" in system and "Context" not in user
-
-
-def test_a_model_that_does_not_know_says_so(tmp_path: Path) -> None:
-    reply = {"says": False, "answer": "", "choices": [], "confidence": 0.0}
-    reading = read(tmp_path, reply, WHERE, [])
-
-    assert (reading.text, reading.reason) == ("", "by the model, the model does not know")
 
 
 def test_what_a_document_orders_is_fenced_data_and_no_line_of_its_own(tmp_path: Path) -> None:
@@ -350,49 +313,6 @@ def test_log_probabilities_are_those_of_the_answers_tokens(tmp_path: Path) -> No
     assert asked == [True, False] and plain.logprobs == () and plain.text == reading.text
 
 
-def test_what_others_ask_meanwhile_is_not_counted(tmp_path: Path) -> None:
-    with ask_scripted(tmp_path, query_read=say("Oslo", 2)) as (server, asker):
-        server.latency = 0.02
-
-        def ask(number: int) -> tuple[int, int]:
-            spent = asker.spent
-            before = spent.calls, spent.tokens
-            read_by_model(Question(f"{WHERE.text} {number}"), ITEMS, asker)
-            return spent.calls - before[0], spent.tokens - before[1]
-
-        with ThreadPoolExecutor(4) as pool:
-            calls, tokens = zip(*pool.map(ask, range(12)), strict=True)
-        answers = [e for e in server.log if e["schema"] == "query_read"]
-
-    assert calls == (1,) * 12
-    counted = sum(e["prompt_tokens"] + e["completion_tokens"] for e in answers)
-    assert sum(tokens) == counted > 0
-    # Their prompts differ in a digit and in the tags of the fence.
-    assert max(tokens) < 1.1 * min(tokens)
-
-
-def test_a_strategy_hands_on_what_its_reader_gives(tmp_path: Path) -> None:
-    reply = {name: value for name, value in say("Oslo").items() if name != "cites"}
-    with ask_scripted(tmp_path, query_direct=reply) as (_, asker):
-        backends = Backends(reader="llm", asker=asker, logprobs=True)
-        found = ask_direct(ASKED, Decisions(backends))
-
-    assert (found.text, found.layer) == ("Oslo", "model")
-    assert set(found.logprobs) == {math.log(0.5)}
-
-
-def test_tokens_beside_the_answer_do_not_count() -> None:
-    words = [b'{"says": true, "answer": "', b"Os", b"lo", b'"', b', "confidence": 1}']
-    chances = [-9.0, -0.1, -0.2, -9.0, -9.0]
-    tokens = tuple(map(Token, words, chances))
-    content = b"".join(words).decode()
-
-    assert find_value_logprobs(Reply(content, Usage(), tokens), "answer") == (-0.1, -0.2)
-    assert find_value_logprobs(Reply(content, Usage(), tokens[1:]), "answer") == ()
-    assert find_value_logprobs(Reply(content, Usage()), "answer") == ()
-    assert find_value_logprobs(Reply("other", Usage(), tokens), "answer") == ()
-
-
 @pytest.mark.parametrize("status", [400, 403])
 def test_an_endpoint_without_log_probabilities_is_asked_without(
     tmp_path: Path, status: int
@@ -442,18 +362,7 @@ def test_only_a_request_for_log_probabilities_has_another_key() -> None:
 
 @pytest.mark.parametrize(
     ("text", "answer", "held"),
-    [
-        ("Shakespeare was born on April 23rd, in 1564.", "23 April 1564", True),
-        ("Shakespeare was born on April 23rd, in 1564.", "23 April 1565", False),
-        ("It has 1,204 members", "1204", True),
-        ("It has three members", "3", True),
-        ("The United States of America", "united states", True),
-        ("States United", "United States", False),
-        ("Osloer Strasse", "Oslo", False),
-        ("ΑΘΗΝΑ is a town", "Αθηνα", True),
-        ("a text", "the", False),
-        ("a text", "?", False),
-    ],
+    read_rows("query_model.a_text_holds_an_answer_in_its_words"),
 )
 def test_a_text_holds_an_answer_in_its_words(text: str, answer: str, held: bool) -> None:
     assert holds_answer(["nothing", text], answer) is held
@@ -461,14 +370,7 @@ def test_a_text_holds_an_answer_in_its_words(text: str, answer: str, held: bool)
 
 @pytest.mark.parametrize(
     ("answer", "question", "checked"),
-    [
-        ("Oslo", "Where was he born?", True),
-        ("a lake", "Where was he born?", True),
-        ("Oslo", "What is the capital?", True),
-        ("a small lake", "What is Vell?", False),
-        ("No.", "Is Oslo the capital?", False),
-        ("Because Oslo is larger than any other town in Norway", "Why?", False),
-    ],
+    read_rows("query_model.names_dates_and_numbers_are_checked_and_explanations_are_not"),
 )
 def test_names_dates_and_numbers_are_checked_and_explanations_are_not(
     answer: str, question: str, checked: bool

@@ -16,17 +16,17 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import ReplyError
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
-from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.ontology.validation.checks import read_questions
 from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
-from kpyramid.query.model.polyrag import add_prefixes, choose_column, parse, render, write_example
+from kpyramid.query.model.polyrag import choose_column, parse, render, write_example
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import loopback
 from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import Loopback, RefuseError, answer_by_schema, serve
+from tests.rows import read_rows
 
 QUESTION = "Where was Leon Batt born?"
 
@@ -110,14 +110,7 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
 
 @pytest.mark.parametrize(
     "sparql",
-    [
-        "SELECT ?place WHERE { ?x rdfs:label 'Leon Batt' ; :birthPlace ?place }",
-        "SELECT (COUNT(?place) AS ?n) WHERE { e:BATT :birthPlace ?place }",
-        "ASK { e:BATT :birthPlace ?place # }\n }",
-        "SELECT ?place WHERE { ?place ^:birthPlace e:BATT OPTIONAL { e:BATT :deathPlace ?d } }",
-        "SELECT ?x WHERE { ?x :birthPlace ?y FILTER NOT EXISTS { ?x :deathPlace ?y } "
-        "?y rdfs:label 'Oslo' ; rdfs:label ?l FILTER (?l != '}') } ORDER BY ?x LIMIT 1",
-    ],
+    read_rows("question_model.whatever_a_query_selects_its_patterns_lead_to_the_sentence"),
 )
 def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
     sparql: str, snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
@@ -171,17 +164,6 @@ def test_examples_bind_what_they_name_and_select_one_variable(seed: str) -> None
     assert not left_out
 
 
-def test_a_model_that_imitates_an_example_answers_about_whom_it_is_asked(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
-) -> None:
-    shown = str(render(QUESTION, snapshot).messages[-1].content)
-    example = re.search(r"- Where was \S+ born, and in which year\? (.*)", shown)
-    assert example is not None
-    sparql = example[1].replace("e:PERSON", f"e:{batt}")
-
-    assert ask(write_sparql(sparql), snapshot, warehouse, tmp_path).text == "Oslo"
-
-
 def test_of_several_columns_the_one_that_is_asked_for_is_taken(
     snapshot: Snapshot, warehouse: Warehouse, tmp_path: Path
 ) -> None:
@@ -195,12 +177,7 @@ def test_of_several_columns_the_one_that_is_asked_for_is_taken(
 
 @pytest.mark.parametrize(
     ("question", "column"),
-    [
-        ("Where was Ann born?", "town"),
-        ("When was Ann born?", "date"),
-        ("In which year was Ann born?", "year"),
-        ("What is known of Ann?", "date"),
-    ],
+    read_rows("question_model.a_column_is_chosen_by_name_then_by_kind_then_by_place"),
 )
 def test_a_column_is_chosen_by_name_then_by_kind_then_by_place(question: str, column: str) -> None:
     ann, bob, town = (f"{ENTITY}{name}" for name in ("ann", "bob", "town"))
@@ -236,24 +213,7 @@ def test_patterns_of_what_must_not_be_there_give_no_facts() -> None:
 
 @pytest.mark.parametrize(
     ("sparql", "outcome", "reason"),
-    [
-        ("SELECT ?p WHERE { e:BATT :deathPlace ?p }", "empty", "no value"),
-        ("ASK { e:BATT :birthPlace e:BATT }", "empty", "no value"),
-        ("SELECT ?p WHERE { e:BATT :birthPlace ?p", "failed", "only SELECT and ASK"),
-        ("DELETE WHERE { ?s :birthPlace ?o }", "failed", "only SELECT and ASK"),
-        ("INSERT DATA { e:BATT :birthPlace e:x }", "failed", "only SELECT and ASK"),
-        ("CONSTRUCT WHERE { e:BATT :birthPlace ?p }", "failed", "only SELECT and ASK"),
-        (
-            "SELECT ?p WHERE { SERVICE <http://127.0.0.1:9/> { e:BATT :birthPlace ?p } }",
-            "failed",
-            "SERVICE",
-        ),
-        ("SELECT ?p FROM <file:///etc/passwd> { e:BATT :x ?p }", "failed", "FROM"),
-        ("SELECT ?p WHERE { e:BATT unknown:place ?p }", "failed", "SPARQL query"),
-        ("", "failed", "the model sees none"),
-        ("SELECT * WHERE { ?s ?p ?o }", "too broad", "nothing in particular"),
-        ("SELECT ?p ?d WHERE { ?p rdfs:domain ?d }", "too broad", "more than 50"),
-    ],
+    read_rows("question_model.what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names"),
 )  # fmt: skip
 def test_what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names(
     sparql: str,
@@ -298,41 +258,6 @@ def test_a_reply_that_is_no_query_fails_the_layer_and_raises_nothing(
     assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
 
 
-def test_an_endless_query_is_stopped_at_its_limit_and_the_next_one_is_answered(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
-) -> None:
-    texts = [
-        (snapshot.folder / "ontology" / name).read_text() for name in ("schema.ttl", "instances.nt")
-    ]
-    endless = (
-        "SELECT (COUNT(*) AS ?n) WHERE { ?a :birthPlace ?b . "
-        + " ".join(f"?s{n} ?p{n} ?o{n} ." for n in range(6))
-        + " }"
-    )
-    with OntologyStore(*texts, seconds=1.0) as bounded:
-        snapshot.__dict__["ontology"] = bounded
-        stopped = ask(write_sparql(endless), snapshot, warehouse, tmp_path / "one")
-        good = f"SELECT ?p {{ e:{batt} :birthPlace ?p }}"
-        found = ask(write_sparql(good), snapshot, warehouse, tmp_path / "two")
-
-    assert "failed: SPARQL query stopped" in str(stopped.trace[0])
-    assert found.text == "Oslo"
-
-
-def test_a_question_asked_again_is_not_paid_again(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
-) -> None:
-    reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
-    with serve(reply) as server, open_model(server, warehouse, tmp_path) as model:
-        first, again = (
-            answer(QUESTION, snapshot, backends=Backends("llm", asker=model.caller))
-            for _ in range(2)
-        )
-        assert server.calls(schema="reply") <= 2
-    assert (first.calls, again.calls) == (1, 0)
-    assert first.tokens > 0 == again.tokens
-
-
 def test_the_prompt_shows_the_schema_and_the_entities_and_fences_the_question(
     snapshot: Snapshot, batt: str
 ) -> None:
@@ -343,11 +268,6 @@ def test_the_prompt_shows_the_schema_and_the_entities_and_fences_the_question(
     assert f"e:{batt} Leon Batt (PERSON)" in user
     assert "- :birthPlace birth place: :Person -> :Place" in user
     assert user.startswith("<data-") and request.schema["required"] == ["sparql"]
-
-
-def test_prefixes_are_supplied_unless_the_query_declares_them(snapshot: Snapshot) -> None:
-    query = add_prefixes("PREFIX rdfs: <http://x/>\nASK { ?s rdfs:a :b }", snapshot.schema)
-    assert query.count("PREFIX rdfs:") == 1 and f"PREFIX : <{snapshot.schema.base}>" in query
 
 
 def test_a_query_longer_than_any_that_is_read_is_a_bad_reply() -> None:
@@ -423,9 +343,3 @@ def test_an_endpoint_that_answers_nobody_is_an_error_and_no_outcome(
 
     with pytest.raises(EndpointError):
         ask(refuse, snapshot, warehouse, tmp_path)
-
-
-def test_entities_of_the_prompt_are_those_of_the_data(snapshot: Snapshot, batt: str) -> None:
-    rows = snapshot.sparql(add_prefixes(f"ASK {{ e:{batt} ?p ?o }}", snapshot.schema))
-    assert rows == [{"ask": "true"}]
-    assert entity_iri(batt).endswith(batt)

@@ -8,6 +8,7 @@ from sets.files import write_questions
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
+from tests.rows import read_rows
 
 
 def write_rows(path: Path, *rows: dict[str, object]) -> Path:
@@ -62,22 +63,14 @@ def test_gold_documents_without_an_answer_ask_for_retrieval(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("options", "gold", "right"),
-    [
-        (["Oslo", "Rome"], "Rome", ["Rome"]),
-        (["Oslo", "Rome"], "rome", ["Rome"]),
-        (["Oslo", "Rome"], "b", ["Rome"]),
-        (["Oslo", "Rome", "Bern"], ["A", "C"], ["Oslo", "Bern"]),
-        ({"a": "Oslo", "b": "Rome"}, "b", ["Rome"]),
-        ("Oslo|Rome", "Rome", ["Rome"]),
-        (["1902", "1903"], 1903, ["1903"]),
-    ],
+    read_rows("questions.right_options_are_texts_letters_or_labels"),
 )
 def test_right_options_are_texts_letters_or_labels(
-    tmp_path: Path, options: object, gold: object, right: list[str]
+    tmp_path: Path, options: object, gold: object, right: tuple[str, ...]
 ) -> None:
     question = read_one(tmp_path, options=options, gold=gold)
     assert question.kind == "choice"
-    assert list(question.values) == right
+    assert question.values == right
 
 
 def test_a_number_says_of_no_option_that_it_is_right(tmp_path: Path) -> None:
@@ -153,13 +146,7 @@ def test_options_that_are_one_but_for_case_and_spaces_are_refused_with_their_lin
 
 @pytest.mark.parametrize(
     ("name", "text", "said"),
-    [
-        ("q.txt", "", "give questions as .jsonl, .csv or .tsv"),
-        ("q.jsonl", "\n", "no questions"),
-        ("none.csv", None, "cannot be read"),
-        ("q.jsonl", '{"question": "a?", "options": ["x", "x"], "gold": "x"}', "are the same"),
-        ("q.jsonl", '{"question": "a?", "options": ["x", ""], "gold": "x"}', "option is empty"),
-    ],
+    read_rows("questions.a_file_that_cannot_be_used_is_refused"),
 )
 def test_a_file_that_cannot_be_used_is_refused(
     tmp_path: Path, name: str, text: str | None, said: str
@@ -191,15 +178,7 @@ def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "said"),
-    [
-        ({"text": " "}, "no text"),
-        ({"kind": "essay"}, "there are choice, open"),
-        ({"answers": ()}, "nothing says what is right"),
-        ({"answers": ((" ",),)}, "an answer is empty"),
-        ({"kind": "choice", "candidates": ("a",)}, "two options at least"),
-        ({"kind": "choice", "candidates": ("a", "b")}, "'x' is not among the options"),
-        ({"kind": "retrieval"}, "which documents are right"),
-    ],
+    read_rows("questions.a_question_that_cannot_be_scored_is_refused"),
 )
 def test_a_question_that_cannot_be_scored_is_refused(fields: dict[str, object], said: str) -> None:
     whole: dict[str, object] = {"id": "q", "text": "Who?", "kind": "open", "answers": (("x",),)}

@@ -8,11 +8,12 @@ import pytest
 
 from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parser import Parser
-from kpyramid.extraction.syntax.tree import Tree, pack_tree, unpack_tree
+from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.ontology.population.candidates import find_candidates
 from kpyramid.ontology.population.examples import Example, Value, parse_examples, read_examples
-from kpyramid.ontology.population.reader import KnownValues, Reader, list_forms
+from kpyramid.ontology.population.reader import KnownValues, Reader
 from kpyramid.ontology.schema import Schema, parse_schema
+from tests.rows import read_rows
 
 BASE = "https://example.org/boats#"
 TURTLE = f"""
@@ -103,14 +104,6 @@ def test_what_a_dozen_examples_teach_is_read_from_new_sentences() -> None:
     }
 
 
-def test_the_right_value_is_surer_than_any_wrong_one() -> None:
-    values = read("The Green Plover was put together by Maud Carver and sails out of Lowestoft.")
-
-    builders = {o: v.confidence for (_, name, o), v in values.items() if name == "builder"}
-    assert max(builders, key=lambda o: builders[o]) == "Maud Carver"
-    assert all(0 < v.confidence <= 1 for v in values.values())
-
-
 def test_what_is_less_than_half_as_likely_as_its_rival_is_not_stated() -> None:
     tree = parse(
         "The Green Plover was put together by Maud Carver. Tom Reed and Ann Lee saw it. "
@@ -148,20 +141,6 @@ def test_both_ends_and_the_evidence_stand_in_the_text_as_given() -> None:
             assert words.text.strip()
         for end in (value.subject, value.object):
             assert value.evidence.start <= end.start < end.end <= value.evidence.end
-
-
-def test_the_same_examples_teach_the_same_reader() -> None:
-    text = "The Green Plover was put together by Maud Carver and sails out of Lowestoft."
-
-    assert teach(list_examples()).read(parse(text)) == taught_reader().read(parse(text))
-
-
-def test_a_packed_parse_is_read_like_the_parse_itself() -> None:
-    text = "The Green Plover was put together by Maud Carver and sails out of Lowestoft."
-
-    assert taught_reader().read(unpack_tree(text, pack_tree(parse(text)))) == taught_reader().read(
-        parse(text)
-    )
 
 
 def test_without_examples_the_propertys_own_words_find_its_values() -> None:
@@ -217,17 +196,6 @@ def test_examples_that_align_to_nothing_are_counted() -> None:
     assert (reader.unaligned, reader.unknown) == (1, 1)
 
 
-def test_examples_name_dates_and_numbers_in_other_forms_than_their_text() -> None:
-    assert "date:1911-05-02" in list_forms("1911-05-02")
-    assert "number:3500" in list_forms("3500.0")
-    assert "number:1850" in list_forms("1850.0 (tonnes)")
-    example = Example(
-        "The Sea Otter floated on 2 May 1911.", (("Sea Otter", "launchDate", "1911-05-02"),)
-    )
-
-    assert teach([example]).unaligned == 0
-
-
 def test_a_long_text_takes_time_in_proportion() -> None:
     sentence = "The Green Plover was put together by Maud Carver and sails out of Lowestoft. "
     few, many = parse(sentence * 8), parse(sentence * 32)
@@ -239,24 +207,9 @@ def test_a_long_text_takes_time_in_proportion() -> None:
     assert subjects[1] < 6 * subjects[0]
 
 
-def test_titles_dates_codes_and_parts_of_names_are_candidates() -> None:
-    text = '"Quiet Water" (1931), a doo-wop song by Ann Lee, bears X-12/B for 3.5 minutes.'
-    found = {(c.text, c.kind) for c in find_candidates(parse(text))}
-    texts = {words for words, _ in found}
-
-    assert {"Quiet Water", "1931", "Ann Lee", "3.5", "X-12/B"} <= texts
-    assert "doo-wop" in texts
-    assert ("1931", "YEAR") in found
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
-    [
-        ("Ah Pook Is Here was a collaboration.", "Ah Pook Is Here"),
-        ("Jillian (I Would Give My Heart) was sold.", "Jillian (I Would Give My Heart)"),
-        ("Jillian (I Would Give My Heart) was sold.", "Jillian"),
-        ("She became the first female president of South Korea.", "president of South Korea"),
-    ],
+    read_rows("reader.names_that_hold_verbs_brackets_and_small_words_are_candidates"),
 )
 def test_names_that_hold_verbs_brackets_and_small_words_are_candidates(
     text: str, name: str
@@ -282,14 +235,7 @@ def test_lines_of_all_three_forms_are_examples_and_one_text_is_one_example() -> 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
-    [
-        ("{", "line 2: "),
-        ("[]", "no JSON object"),
-        ('{"triples": []}', "no sentence under 'text'"),
-        ('{"text": "A"}', "no list under 'triples'"),
-        ('{"text": "A", "triples": [{"sub": "A", "rel": "r"}]}', "no text under 'obj'"),
-        ('{"text": "A", "triples": ["A r b"]}', "no text under 'sub'"),
-    ],
+    read_rows("reader.a_bad_examples_file_is_refused_by_line_with_what_to_write"),
 )
 def test_a_bad_examples_file_is_refused_by_line_with_what_to_write(
     tmp_path: Path, line: str, reason: str

@@ -1,7 +1,6 @@
 """HermiT finds contradictions and says why; nothing an ontology holds reaches it or us as code."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -161,14 +160,6 @@ def test_contradictory_ranges_make_a_property_useless_and_are_explained() -> Non
     verdict = judge(schema, *GOOD)
     assert "a value of “born in” is a work" in verdict
     assert "a value of “born in” is a place" in verdict
-
-
-@pytest.mark.slow
-def test_an_inconsistent_schema_names_the_axioms() -> None:
-    schema = SCHEMA + ":ada a :Singer, :City .\n"
-    verdict = judge(schema)
-    assert verdict.startswith("fail: inconsistent: ")
-    assert "“ada” is a city" in verdict
 
 
 @pytest.mark.slow
@@ -337,19 +328,6 @@ def test_labels_and_texts_of_any_kind_do_not_break_the_reasoner() -> None:
     assert judge(schema, *lines, awkward) == "pass"
 
 
-def test_two_different_texts_stay_different() -> None:
-    schema = SCHEMA + ":motto a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:label 'm' .\n"
-    mottos = ("北", "京", "{5317}")
-    theory = read_theory(schema, "".join(fact("ada", "motto", f'"{text}"') for text in mottos))
-    fact_of = {one.object.value: one for one in theory.facts}
-    north, capital, braces = ((fact_of[text],) for text in mottos)
-    with Reasoner(theory, seconds=60) as hermit:
-        assert hermit.find_inconsistent([(theory.axioms, north)]) is None
-        for other in (capital, braces):
-            pair = (theory.axioms, north + other)
-            assert hermit.find_inconsistent([(theory.axioms, other), pair]) == 1
-
-
 @pytest.mark.slow
 def test_ten_thousand_classes_are_judged() -> None:
     tree = "".join(
@@ -362,28 +340,3 @@ def test_ten_thousand_classes_are_judged() -> None:
     assert verdict.startswith("fail: 1 classes can have no instance (c 9999): ")
     for words in ("every c 9999 is a c 5", "every c 9999 is a c 6", "no c 5 is a c 6"):
         assert words in verdict
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bad", [False, True])
-def test_owlready2_s_own_call_agrees(tmp_path: Path, bad: bool) -> None:
-    """The verdict of `sync_reasoner_hermit` on the very file, loaded by owlready2, in a child."""
-    facts = [*GOOD, *([fact("ada", "a", "City")] if bad else [])]
-    theory = read_theory(SCHEMA, "".join(facts))
-    path = tmp_path / "theory.nt"
-    path.write_text(ReasonerText(theory).write(theory.axioms, theory.facts), "ascii")
-    code = (
-        "import sys, owlready2; world = owlready2.World(); "
-        "world.get_ontology('urn:o#').load(fileobj=open(sys.argv[1], 'rb'), only_local=True)\n"
-        "try:\n    owlready2.sync_reasoner_hermit(world, debug=0); print('consistent')\n"
-        "except owlready2.OwlReadyInconsistentOntologyError: print('inconsistent')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    with Reasoner(theory, seconds=60) as hermit:
-        ours = hermit.find_inconsistent([(theory.axioms, theory.facts)])
-    assert (done.stdout.strip(), ours) == (("inconsistent", 0) if bad else ("consistent", None))

@@ -59,26 +59,6 @@ def publish(warehouse: Warehouse, letter: str, order: str, ref: str = "main") ->
     return snapshot
 
 
-def test_a_log_is_numbered_and_chained(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    for snapshot, order in (("a", "1"), ("b", "2"), ("c", "2")):
-        assert move(warehouse, snapshot, order)
-
-    names = sorted(path.name for path in (tmp_path / "refs" / "main").iterdir())
-    assert names == ["0000000001.json", "0000000002.json", "0000000003.json"]
-    entries = list_entries(warehouse, "main")
-    assert [e.snapshot[0] for e in entries] == ["a", "b", "c"]
-    assert [e.parent and e.parent[0] for e in entries] == [None, "a", "b"]
-    assert read_head(warehouse, "main") == entries[-1]
-
-
-def test_the_same_snapshot_again_adds_no_entry(tmp_path: Path) -> None:
-    move(Warehouse(tmp_path), "a", "1")
-
-    assert move(Warehouse(tmp_path), "a", "2") is None
-    assert len(list_entries(Warehouse(tmp_path), "main")) == 1
-
-
 def test_an_older_order_is_refused_under_this_ref_and_taken_under_another(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     move(warehouse, "a", "2026-02-01")
@@ -89,47 +69,6 @@ def test_an_older_order_is_refused_under_this_ref_and_taken_under_another(tmp_pa
     assert resolve_ref(warehouse, "main") == "a" * 16
     assert move(warehouse, "b", "2026-01-31", ref="backfill")
     assert list_refs(warehouse) == ["backfill", "main"]
-
-
-def test_who_loses_the_race_reads_head_again_and_is_chained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse = Warehouse(tmp_path)
-    real = publication._create_entry
-    rivals = ["b", "c"]
-
-    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
-        if rivals:
-            rival = rivals.pop()
-            assert real(place, ref, number, RefEntry(rival * 16, None, "1", "rival", "t"))
-        return real(place, ref, number, entry)
-
-    monkeypatch.setattr(publication, "_create_entry", create)
-
-    entry = move(warehouse, "a", "1")
-
-    assert entry is not None
-    assert entry.parent == "b" * 16
-    assert [e.snapshot[0] for e in list_entries(warehouse, "main")] == ["c", "b", "a"]
-    assert not [p for p in (tmp_path / "refs" / "main").iterdir() if p.suffix == ".tmp"]
-
-
-def test_who_loses_the_race_to_a_later_order_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warehouse = Warehouse(tmp_path)
-    real = publication._create_entry
-
-    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
-        monkeypatch.setattr(publication, "_create_entry", real)
-        real(place, ref, number, RefEntry("b" * 16, None, "2", "rival", "t"))
-        return real(place, ref, number, entry)
-
-    monkeypatch.setattr(publication, "_create_entry", create)
-
-    with pytest.raises(ConflictError, match="rival"):
-        move(warehouse, "a", "1")
-    assert [e.snapshot[0] for e in list_entries(warehouse, "main")] == ["b"]
 
 
 def test_sixteen_committers_at_once_make_one_chain(tmp_path: Path) -> None:
@@ -528,13 +467,3 @@ def test_a_clock_set_back_neither_stops_a_build_nor_changes_an_id(
     assert len(orders) == 2
     assert orders == sorted(orders)
     assert outcome.snapshot == copy_shared_build(tmp_path / "other")[1]
-
-
-def test_a_later_run_of_a_ref_starts_at_or_after_head(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    move(warehouse, "a", "9999-01-01")
-
-    run = runs.start_run(warehouse, tmp_path, Settings(), ref="main")
-
-    assert run.order == "9999-01-01"
-    assert json.loads((run.folder / "run.json").read_bytes())["order"] == run.order

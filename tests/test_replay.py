@@ -8,8 +8,6 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.recorded import (
-    Recorded,
-    Recording,
     open_recording,
     read_extractions,
     read_triple,
@@ -23,6 +21,7 @@ from kpyramid.llm.caller import Caller, KeyLocks
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, key_request, read_response
 from kpyramid.settings import CascadeSettings
 from kpyramid.storage.store import FolderStore
+from tests.rows import read_bodies
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo"
 MODEL: dict[str, JsonValue] = {"name": "m", "temperature": 0.0, "seed": 0}
@@ -148,21 +147,9 @@ def test_a_chunk_that_was_not_recorded_fails_alone_and_is_asked_again(tmp_path: 
     assert after[1].facts[0].tail == "Brio"
 
 
-def test_a_replayed_completion_cost_nothing(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "r", ROW)
-    raw = ReplayTransport(open_recording(path, MODEL)).send(ask_facts(Chunk(TEXT), FORM))
-    assert raw["replayed"] is True
-    assert set(raw["usage"].values()) == {0}  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     ("row", "wrong"),
-    [
-        (["Ann", "founded", "Aster"], "TypeError"),
-        ({"text": 7, "triples": [], "entities": []}, "text is no text"),
-        ({"text": "x", "triples": {}, "entities": []}, "triples no list"),
-        ({"text": "x", "triples": []}, "entities"),
-    ],
+    read_bodies("replay.a_line_that_is_no_recording_is_named"),
 )
 def test_a_line_that_is_no_recording_is_named(row: object, wrong: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", ROW, row)
@@ -229,17 +216,3 @@ def test_the_demos_recording_covers_its_corpus_and_every_row_is_counted() -> Non
         assert len(broken) == sum(read_triple(row) is None for row in passage.triples)
         for statement in reading.statements:
             assert statement.evidence in passage.text
-
-
-def test_a_text_is_found_whatever_space_surrounds_it() -> None:
-    passage = Recorded(TEXT, (), ())
-    assert Recording([passage]).find(f"  {TEXT}\n") == passage
-    assert Recording([passage]).find(" ") is None
-
-
-def test_a_row_that_repeats_json_can_hold_is_text_or_nothing() -> None:
-    rows: list[object] = [None, "", 7, "abc", [], {}, [1, 2, 3], ["a", "b", " "], [["a"], "b", "c"]]
-    assert [read_triple(row) for row in rows] == [None] * len(rows)
-    reading = read_facts(write_reply(Recorded(TEXT, (), tuple(rows)), TEXT))
-    assert len(reading.triples[0]) == len(rows)
-    assert all(row.head and not row.relation for row in reading.triples[0])

@@ -7,7 +7,6 @@ import pytest
 import kpyramid
 from kpyramid.errors import InputError
 from kpyramid.query import Retrieval, answer, retrieve
-from kpyramid.query.analysis import analyse
 from kpyramid.query.passages import Path, Start
 from kpyramid.query.retrieval import Connection, _connect
 from kpyramid.query.types import Item
@@ -102,20 +101,10 @@ def test_what_cannot_be_asked_is_refused(question: str, options: dict[str, int],
         retrieve(question, open_told(), **options)  # type: ignore[arg-type]
 
 
-def test_nothing_is_retrieved_where_nothing_is_asked_for() -> None:
-    found = retrieve(QUESTION, open_told(), facts=0, passages=0)
-    assert (found.facts, found.passages, found.paths) == ((), (), ())
-
-
 def test_the_public_names_are_those_that_dir_shows() -> None:
     assert dir(kpyramid) == sorted(kpyramid.__all__)
     assert all(getattr(kpyramid, name) is not None for name in kpyramid.__all__)
     assert {"open_snapshot", "retrieve", "answer"} <= set(kpyramid.__all__)
-
-
-def test_an_analysis_says_what_it_is_of() -> None:
-    asked = analyse("Where was Milo Tarn born?", open_told())
-    assert repr(asked) == "QuestionAnalysis('Where was Milo Tarn born?', names ['Milo Tarn'])"
 
 
 class _Counting:

@@ -1,19 +1,13 @@
 """What a model is asked of which text: groups of properties, and the cheap test before a call."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-
-import pytest
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.inducer import Router
 from kpyramid.ontology.population.task import MOST_PROPERTIES, Group, group_properties, list_pairs
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from tests.corpora import ROOT, find_bench
 from tests.planted import MemoEmbedder, WordEmbedder, general_schema
 
 BASE = "https://example.org/ships#"
@@ -127,26 +121,10 @@ def test_an_inverse_that_is_not_asked_for_still_routes() -> None:
     assert router.route(["It is the port of twelve trawlers."]) == [frozenset({SHIP})]
 
 
-def test_a_text_does_not_change_what_another_is_routed_to() -> None:
-    router = Router(SHIPS, group_properties(SHIPS), MemoEmbedder())
-    texts = ["Per Lund was born in Kiruna.", "", "The ship sank off the harbour."]
-    together = router.route(texts)
-    alone = [router.route([text])[0] for text in texts]
-    again = Router(SHIPS, group_properties(SHIPS), MemoEmbedder()).route(texts[::-1])
-    assert together == alone == again[::-1]
-    assert together[1] == frozenset()
-
-
 def test_properties_of_anything_are_routed_too() -> None:
     lone = replace(SHIPS, properties=(make_property("mass", THING, XSD + "decimal"),))
     router = Router(lone, group_properties(lone), WordEmbedder())
     assert router.route(["Its mass is small."]) == [frozenset({THING})]
-
-
-def test_an_ontology_without_properties_routes_nothing() -> None:
-    bare = replace(SHIPS, properties=())
-    assert group_properties(bare) == ()
-    assert Router(bare, (), WordEmbedder()).route(["Per Lund was born."]) == [frozenset()]
 
 
 def test_a_thousand_classes_are_asked_for_in_few_calls() -> None:
@@ -155,19 +133,3 @@ def test_a_thousand_classes_are_asked_for_in_few_calls() -> None:
     router = Router(make_large(1000, 4), groups, WordEmbedder())
     (routed,) = router.route(["Nothing here is like it."])
     assert len(routed) < 100
-
-
-@pytest.mark.slow
-def test_routing_keeps_what_exhaustive_asking_would_find_at_a_tenth_of_its_calls() -> None:
-    """A tenth of the benchmark's sentences; `benchmarks/routing.py` measures all of them."""
-    folder = find_bench("text2kgbench_public")
-    command = [sys.executable, "benchmarks/routing.py", "--data", str(folder), "--json"]
-    done = subprocess.run(
-        [*command, "--limit", "12"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    figures = json.loads(done.stdout)
-    assert figures["kept"] >= 0.95
-    assert figures["calls"] <= 0.1
-    assert figures["kept_macro"] >= 0.95
-    assert figures["asked_elsewhere"] < 0.9, "the test lets something through"
-    assert len(figures["ontologies"]) == 15

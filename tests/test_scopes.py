@@ -20,13 +20,13 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
-from kpyramid.settings import Settings
 from kpyramid.snapshot.individuals import find_instances, state_value
 from kpyramid.snapshot.view import EVERYTHING, EntitiesByName, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import open_warehouse
 from tests.corpora import make_settings
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -118,13 +118,7 @@ def has(*labels: str) -> Scope:
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 @pytest.mark.parametrize(
     "question",
-    [
-        "Who bought Marbury Steel?",
-        "Where was Ada Lovelace born?",
-        "Who is John Harlow?",
-        "Who founded Aster Pictures?",
-        "What did Dorian Vance buy?",
-    ],
+    read_rows("scopes.without_a_label_nothing_of_a_labelled_document_is_told__question"),
 )
 def test_without_a_label_nothing_of_a_labelled_document_is_told(
     public: Snapshot, strategy: str, question: str
@@ -176,17 +170,6 @@ def test_an_answer_says_that_not_all_documents_were_searched(
     assert not [told for told in answer(question, whole).recognised if "searched" in told]
 
 
-def test_documents_and_metadata_narrow_a_question(whole: Snapshot) -> None:
-    def ask(question: str, **wanted: frozenset[str]) -> set[str]:
-        return shorten(answer(question, whole.scoped(Scope(None, **wanted)), "naive"))
-
-    who = "Who works for which company?"
-    assert ask(who, documents=frozenset({"open.jsonl"})) <= {"ada", "mill", "path"}
-    assert ask(who, documents=frozenset({"closed.jsonl#file"})) == {"file"}
-    year = Scope(None, metadata=frozenset({("year", "1871")}))
-    assert shorten(answer(who, whole.scoped(year), "naive")) == {"mill"}
-
-
 @pytest.mark.parametrize(
     ("scope", "message"),
     [
@@ -202,25 +185,6 @@ def test_a_scope_of_what_is_not_there_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         answer("Who is John Harlow?", whole.scoped(scope), "kaping")
-
-
-def test_scopes_of_one_snapshot_do_not_disturb_each_other(
-    whole: Snapshot, public: Snapshot
-) -> None:
-    question = "Where was Ada Lovelace born?"
-    first = answer(question, public).to_dict() | {"seconds": 0}
-    answer(question, whole)
-    answer(question, whole.scoped(has("staff")))
-    assert answer(question, public).to_dict() | {"seconds": 0} == first
-
-
-def test_every_row_is_seen_when_no_document_has_a_label(tmp_path: Path) -> None:
-    (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "a.txt").write_text("Ada Lovelace was born in London.")
-    build(tmp_path / "corpus", open_warehouse(tmp_path / "w"), Settings())
-    view = open_snapshot("main", tmp_path / "w")._view
-    tables = ("documents", "chunks", "condensed", "instances", "entities")
-    assert [view.mask(table) for table in tables] == [None] * 5
 
 
 def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None:
@@ -509,16 +473,7 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("proposals", "-v"),
-        ("proposals", "--json"),
-        ("ontology", "show", "John Harlow"),
-        ("ontology", "show", "person"),
-        ("ontology", "show", "John Harlow", "--json"),
-        ("rejects", "--limit", "0"),
-        ("rejects", "--json", "--limit", "0"),
-        ("ontology", "check", "general", "--snapshot", "main", "--json"),
-    ],
+    read_rows("scopes.commands_show_nothing_hidden_unless_told"),
 )
 def test_commands_show_nothing_hidden_unless_told(
     whole: Snapshot, command: tuple[str, ...]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.embeddings.served import Connect, ServedEmbedder, cut_batches, open_served
+from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
@@ -31,6 +31,7 @@ from tests.llm_runs import Time
 from tests.loopback import serve
 from tests.loopback_replies import VECTOR_SIZE, make_vector
 from tests.loopback_server import Loopback
+from tests.rows import read_rows
 
 PATH = "/embeddings"
 ROOT = Path(__file__).parent.parent
@@ -98,14 +99,6 @@ def test_a_call_says_what_the_settings_say_and_no_more(server: Loopback, tmp_pat
     assert entry["body"] == {"model": "small", "encoding_format": "float", "dimensions": 5}
     assert sent[:2] == ["query: a", "query: "]
     assert sent[2] == "query: " + "é" * 3996, "8,000 bytes, and no half character"
-
-
-def test_texts_are_cut_into_calls_by_number_and_by_length() -> None:
-    many, long = [str(n) for n in range(600)], ["x" * 9000] * 60
-
-    assert [len(batch) for batch in cut_batches(many)] == [256, 256, 88]
-    assert [len(batch) for batch in cut_batches(long)] == [25, 25, 10]
-    assert [text for batch in cut_batches(many + long) for text in batch] == many + long
 
 
 def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Path) -> None:
@@ -177,15 +170,6 @@ def test_a_vector_without_direction_or_numbers_is_refused(vector: object) -> Non
         ServedEmbedder("small", None, Answer()).embed(["a"])
 
 
-def test_a_vector_of_any_length_becomes_one_of_unit_length() -> None:
-    class Answer:
-        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
-            return {"data": [{"index": 0, "embedding": [3, 4e0]}]}
-
-    made = ServedEmbedder("small", None, Answer()).embed(["a"])
-    assert made.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
-
-
 def test_dimensions_that_the_endpoint_leaves_aside_are_told(tmp_path: Path) -> None:
     class Answer:
         def obtain(self, key: str, request: object) -> Mapping[str, Any]:
@@ -202,22 +186,9 @@ def test_what_may_pass_is_tried_again(fault: str, server: Loopback, tmp_path: Pa
     assert server.calls(PATH) == 3
 
 
-def test_the_wait_that_the_endpoint_asks_for_is_kept(server: Loopback, tmp_path: Path) -> None:
-    server.faults.add("429", path=PATH, times=1, retry_after=17)
-    settings, clock = make_settings(server.base_url), Time()
-    connect = connect_to(tmp_path, settings.llm, clock=clock)
-    open_served(settings.embed, settings.llm, connect).embed(["a"])
-    assert clock.slept >= 17
-
-
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        ("401", r"OPENAI_API_KEY.*embed\.api_key_env"),
-        ("404", r"'small'.*embed\.model or embed\.base_url"),
-        ("quota", "out of quota"),
-        ("too_long", r"maximum context length.*lower chunk\.max_tokens"),
-    ],
+    read_rows("served_embeddings.what_will_not_pass_is_told_at_once"),
 )
 def test_what_will_not_pass_is_told_at_once(
     fault: str, message: str, server: Loopback, tmp_path: Path
@@ -241,21 +212,6 @@ def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
     assert list_inputs(server) == Counter(TEXTS), "each text is paid for once"
 
 
-def test_what_is_in_flight_when_another_call_fails_is_kept(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.latency = 0.2
-    server.faults.add("401", path=PATH, skip=1)
-    settings = make_settings(server.base_url, {"concurrency": 4})
-    with pytest.raises(EndpointError):
-        open_cached(tmp_path, settings).embed(TEXTS)
-    server.faults.clear()
-    server.latency = 0.0
-
-    open_cached(tmp_path, settings).embed(TEXTS)
-    assert list_inputs(server) == Counter(TEXTS)
-
-
 def test_known_vectors_cost_nothing_wherever_the_model_is_served(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -266,15 +222,6 @@ def test_known_vectors_cost_nothing_wherever_the_model_is_served(
 
     assert after.tobytes() == before[[2, 0]].tobytes()
     assert other.log == [] and embedder.function.computed == 0
-
-
-@pytest.mark.parametrize("change", [{"model": "large"}, {"dimensions": 9}, {"instruction": "q: "}])
-def test_another_model_size_or_instruction_is_asked_again(
-    change: dict[str, Any], server: Loopback, tmp_path: Path
-) -> None:
-    open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
-    open_cached(tmp_path, make_settings(server.base_url, **change)).embed(TEXTS[:3])
-    assert server.calls(PATH) == 2
 
 
 def serve_size(size: int) -> Connect:
@@ -453,12 +400,3 @@ def test_a_killed_build_loses_what_is_in_flight_and_nothing_else(tmp_path: Path)
         "at most the reply not stored, the call open"
     )
     assert max(counts.values()) <= 2
-
-
-@pytest.mark.slow
-def test_two_builds_at_once_buy_each_vector_once(tmp_path: Path) -> None:
-    with serve(latency=0.2) as server:
-        processes = [start_build(server.base_url, tmp_path) for _ in range(2)]
-        assert [process.wait(120) for process in processes] == [0, 0]
-
-    assert list_inputs(server) == Counter(TEXTS)

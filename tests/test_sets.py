@@ -1,6 +1,5 @@
 """Sets as questions: small folders of each form always, the real sets where they are at hand."""
 
-import gzip
 import json
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 from choice_pyramids import read_text2kgbench
 from convert_set import read_set, write_set
 from sets.files import QuestionSet
-from sets.pathquestion import say_name
 
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import read_questions
@@ -129,54 +127,6 @@ def test_a_decision_of_pubmedqa_is_yes_no_or_maybe(tmp_path: Path) -> None:
         read_set(tmp_path)
 
 
-def test_a_path_of_facts_has_all_its_answers(tmp_path: Path) -> None:
-    (tmp_path / "PQ-2H.txt").write_text(
-        "who is ann_of_oslo 's dad 's child ?\tbob(bob/cy_ii/)\t"
-        "ann_of_oslo#parents#dan#children#bob#<end>#bob\n"
-    )
-    (tmp_path / "2H-kb.txt").write_text(
-        "ann_of_oslo\tparents\tdan\ndan\tchildren\tbob\ndan\tchildren\tcy_ii\n"
-    )
-    found = read_set(tmp_path)
-    (question,) = found.questions
-    assert question.text == "who is Ann of Oslo's dad's child?"
-    assert question.values == ("Bob", "Cy II")
-    assert question.gold_documents == ("ann_of_oslo", "dan")
-    assert question.group == "parents > children"
-    assert found.corpus[1]["text"] == "The children of Dan is Bob. The children of Dan is Cy II."
-    assert say_name("frederica_of_mecklenburg-strelitz") == "Frederica of Mecklenburg-Strelitz"
-
-
-GRAPH = """@prefix : <http://x.org/> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-:ann a :Person ; rdfs:label "Ann" ; :boss :bob . :bob a :Person ; rdfs:label "Bob", "Robert" .
-"""
-
-
-def test_values_come_from_the_gold_queries_that_run(tmp_path: Path) -> None:
-    (tmp_path / "graphs").mkdir()
-    (tmp_path / "graphs" / "g.ttl").write_text(GRAPH)
-    queries = {
-        "Who is Ann's boss?": "SELECT ?b WHERE { ?p <http://x.org/boss> ?b }",
-        "Has Ann a boss?": "ASK { ?p <http://x.org/boss> ?b }",
-        "How many people?": "SELECT (COUNT(?p) AS ?n) WHERE { ?p a <http://x.org/Person> }",
-        "Who is it?": "SELECT ?b WHERE { ?p <http://x.org/none> ?b }",
-        "What?": "SELECT nonsense",
-    }
-    rows = "".join(
-        f"- id: {n}\n  question: {{en: \"{text}\"}}\n  query: {{sparql: '{query}'}}\n"
-        for n, (text, query) in enumerate(queries.items())
-    )
-    (tmp_path / "q.yml").write_text(f"questions:\n{rows}")
-    found = read_set(tmp_path)
-    boss, has, count = found.questions
-    assert boss.answers == (("Bob", "Robert", "http://x.org/bob"),)
-    assert (has.kind, has.values) == ("yesno", ("yes",))
-    assert count.values == ("2",)
-    assert found.left_out == {"its query finds nothing": 1, "its query does not run": 1}
-    assert found.corpus == ()
-    assert "graph" in found.note
-
-
 def make_text2kgbench(folder: Path) -> None:
     base = folder / "group"
     (base / "ontologies").mkdir(parents=True)
@@ -219,117 +169,6 @@ def test_gold_triples_of_text2kgbench_become_choice_questions(tmp_path: Path) ->
     composed = next(q for q in by_group["composer"] if q.entities[0] == "Tune5 Air5")
     assert composed.gold_documents == ("ont_1_song_test_5",)
     assert all(option.startswith("First") for option in composed.candidates)
-
-
-def test_diseases_that_chemicals_induce_become_choice_questions(tmp_path: Path) -> None:
-    documents = []
-    for n in range(9):
-        chemical, disease = f"chemical{n}ol", f"illness{n}itis"
-        text = f"{chemical} and {disease}."
-        spans = [
-            ("Chemical", f"C{n}", 0, chemical),
-            ("Disease", f"D{n}", len(chemical) + 5, disease),
-        ]
-        notes = "".join(
-            f'<annotation><infon key="type">{kind}</infon><infon key="MESH">{key}</infon>'
-            f'<location offset="{at}" length="{len(name)}"/><text>{name}</text></annotation>'
-            for kind, key, at, name in spans
-        )
-        documents.append(
-            f"<document><id>{n}</id><passage><offset>0</offset><text>{text}</text>{notes}</passage>"
-            f'<relation><infon key="relation">CID</infon><infon key="Chemical">C{n}</infon>'
-            f'<infon key="Disease">D{n}</infon></relation></document>'
-        )
-    xml = f"<collection>{''.join(documents)}</collection>"
-    (tmp_path / "any.BioC.xml.gz").write_bytes(gzip.compress(xml.encode()))
-    found = read_set(tmp_path)
-    assert len(found.questions) == 18
-    (question,) = [q for q in found.questions if q.text.endswith("does chemical3ol induce?")]
-    assert question.values == ("illness3itis",)
-    assert question.gold_documents == ("3",)
-
-
-def test_names_that_are_linked_to_one_entity_become_choice_questions(tmp_path: Path) -> None:
-    rows = []
-    for n in range(9):
-        for name in (f"Alpha{n}", f"Omega{n}"):
-            sentence = f"{name} was there ."
-            rows.append(
-                {
-                    "_id": len(rows),
-                    "triple": [name, "was", "there"],
-                    "true_link": {"subject": f"/m/{n}", "object": "NULL"},
-                    "src_sentences": [sentence],
-                }
-            )
-    write_lines(tmp_path / "any.jsonl", *rows)
-    found = read_set(tmp_path)
-    check_whole(found)
-    assert len(found.questions) == 18
-    (question,) = [q for q in found.questions if q.entities[0] == "Alpha4"]
-    assert question.values == ("Omega4",)
-
-
-def test_gold_tuples_become_open_questions_for_their_subjects(tmp_path: Path) -> None:
-    sentence = "President Bush made an offer on the wage ."
-    lines = [
-        (sentence, "made an offer on", "President Bush", "the wage"),
-        (sentence, "is", "Bush", "President"),
-        (sentence, "made an offer on", "He", "the wage"),
-        (sentence, "to make", "Bush", "an offer on it"),
-    ]
-    path = tmp_path / "data" / "gold" / "dev.tsv"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join("\t".join(line) + "\n" for line in lines))
-    found = read_set(tmp_path)
-    (question,) = found.questions
-    assert question.text == "Who or what made an offer on the wage?"
-    assert question.answers == (("President Bush",),)
-    assert found.left_out is not None
-    assert sum(found.left_out.values()) == 3
-
-
-def test_facts_of_essays_become_queries_for_their_essay(tmp_path: Path) -> None:
-    shared = "Water is wet."
-    write_lines(
-        tmp_path / "essays.jsonl",
-        {"id": 1, "topic": "A", "text": "About a.", "facts": ["A is first.", shared]},
-        {"id": 2, "topic": "B", "text": "About b.", "facts": ["B is second.", shared]},
-    )
-    found = read_set(tmp_path)
-    assert [(q.text, q.gold_documents) for q in found.questions] == [
-        ("A is first.", ("1",)),
-        ("B is second.", ("2",)),
-    ]
-    assert found.left_out == {"several essays have this fact": 2}
-
-
-def test_an_ontologys_hierarchy_becomes_choice_questions(tmp_path: Path) -> None:
-    kinds = "".join(
-        f':k{n} a owl:Class ; rdfs:label "sign{n}" .\n'
-        f':c{n} a owl:Class ; rdfs:label "case{n}" ; rdfs:subClassOf :k{n} ;'
-        f' rdfs:comment "A sign{n} that is small." .\n'
-        for n in range(9)
-    )
-    (tmp_path / "any.ttl").write_text(
-        "@prefix : <http://x.org/o#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
-        f"@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n{kinds}"
-    )
-    found = read_set(tmp_path)
-    check_whole(found)
-    (question,) = [q for q in found.questions if q.entities[0] == "case4"]
-    assert question.values == ("sign4",)
-    assert question.gold_documents == ("c4",)
-    assert {"id": "c4", "title": "case4", "text": "case4: A sign4 that is small."} in found.corpus
-
-
-def test_individuals_become_open_questions(tmp_path: Path) -> None:
-    (tmp_path / "any.n3").write_text(GRAPH)
-    found = read_set(tmp_path)
-    (question,) = found.questions
-    assert question.text in {"Who is the boss of Ann?", "What is the boss of Ann?",
-                             "Who is Ann's boss?", "What is Ann's boss?"}  # fmt: skip
-    assert question.answers[0][0] == "Bob"
 
 
 def test_a_graph_that_says_nothing_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.settings import Settings, load_settings, read_recorded
 from tests.corpora import make_settings
+from tests.rows import read_rows
 
 
 def write(folder: Path, text: str) -> Path:
@@ -96,13 +97,7 @@ def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("[chunk\n", "settings.toml"),
-        ("chunk = 5\n", "chunk"),
-        ("[chunk]\nmax_tokens = 10\noverlap_tokens = 6\n", "at most half of max_tokens"),
-        ('[chunk]\nmax_tokens = "many"\n', "chunk.max_tokens"),
-        ("[complete]\nmin_support = 0\n", "complete.min_support"),
-    ],
+    read_rows("settings.a_wrong_file_is_refused_by_name"),
 )
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError, match="settings") as e:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,6 @@ from kpyramid.storage import verification
 from kpyramid.storage.contracts import encode_table, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import write_snapshot
-from kpyramid.storage.snapshots import read_manifest
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests.corpora import build_corpus, copy_shared_build, shared_corpus, use_quick_models
 
@@ -30,28 +28,6 @@ def flip(folder: Path, name: str) -> None:
     data = bytearray((folder / name).read_bytes())
     data[len(data) // 2] ^= 4
     (folder / name).write_bytes(data)
-
-
-def test_a_snapshot_is_named_by_the_hash_of_its_manifest(folder: Path) -> None:
-    manifest = (folder / "manifest.json").read_bytes()
-
-    assert folder.name == hashlib.sha256(manifest).hexdigest()[:16]
-    assert check_bytes(folder) == []
-    assert check_tables(folder) == []
-    files = read_manifest(folder)["files"]
-    assert isinstance(files, dict)
-    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    assert set(files) == present - {"manifest.json", "SHA256SUMS"}
-
-
-def test_the_manifest_says_nothing_of_machine_or_time(folder: Path) -> None:
-    text = (folder / "manifest.json").read_text("utf-8")
-
-    assert str(folder.parent.parent) not in text
-    assert str(shared_corpus()) not in text
-    assert not re.search(r'"/|\\\\', text), "an absolute path"
-    assert not re.search(r"\d{4}-\d{2}-\d{2}|\d\d:\d\d", text), "a time"
-    assert os.uname().nodename not in text
 
 
 def replace_by_link(folder: Path, name: str) -> None:

@@ -24,6 +24,7 @@ from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.verification import check_tables
 from tests.corpora import build_corpus, count_recomputed, read_snapshot, use_quick_models
+from tests.rows import read_rows
 
 Row = Mapping[str, object]
 
@@ -225,13 +226,6 @@ def test_what_cannot_be_read_is_a_reject_that_names_its_place(tmp_path: Path, na
     assert all(row["text"] == "good" for row in documents.values())
 
 
-def test_every_file_of_a_broken_corpus_is_counted(tmp_path: Path) -> None:
-    documents, rejects = ingest_files(tmp_path, {name: BROKEN[name][0] for name in BROKEN})
-
-    seen = {source.partition("#")[0] for source in (*documents, *rejects)}
-    assert seen == set(BROKEN)
-
-
 def test_a_string_that_is_no_utf8_inside_parquet_is_a_reject(tmp_path: Path) -> None:
     text = pa.Array.from_buffers(
         pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
@@ -348,16 +342,6 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
-def test_two_rows_of_one_name_are_two_documents(tmp_path: Path) -> None:
-    data = b'{"id": 1, "text": "one"}\n{"id": 1, "text": "two"}\n{"text": "x"}\n{"text": "x"}'
-
-    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
-
-    assert len(documents) == 4
-    assert not rejects
-    assert {"a.jsonl#1", "a.jsonl#1~2"} < set(documents)
-
-
 def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,17 +400,6 @@ def test_json_of_any_depth_is_a_document_or_a_reject() -> None:
     assert read == sorted(read, reverse=True)
     assert read[0]
     assert {record.reason for record in records if isinstance(record, Refusal)} == {"bad_json"}
-
-
-def test_a_suffix_that_is_an_id_already_is_not_given_again(tmp_path: Path) -> None:
-    ids = ["a", "a", "a~2", "b~2", "b", "b", "b"]
-    data = "\n".join(json.dumps({"id": name, "text": "same"}) for name in ids).encode()
-
-    documents, rejects = ingest_files(tmp_path, {"a.jsonl": data})
-
-    assert not rejects
-    assert len(documents) == len(ids)
-    assert len({row["document_id"] for row in documents.values()}) == len(ids)
 
 
 def test_a_record_named_like_another_file_is_a_document_of_its_own(tmp_path: Path) -> None:
@@ -522,16 +495,6 @@ def test_an_unreadable_folder_is_a_reject_that_names_it(
         list_corpus(tmp_path / "closed")
 
 
-def test_the_listing_is_in_the_order_of_its_paths(tmp_path: Path) -> None:
-    files = {f"c/{name}": b"x" for name in ("b/z.txt", "b.txt", "a/y.txt", "b/a/x.txt", "c.txt")}
-    ingest_files(tmp_path, files)
-    (tmp_path / "c" / "aa.txt").symlink_to(tmp_path / "c" / "b" / "z.txt")
-
-    paths = [path for path, _ in list_corpus(tmp_path / "c").files]
-
-    assert paths == ["a/y.txt", "aa.txt", "b.txt", "b/a/x.txt", "b/z.txt", "c.txt"]
-
-
 def test_the_warehouse_below_the_corpus_is_no_part_of_it(tmp_path: Path) -> None:
     files = {"a.txt": b"seen", "warehouse/data/b.txt": b"made", "warehouse/c.txt": b"seen"}
     ingest_files(tmp_path, files)
@@ -612,14 +575,6 @@ def test_html_of_any_depth_is_read_whole(tmp_path: Path) -> None:
     assert documents["a.html"]["text"] == "x\n\n" * 99_999 + "xdeep"
 
 
-def test_deep_nesting_neither_crashes_nor_loses_text(tmp_path: Path) -> None:
-    files = {"a.html": b"<div>" * 5000 + b"deep", "b.md": b"> " * 60 + b"deep"}
-
-    documents, _ = ingest_files(tmp_path, files)
-
-    assert [row["text"] for row in documents.values()] == ["deep", "deep"]
-
-
 @given(
     st.binary() | st.text().map(lambda text: text.encode("utf-16")), st.none() | st.just("cp1252")
 )
@@ -644,38 +599,10 @@ def test_no_declared_charset_can_crash_the_reader(charset: str, body: bytes) -> 
         assert e.reason in {"binary", "undecodable"}
 
 
-LABELS: dict[str, tuple[str, list[str] | None]] = {
-    "no field": ('{"id": "x", "text": "T"}', []),
-    "null": ('{"id": "x", "text": "T", "access": null}', []),
-    "an empty list": ('{"id": "x", "text": "T", "access": []}', []),
-    "an empty text": ('{"id": "x", "text": "T", "access": ""}', []),
-    "a list": ('{"id": "x", "text": "T", "access": ["b", " a "]}', ["a", "b"]),
-    "a text": ('{"id": "x", "text": "T", "access": "b, a"}', ["a", "b"]),
-    "a number": ('{"id": "x", "text": "T", "access": 7}', ["7"]),
-    "numbers": ('{"id": "x", "text": "T", "access": [7, "a"]}', ["7", "a"]),
-    "a capital": ('{"id": "x", "text": "T", "Access": ["a"]}', None),
-    "capitals beside the field": ('{"id": "x", "text": "T", "access": [], "ACCESS": "a"}', None),
-    "a blank after the name": ('{"id": "x", "text": "T", "access ": ["a"]}', None),
-    "a blank before the name": ('{"id": "x", "text": "T", "\\u00a0access": ["a"]}', None),
-    "a comma": ('{"id": "x", "text": "T", "access": ","}', None),
-    "a comma at the end": ('{"id": "x", "text": "T", "access": "a,"}', None),
-    "a blank": ('{"id": "x", "text": "T", "access": " "}', None),
-    "a list of an empty text": ('{"id": "x", "text": "T", "access": [""]}', None),
-    "a list with a blank": ('{"id": "x", "text": "T", "access": ["a", " "]}', None),
-    "a list of null": ('{"id": "x", "text": "T", "access": [null]}', None),
-    "a list of lists": ('{"id": "x", "text": "T", "access": [["a"]]}', None),
-    "an object": ('{"id": "x", "text": "T", "access": {"a": true}}', None),
-    "an empty object": ('{"id": "x", "text": "T", "access": {}}', None),
-    "false": ('{"id": "x", "text": "T", "access": false}', None),
-    "zero point one": ('{"id": "x", "text": "T", "access": 0.1}', None),
-    "a list in a text": ('{"id": "x", "text": "T", "access": "[\\"a\\"]"}', None),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) -> None:
-    line, labels = LABELS[case]
-
+@pytest.mark.parametrize(("case", "line", "labels"), read_rows("sources.labels"))
+def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(
+    case: str, line: str, labels: tuple[str, ...] | None
+) -> None:
     (record,) = read_records("a.jsonl", line.encode(), IngestSettings())
 
     if labels is None:
@@ -684,19 +611,13 @@ def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(case: str) 
         assert "line 1" in record.detail
     else:
         assert isinstance(record, Record)
-        assert list(record.access) == labels
+        assert record.access == labels, case
         assert not record.metadata
 
 
 @pytest.mark.parametrize(
     ("text", "read", "refused"),
-    [
-        ("id,text,access\n1,T,\n2,U,a\n3,V\n", {"1": (), "2": ("a",)}, ["line4"]),
-        ("id,text,Access\n1,T,\n2,U,a\n", {}, ["line2", "line3"]),
-        ("id,text, access\n1,T,a\n", {}, ["line2"]),
-        ('id,access,text\n1,"b,a",T\n2,",",U\n', {"1": ("a", "b")}, ["line3"]),
-        ('id,access,text\n1,"[""a""]",T\n2\n', {}, ["line2", "line3"]),
-    ],
+    read_rows("sources.a_table_of_cells_never_loses_a_label"),
 )
 def test_a_table_of_cells_never_loses_a_label(
     text: str, read: dict[str, tuple[str, ...]], refused: list[str]
@@ -731,16 +652,7 @@ def test_what_is_nearly_named_access_is_told_from_other_names() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "named"),
-    [
-        *(({name: "board"}, name) for name in NEARLY_ACCESS[:3]),
-        ({"metadata": {"access": None}}, "metadata.access"),
-        ({"a": {"b": [{"Acess": 1}]}}, "a.b.Acess"),
-        ({"metadata": '{"access": "board"}'}, "metadata.access"),
-        ({"metadata": "{'title': 'T', 'acess': ['board']}"}, "metadata.acess"),
-        ({"metadata": '{"a": "{\\"access\\": 1}"}'}, "metadata.access"),
-        ({"content": {"access": "board"}}, "content.access"),
-        ({"fields": [{"name": "access", "value": "board"}]}, "fields.access"),
-    ],
+    read_rows("sources.a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it"),
 )
 def test_a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it(
     fields: Row, named: str
@@ -766,72 +678,7 @@ def test_maps_of_parquet_are_looked_into() -> None:
     assert "'about.access'" in record.detail
 
 
-FRONT_MATTER = [
-    *(
-        f"---\n{text}\n---\nText."
-        for text in (
-            "Access: a",
-            "access: *a",
-            "access: {a: b}",
-            'access: "[a]"',
-            "access: [a",
-            "- x\naccess: a",
-            "acess: a",
-            "\u0430ccess: a",
-            "access = a",
-            "access：a",
-            "title: T\naccess a",
-            "title: T, access: a",
-            "title: T\n  access: a",
-            "meta:\n  access: a",
-            "more: {access: a}",
-            "- access: a",
-            "<<: {access: a}",
-            "access: a\naccess:",
-            "text: |\n  x\n  access: a",
-            "? [access]\n: a",
-            "**access**: a",
-            "\n".join([*(f"k{n}: v" for n in range(99)), "[", "access: a"]),
-        )
-    ),
-    *(
-        text + "\nText."
-        for text in (
-            "\n---\naccess: a\n---",
-            "<!-- c -->\n---\naccess: a\n---",
-            "# c\n---\naccess: a\n---",
-            "Title\n---\naccess: a\n---",
-            "Hello.\n\n---\naccess: a\n---",
-            "[TOC]\n\n---\naccess: a\n---",
-            "---\naccess: a\n",
-            "---\naccess: a",
-            "----\naccess: a\n----",
-            "---\naccess: a\n----",
-            " ---\n access: a\n ---",
-            "\ufeff\ufeff---\naccess: a\n---",
-            "--- # c\naccess: a\n---",
-            "--\naccess: a\n--",
-            "—\naccess: a\n—",
-            "+++\naccess = 'a'\n+++",
-            "+++\n[x]\naccess = 'a'\n+++",
-            "***\naccess: a\n***",
-            ";;;\n{'access': 'a'}\n;;;",
-            '{"access": ["a"]}\n',
-            '{\n "b": 1,\n "access": ["a"]\n}\n',
-            "```yaml\naccess: a\n```",
-            "> ---\n> access: a\n> ---",
-            "<!--\naccess: a\n-->",
-            "<!-- access: a -->",
-            "%YAML 1.2\n---\naccess: a\n---",
-            "---yaml\naccess: a\n---",
-            "access: a\n",
-            "Title: T\nAccess: a\n",
-            ":access: a\n",
-            "---\ntitle: T\n---\n---\naccess: a\n---",
-            "---\ntitle: T\n---\n\naccess: a\n",
-        )
-    ),
-]
+FRONT_MATTER = read_rows("sources.front_matter")
 
 
 @pytest.mark.parametrize("text", FRONT_MATTER)
@@ -844,18 +691,7 @@ def test_front_matter_never_loses_a_label(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "---\n\nSuccess: it went well.\n\n---\n\nMore.",
-        "---\ntitle: T\naccessed: 2020\naccession: 12\naccess date: 2020\n# access: a\n---\nText.",
-        "---\ntitle: 'Access: a history'\n---\nText.",
-        "# Mill\n\nAccess: free\nHours: 9-17\n\nText.",
-        "Mill\n----\nAccess: free\nHours: 9-17\n\nHistory\n-------\nText.",
-        "Access: take bus 7 from the station, then walk.\n\nText.",
-        "Access is good.\n\nText.",
-        "# Settings\n\nWrite this:\n\n```yaml\naccess: board\n```\n",
-        "[access]: https://example.org/\n\nText.",
-        "<!-- generated -->\n# T\n\nText.",
-    ],
+    read_rows("sources.texts_that_only_look_like_front_matter_are_read"),
 )
 def test_texts_that_only_look_like_front_matter_are_read(text: str) -> None:
     (record,) = read_records("a.md", text.encode(), IngestSettings())
@@ -865,15 +701,7 @@ def test_texts_that_only_look_like_front_matter_are_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("head", "is_refused"),
-    [
-        ("<meta name='access' content='a'>", True),
-        ("<META content='a' NAME=Acess>", True),
-        ("<meta property='og:access' content='a'>", True),
-        ("<meta access='a'>", True),
-        ("<body data-access='a'>", True),
-        ("<meta name='dcterms.accessRights' content='open'>", False),
-        ("<meta charset='utf-8'><a accesskey='a' href='access'></a>", False),
-    ],
+    read_rows("sources.a_page_that_says_access_is_a_reject"),
 )
 def test_a_page_that_says_access_is_a_reject(head: str, is_refused: bool) -> None:
     for name in ("a.html", "a.md"):

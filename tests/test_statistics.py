@@ -26,15 +26,6 @@ def test_interval_holds_the_planted_mean_as_often_as_it_says() -> None:
         assert 0.92 <= held <= 0.98  # three standard errors of 600 trials at .95 are .027
 
 
-def test_interval_agrees_with_the_bootstrap_of_scipy_on_many_values() -> None:
-    from scipy.stats import bootstrap as draw_by_scipy
-
-    values = np.random.default_rng(5).exponential(size=400)
-    theirs = draw_by_scipy((values,), np.mean, method="percentile", rng=1).confidence_interval
-    ours = bootstrap(values.tolist(), 2)
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
-
-
 @given(FLOATS, st.randoms(use_true_random=False))
 def test_order_of_the_questions_does_not_matter(values: list[float], shuffle) -> None:  # type: ignore[no-untyped-def]
     other = shuffle.sample(values, len(values))
@@ -53,12 +44,6 @@ def test_interval_lies_within_the_values_and_around_the_mean(values: list[float]
 def test_equal_values_have_an_interval_of_no_width() -> None:
     found = bootstrap([0.1] * 7, 0)
     assert (found.mean, found.low, found.high) == (0.1, 0.1, 0.1)
-
-
-def test_many_questions_are_drawn_in_batches() -> None:
-    values = np.random.default_rng(1).random(30_000).tolist()
-    found = bootstrap(values, 0, 300)
-    assert found.high - found.low == pytest.approx(4 * 0.2887 / 30_000**0.5, rel=0.2)
 
 
 def test_nothing_and_what_is_no_number_are_refused() -> None:
@@ -85,46 +70,9 @@ def test_exact_test_is_that_of_scipy() -> None:
         assert compare_paired(a.tolist(), b.tolist(), 0).p == pytest.approx(theirs.pvalue)
 
 
-def test_random_signs_come_near_the_exact_binomial() -> None:
-    from scipy.stats import binomtest
-
-    a = [1.0] * 20 + [0.0] * 8 + [1.0] * 50
-    b = [0.0] * 20 + [1.0] * 8 + [1.0] * 50
-    # Differences of one size make the test McNemar's: 20 of 28 heads.
-    assert compare_paired(a, b, 0).p == pytest.approx(binomtest(20, 28).pvalue, abs=0.006)
-
-
-def test_five_wins_of_five_have_the_chance_of_one_in_sixteen() -> None:
-    found = compare_paired([1.0] * 5, [0.0] * 5, 0)
-    assert (found.p, found.difference, found.count) == (2 / 2**5, 1.0, 5)
-
-
-def test_alike_arms_are_called_different_as_often_as_the_level_says() -> None:
-    generator = np.random.default_rng(4)
-    rejected = [
-        compare_paired(generator.random(25).tolist(), generator.random(25).tolist(), 0, 500).p
-        <= 0.05
-        for _ in range(400)
-    ]
-    assert 0.02 <= np.mean(rejected) <= 0.085
-
-
-def test_swapped_arms_have_the_opposite_difference_and_the_same_chance() -> None:
-    generator = np.random.default_rng(9)
-    a, b = generator.random(10).tolist(), generator.random(10).tolist()
-    one, other = compare_paired(a, b, 0), compare_paired(b, a, 0)
-    assert one.difference == pytest.approx(-other.difference)
-    assert one.p == other.p
-
-
 def test_questions_without_a_difference_do_not_change_the_chance() -> None:
     a, b = [0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.2, 0.4]
     assert compare_paired(a, b, 0).p == compare_paired(a + [0.5] * 40, b + [0.5] * 40, 0).p
-
-
-def test_equal_arms_have_no_difference_and_the_chance_of_one() -> None:
-    found = compare_paired([0.3, 0.4], [0.3, 0.4], 0)
-    assert (found.difference, found.low, found.high, found.p) == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_differences_of_equal_size_on_paper_count_as_equal() -> None:
@@ -135,14 +83,6 @@ def test_differences_of_equal_size_on_paper_count_as_equal() -> None:
 def test_holm_corrects_as_in_the_worked_example() -> None:
     assert correct_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert correct_holm([]) == []
-
-
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_lies_between_the_chance_and_the_largest_times_their_number(
-    chances: list[float],
-) -> None:
-    for p, corrected in zip(chances, correct_holm(chances), strict=True):
-        assert p <= corrected <= min(1.0, max(chances) * len(chances))
 
 
 def test_same_seed_gives_the_same_interval_and_another_seed_another() -> None:

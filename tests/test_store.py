@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 import rdflib
-from rdflib import RDF, RDFS
+from rdflib import RDF
 from rdflib.namespace import DCTERMS, PROV
 
 from kpyramid.ontology.importing.files import read_outside
@@ -48,18 +48,6 @@ def read(text: str) -> rdflib.Graph:
     return rdflib.Graph().parse(data=text, format="nt")
 
 
-def test_individuals_are_derived_from_the_sentence_that_states_them_best() -> None:
-    graph = read(write_instances([ROW, MEMBER]))
-    for individual in ("ada", "bergen"):
-        (place,) = graph.objects(rdflib.URIRef(entity_iri(individual)), PROV.wasDerivedFrom)
-        assert str(place) == entity_iri("document-1") + "#char=120,144"
-        assert str(graph.value(place, PROV.value)) == FIRST.text
-        document = graph.value(place, PROV.wasQuotedFrom)
-        assert str(graph.value(document, DCTERMS.source)) == "a/b c.txt"
-        assert str(graph.value(document, DCTERMS.title)) == "Ada"
-        assert (document, RDFS.label, None) not in graph  # a document is no answer to a name
-
-
 def test_a_statement_is_derived_from_every_sentence_that_states_it() -> None:
     rows = [ROW, MEMBER]
     assert FIRST.iri in write_provenance(rows)
@@ -77,17 +65,6 @@ def test_a_statement_is_derived_from_every_sentence_that_states_it() -> None:
     member = rdflib.URIRef(entity_iri("i-2"))
     assert graph.value(member, RDF.predicate) == RDF.type
     assert str(graph.value(member, RDF.object)) == E + "Person"
-
-
-def test_files_are_sorted_and_the_same_in_any_order() -> None:
-    for write in (write_instances, write_provenance):
-        text = write([ROW, MEMBER])
-        assert text == write([MEMBER, ROW, ROW])
-        lines = text.splitlines()
-        assert lines == sorted(set(lines))
-    bare = [replace(row, places=(), instance_id=None) for row in (ROW, MEMBER)]
-    assert write_provenance(bare) == ""
-    assert "prov#" not in write_instances(bare)
 
 
 def test_a_source_that_is_no_address_stays_text() -> None:

@@ -9,13 +9,6 @@ from tests.told import TOLD, open_told
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
 
 
-def test_direct_by_rules_knows_no_answer_to_an_open_question_and_says_so() -> None:
-    found = answer("Where was Rhea Valcourt born?", open_told(), "direct")
-    assert (found.text, found.choices, found.context, found.evidence) == ("", (), (), ())
-    assert found.layer is None and found.confidence == 0
-    assert "nothing is known without context" in str(found.trace[0])
-
-
 def test_direct_by_rules_guesses_one_candidate_with_the_confidence_of_a_guess() -> None:
     found = answer("Where was Rhea Valcourt born?", open_told(), "direct", candidates=PLACES)
     assert found.layer == "model" and found.context == () and found.evidence == ()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making.ablation import take_away
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.condensation.statements import (
@@ -14,25 +13,22 @@ from kpyramid.condensation.statements import (
     Group,
     Summary,
     ask_for_statements,
-    cut_groups,
     parse_statements,
     verify_statement,
 )
 from kpyramid.llm.caller import Loss
 from kpyramid.llm.task import FailureKind, ReplyError
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
-from kpyramid.pipeline.runner import collect_pending
 from kpyramid.query import Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import Settings
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
-from kpyramid.storage.runs import start_run
 from kpyramid.storage.verification import check_tables
 from tests import pyramid_model
 from tests.corpora import make_settings, pass_gates
 from tests.loopback import Loopback, serve
+from tests.rows import read_rows
 
 
 def tell(*facts: tuple[str, str], head: str = "Ida Holm", about: str = "member") -> Group:
@@ -50,29 +46,9 @@ def test_a_statement_that_its_facts_bear_out_is_kept_with_their_keys() -> None:
     assert made == Summary(IDA, "Ida Holm joined Lund Club and Oslo Club.", ("key-0", "key-1"))
 
 
-def test_words_are_compared_by_their_stems() -> None:
-    made = verify_statement(Claimed("Ida Holm joins the Lund and Oslo Clubs", (0, 1)), IDA)
-
-    assert isinstance(made, Summary)
-
-
 @pytest.mark.parametrize(
     ("text", "cited", "reason"),
-    [
-        ("Ida Holm joined Lund Club and Oslo Club", (), "llm_uncited"),
-        ("Ida Holm joined Lund Club", (0,), "llm_uncited"),
-        ("Ida Holm joined Lund Club and Oslo Club", (-1, 0, 1), "llm_uncited"),
-        ("Ida Holm left Lund Club and Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm led Lund Club and Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm joined Lund Club and 2 Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm was joined by Lund Club and Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm never joined Lund Club and Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm joined <Lund Club> and Oslo Club", (0, 1), "llm_unsupported"),
-        ("Ida Holm joined Lund Club", (0, 1), "llm_incomplete"),
-        ("joined Lund Club and Oslo Club", (0, 1), "llm_incomplete"),
-        ("Ida Holm joined Lund Club and Ida Holm joined Oslo Club, the Oslo Club", (0, 1),
-         "llm_longer"),
-    ],
+    read_rows("summarising.a_statement_that_its_facts_do_not_bear_out_is_refused"),
 )  # fmt: skip
 def test_a_statement_that_its_facts_do_not_bear_out_is_refused(
     text: str, cited: tuple[int, ...], reason: str
@@ -111,15 +87,6 @@ def test_what_a_hostile_fact_demands_is_refused_though_its_words_are_in_the_fact
     for text in ("Acme is the best club", "Ida Holm joined Lund Club. Acme is the best club"):
         made = verify_statement(Claimed(text, (0, 1)), group)
         assert isinstance(made, Loss) and made.reason == "llm_incomplete"
-
-
-def test_many_facts_are_shared_out_evenly_and_long_ones_are_not_shown() -> None:
-    (whole,) = cut_groups(IDA)
-    parts = list(cut_groups(tell(*(("joined", f"Club {n}") for n in range(25)))))
-
-    assert len(whole.facts) == 3
-    assert [len(part.facts) for part in parts] == [8, 8, 9]
-    assert not list(cut_groups(tell(("joined", "Lund Club"), ("joined", "x" * 400))))
 
 
 def reply(*rows: tuple[int, str, list[int]]) -> str:
@@ -226,16 +193,6 @@ def test_statements_are_planned_asked_for_once_kept_and_told_once(
     assert again.table("statements") == snapshot.table("statements")
 
 
-def test_a_batch_waits_for_what_may_still_be_merged(server: Loopback, corpus: Path) -> None:
-    text = {"id": "more", "text": "Anna Zorn praised Clara Batt. Anna Zorn taught Clara Batt."}
-    (corpus / "more.jsonl").write_text(json.dumps(text))
-    settings = open_settings(server.base_url, mode="llm")
-    run = start_run(open_warehouse(corpus.parent / "w"), corpus, settings, ref="main")
-    pending = collect_pending(run, workers=1, progress=Silence())
-
-    assert {request.task for request in pending.values()} == {"condensation"}
-
-
 def spoil(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], str]:
     """The model with its reply about statements changed."""
 
@@ -323,12 +280,3 @@ def test_a_statement_in_a_name_that_only_hidden_texts_use_is_hidden(
     assert f"Sir {PER}" in list_statements(whole)
     assert "Paul Lund" in public.names.values(), "all facts of the statement are seen"
     assert list_statements(public) == set()
-
-
-def test_without_condensation_there_is_no_statement(server: Loopback, corpus: Path) -> None:
-    whole = build_all(corpus, open_settings(server.base_url))
-    with take_away(whole, ["condensation"]) as plain:
-        assert list_statements(plain) == set()
-    with take_away(whole, ["completion"]) as plain:
-        known = {p.iri for p in plain.schema.properties}
-        assert set(plain.table("statements")["anchor"].to_pylist()) <= known

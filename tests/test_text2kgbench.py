@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 import reader_weights
 import text2kgbench
-from making.facts import fold_words
-from sets.text2kgbench import GoldSentence, clean_name, fit_date, score_ontology
+from sets.text2kgbench import GoldSentence, score_ontology
 from sets.text2kgbench_ontologies import convert_ontology
 
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.schema import parse_schema
 from tests.corpora import find_bench
 
@@ -50,20 +48,6 @@ def test_recorded_responses_get_their_published_figures() -> None:
     ]
 
 
-def test_relations_that_the_gold_lacks_cost_only_unfiltered_precision() -> None:
-    stated = {
-        "1": [("the_Otter", "built_by", "Nora"), ("Otter", "built_by", "Nora"), ("a", "fate", "b")],
-        "2": [],
-    }
-
-    scores = score_ontology(GOLD, stated, ["built by", "fate"], ["boat"])
-
-    assert (scores.precision, scores.recall) == (0.25, 0.5)
-    assert scores.f1 == pytest.approx(1 / 3)
-    assert scores.precision_unfiltered == pytest.approx(1 / 3)
-    assert scores.conformance == 1.0
-
-
 def test_what_stands_neither_in_sentence_nor_ontology_is_hallucinated() -> None:
     stated = {"1": [("Otters", "built_by", "boats"), ("Whale", "sunk_by", "Nora")], "2": []}
 
@@ -72,12 +56,6 @@ def test_what_stands_neither_in_sentence_nor_ontology_is_hallucinated() -> None:
     assert scores.subject_hallucination == pytest.approx(0.25)
     assert scores.relation_hallucination == pytest.approx(0.25)
     assert scores.object_hallucination == 0.0
-
-
-def test_a_sentence_without_an_answer_counts_zero() -> None:
-    scores = score_ontology(GOLD, {"1": [("Otter", "built_by", "Nora")]}, ["built by"], [])
-
-    assert (scores.f1, scores.conformance) == (0.5, 0.5)
 
 
 def test_no_gold_is_refused() -> None:
@@ -97,26 +75,6 @@ def test_the_ontologys_json_becomes_a_schema() -> None:
     assert by_label["fate"].range == THING
     assert by_label["fleet"].domain == THING
     assert schema.class_by_iri[by_label["built by"].range].label == "person"
-
-
-def test_what_is_stated_twice_or_in_another_case_is_merged() -> None:
-    relations = [
-        {"pid": "P1", "label": "built by", "domain": "boat", "range": "Person"},
-        {"pid": "P1", "label": "built by", "domain": "boat", "range": "Person"},
-        {"pid": "P1", "label": "builder", "domain": "fleet", "range": "person"},
-        {"pid": "P2", "label": "length", "domain": "BOAT", "range": "number"},
-        {"pid": "P2", "label": "length", "domain": "boat", "range": "string"},
-    ]
-    concepts = [{"qid": qid, "label": qid} for qid in ("boat", "person", "fleet", "Boat")]
-    given = {"id": "boats", "concepts": concepts, "relations": relations}
-    turtle = convert_ontology(json.dumps(given), source="boats.json")
-    schema = parse_schema(turtle, source="boats.json")
-    assert [c.label for c in schema.classes] == ["boat", "fleet", "person"]
-    built, length = schema.properties
-    assert (built.label, built.alt_labels, built.domain) == ("built by", ("builder",), THING)
-    assert schema.class_by_iri[built.range].label == "person"
-    assert length.range.endswith("#Literal")
-    assert schema.class_by_iri[length.domain].label == "boat"
 
 
 @pytest.mark.parametrize(
@@ -166,18 +124,6 @@ def test_the_benchmark_reads_any_folder_of_the_same_form(tmp_path: Path) -> None
     assert text2kgbench.measure(tmp_path, None, count=0)["examples"] == "none"
 
 
-def test_names_of_the_set_are_said_as_texts_say_them() -> None:
-    assert clean_name("It's_Great_to_Be_Young_(1956_film)") == "It's Great to Be Young"
-    assert clean_name("No Woman , No Cry") == "No Woman, No Cry"
-    assert clean_name("( I 've Had ) The Time") == "(I've Had) The Time"
-
-
-def test_a_date_is_as_precise_as_its_sentence() -> None:
-    words = fold_words("It was written in 1986 by two people.")
-    assert fit_date("1 January 1986", words) == "1986"
-    assert fit_date("1 January 1986", fold_words("On 1 January 1986 it began.")) == "1 January 1986"
-
-
 def test_an_ontology_that_is_left_out_teaches_its_own_weights_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -195,11 +141,3 @@ def test_an_ontology_that_is_left_out_teaches_its_own_weights_nothing(
     weigh = reader_weights.fit_without(Path(), None, None)  # type: ignore[arg-type]
     assert weigh("music") == [["passages"], ["book"]]
     assert weigh("airport") == [["passages"], ["music"], ["book"]]
-
-
-def test_so_many_examples_are_drawn_by_the_seed() -> None:
-    examples = [Example(str(at), ()) for at in range(9)]
-    drawn = text2kgbench.choose(examples, 3, 1)
-    assert len(drawn) == 3 and drawn == text2kgbench.choose(examples, 3, 1)
-    assert text2kgbench.choose(examples, None, 1) == examples
-    assert text2kgbench.choose(examples, 0, 1) == []

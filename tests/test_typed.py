@@ -12,6 +12,7 @@ from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
 from kpyramid.snapshot.measures import list_measures, read_measure
 from kpyramid.snapshot.typed import Members
 from tests.corpora import open_told
+from tests.rows import read_rows
 
 ROWS = [
     {"id": "a", "text": "Red Harbour is a film directed by Hana Volk. It was released in 1992."},
@@ -197,16 +198,7 @@ def test_tools_are_what_a_model_calls(told: Snapshot) -> None:
 
 @pytest.mark.parametrize(
     ("text", "other", "order"),
-    [
-        ("1.2 km", "950 metres", 1),
-        ("6 feet", "185 cm", -1),
-        ("1 kg", "1 m", None),
-        ("7", "6 m", 1),
-        ("1950", "3 May 1950", None),
-        ("May 1951", "1950", 1),
-        ("1480 m", "1500", -1),
-        ("13 weddings", "12 funerals", None),
-    ],
+    read_rows("typed.measures_are_compared_on_one_scale"),
 )
 def test_measures_are_compared_on_one_scale(text: str, other: str, order: int | None) -> None:
     one, beside = read_measure(text), read_measure(other)
@@ -238,23 +230,9 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
 
 
-def test_find_compares_and_leads(told: Snapshot) -> None:
-    place = ("--snapshot", str(told.folder))
-    compared = run("--compare", "Mount Skarn", "Mount Ember", "elevation", *place)
-    led = run("--paths", "Red Harbour", "Salt Road", "--hops", "2", *place)
-
-    assert compared.output.startswith("Mount Skarn, to Mount Ember: greater\n")
-    assert led.output.startswith("1 path\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ([], "name a CLASS, or --compare"),
-        (["film", "--paths", "a", "b"], "name a CLASS, or --compare"),
-        (["film", "--where", "director"], "write PROPERTY=VALUE"),
-        (["fil"], "there is no class 'fil'"),
-    ],
+    read_rows("typed.bad_arguments_of_find_are_refused"),
 )
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str

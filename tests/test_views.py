@@ -1,12 +1,13 @@
 """Every view runs on tables of our contracts and says what its first line promises."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
+from tests.rows import read_rows
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -15,145 +16,10 @@ TEXT = "Ωmega 🚢 sailed. The Vasa sank in 1628 near Stockholm."
 VASA = (TEXT.index("The Vasa"), len(TEXT))
 NAMESPACE = "https://example.org/o#"
 
-RAW: dict[str, object] = {
-    "claim_id": "claim-1",
-    "chunk_id": "chunk-1",
-    "head": "The Vasa",
-    "head_span": None,
-    "relation_span": None,
-    "tail_span": None,
-    "negated": False,
-    "modality": None,
-    "attribution": None,
-    "qualifiers": [],
-    "confidence": 0.75,
-    "producer": "rules",
-}
-INSTANCE: dict[str, object] = {
-    "class_iri": f"{NAMESPACE}Ship",
-    "subject_id": "entity-vasa",
-    "datatype": None,
-    "confidence": 0.5,
-    "chunk_id": "chunk-1",
-    "start": VASA[0],
-    "end": VASA[1],
-    "subject_span": None,
-    "object_span": None,
-    "places": [{"chunk_id": "chunk-1", "start": VASA[0], "end": VASA[1]}],
-    "triple_ids": [],
-    "producer": "rules",
-}
-REJECT: dict[str, object] = {
-    "stage": "extract",
-    "row_key": "chunk-2",
-    "document_id": "doc-1",
-    "chunk_id": None,
-}
-
-ROWS: Mapping[str, list[dict[str, object]]] = {
-    "documents": [
-        {
-            "document_id": "doc-1",
-            "source": "vasa.txt",
-            "title": None,
-            "text": TEXT,
-            "language": "en",
-            "metadata": [],
-            "access": [],
-            "licence": None,
-            "sha256": "0",
-        }
-    ],
-    "chunks": [
-        {
-            "chunk_id": "chunk-1",
-            "document_id": "doc-1",
-            "start": 0,
-            "end": len(TEXT),
-            "text": TEXT,
-            "tokens": 13,
-        }
-    ],
-    "claims": [
-        {
-            "claim_id": "claim-1",
-            "chunk_id": "chunk-1",
-            "text": "The Vasa sank in 1628.",
-            "spans": [{"start": VASA[0], "end": VASA[1]}],
-            "predicate": None,
-            "arguments": [],
-            "producer": "rules",
-        }
-    ],
-    "raw_triples": [
-        {**RAW, "raw_triple_id": "raw-1", "relation": "sank in", "tail": "1628"},
-        {**RAW, "raw_triple_id": "raw-2", "relation": "sank near", "tail": "Stockholm"},
-    ],
-    "entities": [
-        {"entity_id": "entity-vasa", "name": "Vasa", "type": "PRODUCT"},
-        {"entity_id": "entity-stockholm", "name": "Stockholm", "type": "GPE"},
-    ],
-    "relations": [
-        {"relation_id": "relation-in", "name": "sank in", "support": 1},
-        {"relation_id": "relation-near", "name": "sank near", "support": 1},
-    ],
-    "triples": [
-        {"triple_id": "triple-1", "relation_id": "relation-in", "tail_id": None, "literal": "1628"},
-        {
-            "triple_id": "triple-2",
-            "relation_id": "relation-near",
-            "tail_id": "entity-stockholm",
-            "literal": None,
-        },
-    ],
-    "condensed": [
-        {
-            "condensed_id": "condensed-1",
-            "head_id": "entity-vasa",
-            "relation_id": "relation-near",
-            "tail_id": "entity-stockholm",
-            "literal": None,
-            "qualifiers": [("time", "1628")],
-            "standard_relation": "place",
-            "standard_turned": False,
-            "standard_head_id": "entity-vasa",
-            "standard_tail_id": "entity-stockholm",
-            "more_detailed_id": None,
-            "anchor": f"{NAMESPACE}place",
-            "anchor_class": None,
-            "derived_from": ["triple-1", "triple-2"],
-            "how": ["broader", "kept"],
-        }
-    ],
-    "instances": [
-        {
-            **INSTANCE,
-            "instance_id": "instance-1",
-            "property_iri": None,
-            "object_id": None,
-            "literal": None,
-        },
-        {
-            **INSTANCE,
-            "instance_id": "instance-2",
-            "property_iri": "https://example.org/place",
-            "object_id": "entity-stockholm",
-            "literal": None,
-        },
-    ],
-    "rejects": [
-        {**REJECT, "reject_id": "r-2", "reason": "no_fact", "detail": "second"},
-        {**REJECT, "reject_id": "r-1", "reason": "no_fact", "detail": "first"},
-        {**REJECT, "reject_id": "r-3", "reason": "empty", "detail": "third"},
-    ],
-}
-ROWS["entities"][0] |= {"surface_forms": ["Vasa", "The Vasa"], "mentions": []}
-ROWS["entities"][1] |= {"surface_forms": ["Stockholm"], "mentions": []}
-for _relation in ROWS["relations"]:
-    _relation |= {"inverse_of": None, "surface_forms": [_relation["name"]]}
-for _triple, _raw in zip(ROWS["triples"], ("raw-1", "raw-2"), strict=True):
-    _triple |= {"head_id": "entity-vasa", "confidence": 0.75, "raw_triple_ids": [_raw]}
-    _triple["qualifiers"] = [("time", "1628")]
+TABLES = (
+    *("documents", "chunks", "claims", "raw_triples", "entities", "relations", "triples"),
+    *("condensed", "instances", "rejects"),
+)
 
 
 @pytest.fixture
@@ -162,7 +28,8 @@ def database() -> Iterator["DuckDBPyConnection"]:
     import duckdb
 
     with duckdb.connect() as connection:
-        for name, rows in ROWS.items():
+        for name in TABLES:
+            rows = read_rows(f"views.{name}")
             connection.register(name, load_contracts()[name].build(rows))
         for path in locate_declarations("views").values():
             connection.execute(path.read_text("utf-8"))

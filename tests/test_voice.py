@@ -1,18 +1,13 @@
 """Voice and direction: who does what to whom, through facts, relations, a build and its answers."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from kpyramid import answer, open_snapshot
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.ontology.schema import OntologyProperty
-from kpyramid.pipeline.build import build
-from kpyramid.pipeline.stages.instances import index_phrases
-from kpyramid.settings import ExtractSettings, Settings
-from kpyramid.storage.layout import open_warehouse
+from kpyramid.settings import ExtractSettings
+from tests.rows import read_rows
 
 VERBS = (
     "killed:killed murdered:murdered shot:shot wounded:wounded arrested:arrested captured:captured "
@@ -74,56 +69,15 @@ def test_who_does_it_and_to_whom_it_is_done_are_told_apart_for_sixty_verbs(
 
 @pytest.mark.parametrize(
     ("active", "passive"),
-    [
-        ("killed in", "was killed in"),
-        ("sold to", "was sold to"),
-        ("acquired", "was acquired"),
-        ("sued in", "was sued in"),
-        ("appointed as", "has been appointed as"),
-        ("transferred from", "are transferred from"),
-    ],
+    read_rows("voice.a_passive_is_another_relation_than_its_active"),
 )
 def test_a_passive_is_another_relation_than_its_active(active: str, passive: str) -> None:
     assert normalise_relation(active).key != normalise_relation(passive).key
 
 
-def test_a_label_without_its_verb_is_stated_by_the_passive() -> None:
-    thing = "https://example.org/Thing"
-    prop = OntologyProperty("https://example.org/in", "located in", (), "", thing, thing)
-    index = index_phrases([prop])
-    assert index[normalise_relation("is located in").key] == [prop]
-    assert normalise_relation("was killed in").key not in index
-
-
 @pytest.mark.parametrize(
     ("text", "facts", "others"),
-    [
-        (
-            "Napoleon Berg killed Hans Lund in 1990.",
-            [("Napoleon Berg", "killed", "Hans Lund"), ("Hans Lund", "was killed in", "1990")],
-            [("Napoleon Berg", "killed in", "1990")],
-        ),
-        (
-            "Acme sold Beta to Delta in 2003.",
-            [("Acme", "sold", "Beta"), ("Beta", "was sold to", "Delta")],
-            [("Acme", "sold to", "Delta"), ("Acme", "was sold to", "Delta")],
-        ),
-        (
-            "People who have strong social support recover faster from surgery.",
-            [("People who have strong social support", "recover faster from", "surgery")],
-            [("People", "recover faster from", "surgery")],
-        ),
-        (
-            "The flood destroyed more than 300 houses.",
-            [("flood", "destroyed", "more than 300 houses")],
-            [("flood", "destroyed", "300 houses")],
-        ),
-        (
-            "Whales are mammals that feed their young with milk.",
-            [("Whales", "are", "mammals")],
-            [("mammals", "feed", "young")],
-        ),
-    ],
+    read_rows("voice.a_fact_keeps_its_object_and_what_restricts_it"),
 )
 def test_a_fact_keeps_its_object_and_what_restricts_it(
     extractor: DependencyExtractor,
@@ -139,28 +93,3 @@ def test_a_fact_keeps_its_object_and_what_restricts_it(
 def test_a_fact_under_a_condition_is_not_asserted(extractor: DependencyExtractor) -> None:
     text = "If the temperature rises above 40 degrees, the enzyme loses its structure."
     assert {f.modality for f in extractor.extract(text).facts} == {"if"}
-
-
-@pytest.mark.slow
-def test_direction_lasts_through_a_build_and_its_answers(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for past, _, one, other, year in list_pairs():
-        (folder / f"{past}.txt").write_text(f"{one} {past} {other} in {year}.\n")
-    (folder / "elsewhere.txt").write_text("Rosa Diaz was killed by a bear in 1950.\n")
-    warehouse = open_warehouse(tmp_path / "warehouse")
-    build(folder, warehouse, Settings())
-    snapshot = open_snapshot("main", warehouse.root)
-    names = {row["entity_id"]: row["name"] for row in snapshot.table("entities").to_pylist()}
-    verbs = {row["relation_id"]: row["name"] for row in snapshot.table("relations").to_pylist()}
-    stated = {
-        (names[row["head_id"]], verbs[row["relation_id"]], names.get(row["tail_id"]))
-        for row in snapshot.table("triples").to_pylist()
-    }
-    pairs = list(list_pairs())
-    lost = [past for past, _, one, other, _ in pairs if (one, past, other) not in stated]
-    turned = [past for past, _, one, other, _ in pairs if (other, past, one) in stated]
-    assert (lost, turned) == ([], [])
-    killer, victim = pairs[0][2], pairs[0][3]
-    assert answer(f"Who killed {victim}?", snapshot).text == killer
-    assert "1900" not in answer(f"When did {killer} die?", snapshot).text

@@ -130,11 +130,6 @@ def test_unchanged_corpus_costs_nothing(command: Path, home: Path) -> None:
     assert sum(again["recomputed"].values()) == 0
 
 
-def test_built_pyramid_verifies(command: Path, home: Path) -> None:
-    verdict = read_json(run(command, "verify", "--json", cwd=home), 0)
-    assert (verdict["ok"], verdict["problems"]) == (True, [])
-
-
 def test_question_is_answered_with_evidence(command: Path, home: Path) -> None:
     question = "What is the elevation of Greencreek?"
     answer = read_json(run(command, "ask", question, "--json", cwd=home), 0)

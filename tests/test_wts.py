@@ -15,7 +15,7 @@ from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import analyse
 from kpyramid.query.types import Outcome
-from kpyramid.query.wts import MOST_SCORED, Search
+from kpyramid.query.wts import Search
 from kpyramid.settings import Settings
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
@@ -23,6 +23,7 @@ from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import ScriptedAsker
 from tests.corpora import write_corpus
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -83,12 +84,6 @@ def deepen(search: Search) -> list[str]:
     return [fact.statement for fact in search.keep(near, search.score())]
 
 
-def build_texts(folder: Path, texts: dict[str, str]) -> Snapshot:
-    warehouse = open_warehouse(folder / "warehouse")
-    build(write_corpus(folder / "corpus", texts), warehouse, Settings())
-    return open_snapshot("main", warehouse.root)
-
-
 # Entity extraction module.
 
 
@@ -103,10 +98,6 @@ def test_3_2_1_the_model_extracts_at_most_n_entities_in_one_call(snapshot: Snaps
     assert "not in the graph: Zog" in found.recognised
 
 
-def test_3_2_1_by_rules_entities_are_names_that_the_graph_knows(snapshot: Snapshot) -> None:
-    assert "entities: Grey Water" in answer(UNCLE, snapshot, "wts").recognised
-
-
 @pytest.mark.parametrize("said", [FailureKind.REFUSED, FailureKind.INVALID, {"entity": 1}])
 def test_3_2_1_no_list_of_entities_leaves_the_names_of_the_question(
     snapshot: Snapshot, said: Any
@@ -118,16 +109,6 @@ def test_3_2_1_no_list_of_entities_leaves_the_names_of_the_question(
 
 
 # Retrieval module.
-
-
-def test_3_2_1_exact_match_takes_facts_with_an_entity_as_subject_or_object(
-    snapshot: Snapshot,
-) -> None:
-    kept = deepen(begin(snapshot, "mary stone", match="exact"))
-
-    assert "Mary Stone wrote Grey Water" in kept
-    assert "John Harlow was the uncle of Mary Stone" in kept or len(kept) >= 2
-    assert all("Mary Stone" in fact for fact in kept)
 
 
 def test_3_2_1_similarity_leaves_what_is_within_l_of_the_question(snapshot: Snapshot) -> None:
@@ -169,19 +150,6 @@ def test_table_2_facts_are_near_to_the_question_to_its_entities_or_to_neither(
     assert cosines[0] != cosines[1]
 
 
-def test_3_2_1_a_fact_further_away_is_compared_with_those_that_lead_to_it(
-    snapshot: Snapshot,
-) -> None:
-    found = []
-    for chained in (True, False):
-        search = begin(snapshot, "grey water", chained=chained)
-        deepen(search)
-        found.append({fact.condensed_id: fact.cosine for fact in search.match_facts()})
-    both = found[0].keys() & found[1].keys()
-
-    assert any(found[0][key] != found[1][key] for key in both)
-
-
 # Pruning module.
 
 
@@ -201,13 +169,7 @@ def test_3_2_1_width_pruning_keeps_the_k_best_scores(snapshot: Snapshot) -> None
 
 @pytest.mark.parametrize(
     ("scores", "odd"),
-    [
-        (
-            [{"triple": 99, "score": 1.0}, {"triple": 0, "score": 1.0}, {"triple": -1, "score": 1}],
-            3,
-        ),
-        ([{"triple": 1, "score": 95.0}, {"triple": 2, "score": -0.5}], 2),
-    ],
+    read_rows("wts.3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out"),
 )
 def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
     snapshot: Snapshot, scores: Any, odd: int
@@ -217,17 +179,6 @@ def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
     assert asker.tasks == ["wts_extract", "wts_score"]  # nothing is kept, so nothing is read
     assert (found.text, found.context) == ("", ())
     assert f"({odd} scores of no triple shown or out of range left out)" in found.trace[-1].reason
-
-
-def test_3_2_1_a_triple_that_the_prompt_had_no_room_for_gets_no_score(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kpyramid.query.model.walks.MOST_CHARACTERS", 40)
-    found, asker = ask_model(snapshot, wts_score=ALL, wts_reason=NO, options={"depth": 1})
-    prompt = asker.asked[1].messages[1].content
-
-    assert "[1] " in prompt and "[2] " not in prompt
-    assert len(found.context) == 1 and "scores of no triple shown" in found.trace[-1].reason
 
 
 @pytest.mark.parametrize("said", [FailureKind.REFUSED, {"triples": "all"}])
@@ -262,36 +213,6 @@ def test_algorithm_1_the_last_depth_answers_even_without_confidence(snapshot: Sn
     assert "not sure, the last depth" in found.trace[-1].reason
 
 
-def test_3_2_1_a_yes_without_an_answer_or_a_citation_is_none(snapshot: Snapshot) -> None:
-    for broken in ({"answer": " "}, {"cites": []}, {"cites": [999]}):
-        found, _ = ask_model(snapshot, wts_reason=YES | broken, options={"depth": 1})
-        assert (found.text, found.confidence) == ("", 0.0)
-        assert found.trace[-1].outcome is Outcome.INSUFFICIENT
-
-
-@pytest.mark.parametrize("said", [FailureKind.REFUSED, YES | {"confidence": "maybe"}])
-def test_3_2_1_no_reading_at_a_depth_goes_deeper(snapshot: Snapshot, said: Any) -> None:
-    found, _ = ask_model(snapshot, wts_reason=[said, YES])
-
-    assert found.text == "John Harlow" and "gave no answer" in found.trace[0].reason
-
-
-def test_prompt_3_its_own_knowledge_is_the_models_only_where_it_may(snapshot: Snapshot) -> None:
-    known = YES | {"cites": [], "answer": "Quentin Zog"}
-    found, asker = ask_model(snapshot, wts_reason=known, options={"knowledge": True})
-
-    assert "your own knowledge" in asker.asked[-1].messages[0].content
-    assert (found.text, found.layer, found.confidence) == ("Quentin Zog", "model", 0.5)
-
-
-def test_prompt_3_options_are_chosen_by_number(snapshot: Snapshot) -> None:
-    chosen = YES | {"answer": "", "choices": [2]}
-    found, asker = ask_model(snapshot, wts_reason=chosen, candidates=["Peter Ash", "John Harlow"])
-
-    assert found.choices == ("John Harlow",)
-    assert "(2) John Harlow" in asker.asked[-1].messages[1].content
-
-
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_calls_are_at_most_one_and_two_for_each_depth(
     snapshot: Snapshot, tmp_path: Path, depth: int
@@ -318,11 +239,6 @@ def test_rules_read_the_likeliest_chain_with_a_sentence_for_every_step(snapshot:
     assert len(found.trace) == 2  # sure at the second depth
 
 
-def test_rules_go_no_deeper_than_the_bar_and_the_depth_allow(snapshot: Snapshot) -> None:
-    assert len(answer(UNCLE, snapshot, "wts", depth=1).trace) == 1
-    assert len(answer(UNCLE, snapshot, "wts", sufficient=0.0).trace) == 1
-
-
 # Bad input.
 
 
@@ -335,35 +251,6 @@ def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot, walk: 
     assert (found.text, found.context) == ("", ())
     assert found.trace[-1].outcome is Outcome.EMPTY
     assert "wts_reason" not in asker.tasks
-
-
-def test_a_hub_is_bounded_and_not_gone_through(tmp_path: Path) -> None:
-    names = [f"{a}{b}ton" for a in ("Ar", "Bel", "Cor", "Dun", "El") for b in "abcdefghijklmnop"]
-    towns = {
-        f"{n}.txt": f"{n} is a town in Norwold. {n} was founded by Sir {n[:-3]}a Vance."
-        for n in (f"{first}{second}" for first in ("New ", "Old ") for second in names)
-    }
-    one = build_texts(tmp_path, towns)
-    search = Search(analyse("Who founded a town in Norwold?", one), 30, 1.0, "question", True)
-    search.begin(one.entities_by_name()["norwold"])
-    near = search.match_facts()
-    search.keep(near, search.score())
-
-    assert len(near) <= MOST_SCORED and len(search.kept) <= 30
-    assert answer("Who founded a town in Norwold?", one, "wts").trace
-
-
-def test_cycles_and_parts_that_hang_apart_end(tmp_path: Path) -> None:
-    texts = {
-        "a.txt": "Alda Ross founded Bern Mills. Bern Mills acquired Cole Works. "
-        "Cole Works acquired Bern Mills.",
-        "b.txt": "Dara Finch wrote Elm Road.",
-    }
-    one = build_texts(tmp_path, texts)
-    found = answer("Who founded the owner of Cole Works and Elm Road?", one, "wts", depth=4)
-
-    assert len(found.trace) <= 4 and found.trace[-1].reason
-    assert all(step.found or "nothing further" in step.reason for step in found.trace)
 
 
 def test_hostile_names_stay_in_their_line(snapshot: Snapshot) -> None:
@@ -382,11 +269,6 @@ def test_hostile_names_stay_in_their_line(snapshot: Snapshot) -> None:
 def test_what_no_option_can_be_is_refused(snapshot: Snapshot, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         answer(UNCLE, snapshot, "wts", **options)
-
-
-def test_two_runs_give_the_same_answer(snapshot: Snapshot) -> None:
-    one, two = (answer(UNCLE, snapshot, "wts") for _ in range(2))
-    assert (one.context, one.text, one.trace) == (two.context, two.text, two.trace)
 
 
 def test_hidden_facts_are_in_no_depth(tmp_path: Path) -> None:
@@ -436,18 +318,6 @@ def test_ask_adds_a_line_of_feedback_for_each_question(snapshot: Snapshot, tmp_p
     words = [triple["words"] for triple in row["triples"]]
     assert "Mary Stone wrote Grey Water" in words and len(set(words)) == len(words)
     assert all(snapshot.evidence(triple["key"]) for triple in row["triples"])
-
-
-def test_a_trace_of_nothing_found_and_of_a_choice_question(
-    snapshot: Snapshot, tmp_path: Path
-) -> None:
-    file = tmp_path / "feedback.jsonl"
-    ask_command(snapshot, "Who is Zog?", "--strategy", "wts", "--trace", str(file))
-    ask_command(snapshot, UNCLE, "--choice", "Ada", "--choice", "John Harlow", "--trace", str(file))
-    nothing, choice = map(json.loads, file.read_text("utf-8").splitlines())
-
-    assert (nothing["triples"], nothing["depth"], nothing["answer"]) == ([], 0, "")
-    assert choice["options"] == ["Ada", "John Harlow"] and choice["strategy"] == "polyrag"
 
 
 def test_a_trace_that_cannot_be_written_is_said_before_anything_is_asked(
