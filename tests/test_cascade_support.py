@@ -92,7 +92,7 @@ def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
 
     def read_by_rules(texts: list[Titled]) -> list[tuple[Titled, Extraction]]:
         facts = [
-            Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, _ in texts
+            Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, *_ in texts
         ]
         return [
             (titled, Extraction((Claim(titled.text, (Span(0, len(titled.text)),)),), facts=(fact,)))

@@ -20,7 +20,6 @@ from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_mod
 VARIABLES = {
     "KPYRAMID_CHUNK__MAX_TOKENS": "24",
     "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6",
-    "KPYRAMID_COMPLETE__MIN_SUPPORT": "2",
 }
 """The settings of the shared build."""
 
@@ -76,12 +75,12 @@ def test_wrong_settings_end_with_2_before_anything_is_done(
 ) -> None:
     file = tmp_path / "s.toml"
     file.write_text("[chunk]\nmax = 1\n[more]\n")
-    monkeypatch.setenv("KPYRAMID_COMPLETE__MIN_SUPPORT", "x")
+    monkeypatch.setenv("KPYRAMID_PUBLISH__REASONER_SECONDS", "x")
     command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
 
     fails(
         2,
-        ["3 problem(s)", "chunk.max", "more", "MIN_SUPPORT"],
+        ["3 problem(s)", "chunk.max", "more", "REASONER_SECONDS"],
         *command,
         "--settings",
         tmp_path / "s.toml",

@@ -186,11 +186,11 @@ def test_values_of_different_times_do_not_contradict(
     read_rows("condensation.two_amounts_of_one_thing_in_one_unit_contradict"),
 )
 def test_two_amounts_of_one_thing_in_one_unit_contradict(
-    first: str, second: str, expected: list[str]
+    first: str, second: str, expected: tuple[str, ...]
 ) -> None:
     length = ("length of the Ourthe", "NOUN")
     told = [say(length, "amounted to", (text, "LITERAL")) for text in (first, second)]
-    assert [kind for kind, _ in condense_statements(told).contradictions] == expected
+    assert [kind for kind, _ in condense_statements(told).contradictions] == [*expected]
 
 
 def test_what_qualifies_merged_facts_is_united() -> None:

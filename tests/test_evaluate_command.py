@@ -89,9 +89,9 @@ def test_json_is_one_object_with_a_row_per_arm_and_metric(folder: Path) -> None:
     assert code == 0 and report["questions"] == 3
     assert [arm["name"] for arm in report["arms"]] == ["kaping", "polyrag (no graph)"]
     assert report["arms"][1]["options"] == {"graph": False}
-    # The ontology states two of the three answers, of one what is named is the object.
-    assert find(report, "polyrag (no graph)", "exact_match") == pytest.approx(2 / 3)
-    assert find(report, "polyrag (no graph)", "layer_ontology") == pytest.approx(2 / 3)
+    # The ontology states all three answers; of one, what the question names is the object.
+    assert find(report, "polyrag (no graph)", "exact_match") == 1.0
+    assert find(report, "polyrag (no graph)", "layer_ontology") == 1.0
     assert find(report, "polyrag (no graph)", "layer_graph") == 0.0
     assert find(report, "polyrag (no graph)", "f1") == 1.0
     assert all(row["low"] <= row["mean"] <= row["high"] for row in report["metrics"])

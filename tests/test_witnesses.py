@@ -19,6 +19,8 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.witnesses import Evidence, Use, Witnesses, WordForms
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.stages.instances import part_rejects
+from kpyramid.pipeline.stages.tables import Row
 from kpyramid.pipeline.stages.texts import part_unsure
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import general_schema
@@ -179,8 +181,9 @@ def test_a_read_value_is_as_sure_as_asked_or_stated_by_a_fact_or_twice() -> None
 
     sure, unsure = find("a", 0.8, "Oberon joined Titania."), find("b", 0.6, "Oberon met Titania.")
     twice = [find("c", 0.6, f"Oberon {verb} Titania.") for verb in ("met", "left")]
-    kept, rejects = part_unsure([sure, unsure, *twice], [], 0.75)
+    rejects: list[Row] = []
+    kept = part_rejects(part_unsure([sure, unsure, *twice], [], 0.75), rejects)
     assert kept == [sure, *twice]
     (reject,) = rejects
     assert reject["reason"] == "low_confidence" and "0.60 sure" in str(reject["detail"])
-    assert part_unsure([unsure], [unsure], 0.75) == ([unsure], [])
+    assert [*part_unsure([unsure], [unsure], 0.75)] == [unsure]

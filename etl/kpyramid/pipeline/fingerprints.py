@@ -124,6 +124,7 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         "model": describe_source(settings.llm),
         "max_tokens": settings.llm.max_tokens,
         "tasks": [*tasks],
+        "libraries": _list_versions(("json-repair",)),  # mends replies
     }
     cascade = asdict(settings.cascade)
     if stage == "extract":

@@ -78,7 +78,10 @@ PIPELINE: tuple[Stage, ...] = (
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
-        libraries=("kreuzberg", "markdown-it-py", "mwparserfromhell", "PyYAML", "simplemma"),
+        libraries=(
+            *("kreuzberg", "markdown-it-py", "mwparserfromhell"),
+            *("python-calamine", "PyYAML", "simplemma"),
+        ),
     ),
     Stage(
         "chunk",
@@ -86,6 +89,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("documents",),
         writes=("chunks", "rejects"),
         ports=("splitter",),
+        libraries=("simplemma",),
         shards=("documents",),
         accounts=("documents.document_id", "chunks.document_id"),
     ),
