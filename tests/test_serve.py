@@ -1,5 +1,6 @@
 """A snapshot behind HTTP and as tools of an agent: what is asked, refused, hidden and followed."""
 
+import gc
 import json
 import shutil
 import socket
@@ -92,6 +93,7 @@ def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Clie
     from kpyramid.serve.current import Current
     from kpyramid.serve.service import create_app
 
+    gc.collect()  # what builds left to the collector may not be dropped by another thread
     current = Current(ref, None if "/" in ref else warehouse)
     config = uvicorn.Config(create_app(current, limits), log_config=None, proxy_headers=False)
     server = uvicorn.Server(config)
