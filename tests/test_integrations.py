@@ -26,6 +26,7 @@ def test_langchain_calls_the_tools() -> None:
     assert [*listed] == [*TOOLS]
     assert "John Harlow" in listed["retrieve"].invoke({"question": QUESTION})
     assert "person" in listed["find"].invoke({"class_name": "persn"})
+    assert "valid" in listed["retrieve"].invoke({"facts": 1000})
     assert listed["find"].args["class_name"]["type"] == "string"
 
 

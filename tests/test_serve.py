@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -166,8 +166,13 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
     ("POST", "/v1/paths", {"first": "Jon Harlow", "second": "Leeds"}, 400, "John Harlow"),
     ("POST", "/v1/sparql", {"query": "DELETE WHERE { ?s ?p ?o }"}, 400, "SELECT"),
     ("POST", "/v1/ask", {"question": "Who?", "strategy": "magic"}, 400, "unknown strategy"),
-    ("POST", "/v1/diff", {"before": "./../../etc"}, 400, "no folder"),
-    ("POST", "/v1/diff", {"before": "other"}, 400, "unknown ref"),
+    ("POST", "/v1/diff", {"before": "./../../etc"}, 400, "an id of the ref's log"),
+    ("POST", "/v1/diff", {"before": "other"}, 400, "an id of the ref's log"),
+    ("POST", "/v1/diff", {"before": "@x"}, 400, "an id of the ref's log"),
+    ("POST", "/v1/ask", {"question": "Who?", "strategy": "tools"}, 400, "asks a model"),
+    ("POST", "/v1/find", {"class_name": "thing", "limit": 5000}, 400, "limit"),
+    ("POST", "/v1/find", {"class_name": "thing", "where": [["a", "b"]] * 21}, 400, "at most 20"),
+    ("POST", "/v1/paths", {"first": "a", "second": "b", "hops": 9}, 400, "hops"),
     ("GET", "/v1/entity/Jon%20Harlw", None, 400, "John Harlow"),
     ("GET", "/v1/evidence/condensed-0", None, 400, "nothing has the id"),
     ("GET", "/v1/retrieve", None, 405, "Not Allowed"),
@@ -203,10 +208,51 @@ def test_labels_come_from_the_proxy_only(built: Path, client: Client) -> None:
         assert (forged.status, SECRET in str(forged.value)) == (403, False)
 
 
+def test_two_headers_with_labels_are_refused(client: Client) -> None:
+    connection = HTTPConnection("127.0.0.1", client.port, timeout=60)
+    connection.putrequest("GET", "/v1/entity/Mara%20Quill")
+    for labels in ("board", "staff"):
+        connection.putheader(HEADER, labels)
+    connection.endheaders()
+    reply = connection.getresponse()
+    assert (reply.status, SECRET in reply.read().decode()) == (403, False)
+    connection.close()
+
+
+def test_a_page_of_another_site_reaches_nothing(built: Path) -> None:
+    with serve(built / "warehouse", make_limits(hosts=("127.0.0.1",))) as client:
+        assert client.ask("GET", "/healthz").status == 200
+        assert client.ask("GET", "/healthz", headers={"Host": "evil.example"}).status == 400
+
+
+def test_what_goes_wrong_while_the_ref_is_looked_at_ends_nothing(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve(built / "warehouse", make_limits(follow=0.1)) as client:
+        from kpyramid.serve import current
+
+        def fail(*_: object) -> Path:
+            raise ValueError("no JSON")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(current, "locate_snapshot", fail)
+            wait_until(lambda: client.ask("GET", "/healthz").value["problem"] == "no JSON")
+        wait_until(lambda: client.ask("GET", "/healthz").value["problem"] is None)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_figures_and_description(client: Client) -> None:
     client.call("retrieve", question="Who founded Aster?")
     figures = client.ask("GET", "/metrics").value
     assert 'kpyramid_requests_total{status="200",tool="retrieve"}' in figures
+    assert client.call("seek").status == 404
+    assert 'status="404",tool="other"' in client.ask("GET", "/metrics").value
     described = client.ask("GET", "/openapi.json").value
     assert {f"/v1/{tool}" for tool in (*TOOLS, "ask", "diff")} <= described["paths"].keys()
     page = client.ask("GET", "/")

@@ -39,14 +39,15 @@ def serve(
     follow: Annotated[float, typer.Option(min=0.1)] = 10.0,
     labels_header: str | None = None,
     proxy: list[str] | None = None,
+    allowed_host: list[str] | None = None,
     log_questions: bool = False,
 ) -> None:
     """Serve a snapshot over HTTP, with a page to look at it.
 
     What a ref names is followed: its next snapshot is checked, opened beside, and takes over
-    without a gap; a damaged one never does. GET / is the page, POST /v1/retrieve, ask, find,
-    compare, paths, entity, evidence, sparql and diff are the tools, GET /openapi.json describes
-    them, /healthz and /metrics are for whoever watches. Errors are problem+json.
+    without a gap; a damaged one never does. GET / is the page, POST /v1/overview, retrieve, ask,
+    find, compare, paths, entity, evidence, sparql and diff are the tools, GET /openapi.json
+    describes them, /healthz and /metrics are for whoever watches. Errors are problem+json.
 
     Only this machine is served unless --host says another address, and only what has no labels
     unless a proxy of one's own says the reader's labels in a header.
@@ -61,6 +62,8 @@ def serve(
     `follow`: seconds between two looks at the ref.
     `labels_header`: header with the labels of the reader, separated by commas.
     `proxy`: address of a proxy that sets this header; again for each. From others it is refused.
+    `allowed_host`: a name that requests may be addressed to, as `Host`; again for each. By default
+    those of this machine, or any name where --host is another address.
     `log_questions`: write the arguments of requests into the log too.
     """
     if bool(labels_header) != bool(proxy):
@@ -71,6 +74,7 @@ def serve(
         "labels_header": labels_header or "",
         "proxies": [_check_address(each) for each in proxy or ()],
         "logs_questions": log_questions,
+        "hosts": _list_hosts(host, allowed_host),
     }
     given = (snapshot, warehouse, str(settings) if settings else None, limits)
     _open(*given[:3]).close()  # what is wrong with it is said before any process starts
@@ -103,6 +107,8 @@ def mcp(
     `host`: the address to listen at.
     `port`: the port to listen at; 0 for a free one.
     """
+    if http and access and host not in _LOCAL:
+        raise SettingsError("--access with --http is for this machine only: all have it")
     from kpyramid.serve.agent import create_http, create_server, serve_stdio
 
     current = _open(snapshot, warehouse, settings)
@@ -110,7 +116,7 @@ def mcp(
     try:
         server = create_server(current, frozenset(access or ()))
         if http:
-            _listen(create_http(server, host), host, port, 1)
+            _listen(create_http(server, host), host, port, 1, "mcp")
         else:
             serve_stdio(server)
     finally:
@@ -136,6 +142,16 @@ def _open(snapshot: str, warehouse: str, settings: "Path | str | None") -> "Curr
     return Current(snapshot, warehouse, model=embed)
 
 
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def _list_hosts(host: str, allowed: list[str] | None) -> list[str]:
+    """The names that requests may be addressed to."""
+    if allowed:
+        return allowed
+    return ["localhost", "127.0.0.1", "[::1]"] if host in _LOCAL else ["*"]
+
+
 def _check_address(text: str) -> str:
     try:
         return str(ipaddress.ip_address(text))
@@ -143,7 +159,7 @@ def _check_address(text: str) -> str:
         raise SettingsError(f"--proxy {text!r}: name an address, such as 10.0.0.2") from e
 
 
-def _listen(app: Any, host: str, port: int, processes: int) -> None:
+def _listen(app: Any, host: str, port: int, processes: int, path: str = "") -> None:
     """Serves until it is interrupted.
 
     Raises:
@@ -170,7 +186,8 @@ def _listen(app: Any, host: str, port: int, processes: int) -> None:
             server_header=False,
             timeout_graceful_shutdown=10,
         )
-        say(f"http://{host}:{listening.getsockname()[1]}/", err=True)
+        shown = f"[{host}]" if ":" in host else host
+        say(f"http://{shown}:{listening.getsockname()[1]}/{path}", err=True)
         server = uvicorn.Server(config)
         if processes > 1:
             Multiprocess(config, sockets=[listening]).run()

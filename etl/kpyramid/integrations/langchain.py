@@ -28,13 +28,13 @@ class PyramidRetriever(BaseRetriever):
 
 
 def list_tools(snapshot: Snapshot) -> list[StructuredTool]:
-    """All tools of `kpyramid.TOOLS` over a snapshot; a refused call says why to the agent."""
+    """All tools of `kpyramid.query.TOOLS` over a snapshot; a refused call says why to the agent."""
 
     def make(name: str, tool: type[Tool]) -> StructuredTool:
         def call(**given: Any) -> str:
             try:
                 return write_plain(call_tool(name, given, snapshot))
-            except (PyramidError, KeyError) as e:
+            except PyramidError as e:
                 raise ToolException(str(e)) from e
 
         return StructuredTool.from_function(
@@ -43,6 +43,7 @@ def list_tools(snapshot: Snapshot) -> list[StructuredTool]:
             description=tool.__doc__,
             args_schema=tool,
             handle_tool_error=True,
+            handle_validation_error=True,
         )
 
     return [make(name, tool) for name, tool in TOOLS.items()]

@@ -11,6 +11,9 @@ from kpyramid.errors import InputError
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_FACTS, MOST_PASSAGES, MOST_ROWS = 100, 100, 1000
+_MOST_CONDITIONS = 20
+MOST_HOPS = 4
+"""As in `snapshot.typed`, which not every question needs."""
 _MOST_NAMED = 20
 """Individuals of one name that are described."""
 
@@ -59,12 +62,14 @@ class Find(Tool):
     order_by: str | None = Field(
         None, description="a property or count(property), - before it for descending"
     )
-    limit: int | None = Field(None, ge=0, description="how many members are shown")
+    limit: int = Field(100, ge=0, le=MOST_ROWS, description="how many members are shown")
 
     def run(self, snapshot: Snapshot) -> Any:
         """`Members`."""
         where: Any = self.where
         if isinstance(where, list):
+            if len(where) > _MOST_CONDITIONS:
+                raise InputError(f"where: {len(where)} conditions, at most {_MOST_CONDITIONS}")
             if any(len(pair) != 2 or not isinstance(pair[0], str) for pair in where):
                 raise InputError("where: each condition is a pair [property, condition]")
             where = [(name, condition) for name, condition in where]
@@ -88,7 +93,7 @@ class Paths(Tool):
 
     first: str = Field(description="a name")
     second: str = Field(description="a name")
-    hops: int = Field(3, description="facts on a path at most, 1 to 4")
+    hops: int = Field(3, ge=1, le=MOST_HOPS, description="facts on a path at most")
 
     def run(self, snapshot: Snapshot) -> Any:
         """`Paths` of the snapshot."""

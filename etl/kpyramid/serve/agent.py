@@ -13,6 +13,7 @@ from kpyramid.query.toolset import TOOLS, call_tool, describe_arguments, write_p
 from kpyramid.serve.current import Current
 from kpyramid.storage.identity import library_version
 
+_SECONDS = 60.0
 _ABOUT = (
     "A knowledge pyramid: an ontology, a graph of facts and the texts they were read from. Start "
     "with retrieve; find, compare and paths answer what only structure can; evidence shows the "
@@ -42,9 +43,13 @@ def create_server(current: Current, labels: frozenset[str] = frozenset()) -> Ser
                 return write_plain(call_tool(asked.name, asked.arguments or {}, snapshot))
 
         try:
-            text, failed = await anyio.to_thread.run_sync(work), False
-        except (PyramidError, KeyError) as e:
+            with anyio.fail_after(_SECONDS):
+                text = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            failed = False
+        except PyramidError as e:
             text, failed = str(e), True
+        except TimeoutError:
+            text, failed = f"no answer within {_SECONDS:g} s: ask for less", True
         content: list[Any] = [types.TextContent(type="text", text=text)]
         return types.CallToolResult(content=content, is_error=failed)
 

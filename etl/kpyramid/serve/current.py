@@ -1,7 +1,9 @@
 """The snapshot that a service answers from: it follows a ref and is exchanged without a gap."""
 
 import logging
+import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -9,12 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kpyramid.errors import PyramidError
+from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query.retrieval import retrieve
-from kpyramid.snapshot.snapshot import Snapshot, is_path, locate_snapshot, open_snapshot
+from kpyramid.snapshot.snapshot import (
+    DEFAULT_WAREHOUSE,
+    Snapshot,
+    is_path,
+    locate_snapshot,
+    open_snapshot,
+)
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.leases import hold
+from kpyramid.storage.refs import list_entries
 from kpyramid.storage.verification import require_whole
 
 if TYPE_CHECKING:
@@ -64,6 +73,7 @@ class Current:
         self._model = model
         self._check = check
         self._guard = threading.Lock()
+        self._damaged, self._looked = "", time.monotonic()
         self._held = self._open()
 
     @property
@@ -84,24 +94,65 @@ class Current:
                 held.readers -= 1
                 self._release(held)
 
+    @property
+    def looked(self) -> float:
+        """Seconds since the ref was looked at."""
+        return round(time.monotonic() - self._looked, 1)
+
     def follow(self) -> bool:
         """Looks where the ref is now, and goes there; whether it moved."""
+        newest = ""
         try:
-            if locate_snapshot(*self._place).name == self.id:
+            newest = locate_snapshot(*self._place).name
+            if newest == self.id:
                 self.problem = ""
+            if newest in (self.id, self._damaged):
                 return False
             fresh = self._open()
-        except (PyramidError, OSError) as e:
+        except Exception as e:  # whatever it is, the former is served and the next look is made
             if str(e) != self.problem:
-                log.error("%s stays at %s: %s", self.ref, self.id, e)
-            self.problem = str(e)
+                log.exception("%s stays at %s", self.ref, self.id)
+            self.problem = str(e) or type(e).__name__
+            self._damaged = newest if isinstance(e, IntegrityError) else ""
             return False
+        finally:
+            self._looked = time.monotonic()
         with self._guard:
             former, self._held, self.problem = self._held, fresh, ""
             former.is_retired = True
             self._release(former)
         log.warning("%s moved from %s to %s", self.ref, former.snapshot.id, fresh.snapshot.id)
         return True
+
+    def find_former(self, name: str, served: str) -> str | None:
+        """The id that `@1`, `@2` ... means, counted back from a served one; or an id of the log.
+
+        None where the ref was nowhere before.
+
+        Raises:
+            InputError: it is neither, or a folder is served, which has no log.
+        """
+        if is_path(self._place[0]):
+            raise InputError("a copied folder is served, which has no earlier snapshot")
+        log_of_ref = list_entries(open_warehouse(self._located()), self.ref.partition("@")[0])
+        ids = [entry.snapshot for entry in log_of_ref]
+        back = name.removeprefix("@")
+        if name in ids:
+            return name
+        if not name.startswith("@") or not back.isdecimal():
+            raise InputError(f"{name!r}: name @1, @2 ..., or an id of the ref's log")
+        before = ids[: len(ids) - 1 - ids[::-1].index(served)] if served in ids else []
+        return before[-int(back)] if 0 < int(back) <= len(before) else None
+
+    @contextmanager
+    def open_former(self, snapshot: str, scope: Scope) -> Iterator[Snapshot]:
+        """An earlier snapshot, which stays in its place until the block ends."""
+        place = self._located()
+        with hold(open_warehouse(place), snapshot):
+            yield open_snapshot(snapshot, place, scope=scope)
+
+    def _located(self) -> str | Path:
+        return self.warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
 
     def watch(self, seconds: float) -> Callable[[], None]:
         """Follows the ref again and again in a thread; what is returned ends that."""
@@ -131,11 +182,12 @@ class Current:
             if self._check:
                 require_whole(folder, ". Serve another snapshot, or build again")
             snapshot = open_snapshot(folder, model=self._model, scope=EVERYTHING)
-            retrieve(_WARMING, snapshot.scoped(Scope()))
+            view = snapshot.scoped(Scope())
+            retrieve(_WARMING, view)
         except BaseException:
             lease.close()
             raise
-        return _Held(snapshot, lease)
+        return _Held(snapshot, lease, OrderedDict({frozenset[str](): view}))
 
     def _view(self, held: _Held, labels: frozenset[str]) -> Snapshot:
         with self._guard:

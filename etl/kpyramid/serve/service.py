@@ -17,6 +17,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from pydantic import Field
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -33,7 +35,7 @@ from kpyramid.query.toolset import (
 )
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, compare
-from kpyramid.snapshot.snapshot import Snapshot, is_path, locate_snapshot, open_snapshot
+from kpyramid.snapshot.snapshot import Snapshot
 
 log = logging.getLogger("kpyramid.serve")
 
@@ -54,8 +56,9 @@ _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 class Limits:
     """What a service takes on: bytes of a request, seconds, requests at work and in all.
 
-    `labels_header` is read from the addresses in `proxies` only; without it all readers see what
-    has no labels.
+    `hosts`: names that a request may be addressed to; a page of another site that resolves to this
+    machine has another. `labels_header` is read from the addresses in `proxies` only; without it
+    all readers see what has no labels.
     """
 
     body: int = 64_000
@@ -63,17 +66,22 @@ class Limits:
     threads: int = os.cpu_count() or 1
     requests: int = 200
     follow: float = 10.0
+    hosts: tuple[str, ...] = ("*",)
     labels_header: str = ""
     proxies: frozenset[str] = frozenset()
     logs_questions: bool = False
 
 
 class Diff(Tool):
-    """What changed since another snapshot: counts by table, and the rows of one of them."""
+    """What changed since an earlier snapshot: counts by table, and the rows of one of them."""
 
-    before: str = Field("@1", description="an id, a ref, or @1 for the one before")
+    before: str = Field("@1", description="@1 for the one before, @2 ..., or an id of its log")
     table: str | None = Field(None, description=f"rows of one of {', '.join(NAMES)}")
     limit: int = Field(100, ge=1, le=MOST_ROWS, description="rows at most")
+
+
+_ASKING = ("direct", "tools")
+"""Strategies that are nothing without a model."""
 
 
 class Ask(Tool):
@@ -81,10 +89,14 @@ class Ask(Tool):
 
     question: str
     candidates: list[str] = Field([], description="options of a choice question")
-    strategy: str = Field("polyrag", description=f"one of {', '.join(STRATEGIES)}")
+    strategy: str = Field(
+        "polyrag", description=f"one of {', '.join(n for n in STRATEGIES if n not in _ASKING)}"
+    )
 
     def run(self, snapshot: Snapshot) -> Any:
-        """An `Answer`."""
+        """An `Answer`; nothing is asked of a model."""
+        if self.strategy in _ASKING:
+            raise InputError(f"strategy {self.strategy} asks a model, and the service has none")
         return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
 
 
@@ -122,7 +134,8 @@ class Service:
         self._metrics = Metrics()
         self._guard = threading.Lock()
         self._pending = 0
-        self._workers: anyio.CapacityLimiter | None = None
+        self._slots = threading.BoundedSemaphore(limits.threads)
+        self._threads: anyio.CapacityLimiter | None = None
 
     def list_routes(self) -> list[Route]:
         """All addresses of the service."""
@@ -138,15 +151,7 @@ class Service:
 
     async def call(self, request: Request) -> Response:
         """POST /v1/TOOL: the arguments are the body, a JSON object."""
-        name = request.path_params["tool"]
-        if name not in SERVED:
-            raise HTTPException(404, f"there is no tool {name!r}; there are {', '.join(SERVED)}")
-        try:
-            with anyio.fail_after(self.limits.seconds):
-                body = await _read_body(request, self.limits.body)
-        except TimeoutError:
-            raise HTTPException(408, f"no whole body within {self.limits.seconds:g} s") from None
-        return await self._answer(request, name, body or b"{}")
+        return await self._answer(request, request.path_params["tool"], None)
 
     async def call_by_address(self, request: Request) -> Response:
         """GET /v1/entity/NAME and /v1/evidence/ID."""
@@ -160,10 +165,13 @@ class Service:
         return Response(_read_page(name), media_type=kind, headers=_POLICY)
 
     async def tell_health(self, _: Request) -> Response:
-        """200 while requests are answered; `problem` says why the ref's newest is not served."""
+        """200 while requests are answered; `problem` says why the ref's newest is not served.
+
+        `looked`: seconds since the ref was looked at.
+        """
         current = self.current
         told = {"status": "ok", "ref": current.ref, "snapshot": current.id}
-        return JSONResponse({**told, "problem": current.problem or None})
+        return JSONResponse({**told, "problem": current.problem or None, "looked": current.looked})
 
     async def tell_metrics(self, _: Request) -> Response:
         """Figures for Prometheus."""
@@ -173,29 +181,31 @@ class Service:
         """The OpenAPI description."""
         return JSONResponse(describe_service())
 
-    async def _answer(self, request: Request, name: str, body: bytes) -> Response:
+    async def _answer(self, request: Request, name: str, body: bytes | None) -> Response:
         started = time.monotonic()
-        status, told = 500, ""
-        labels: frozenset[str] = frozenset()
+        status, told, labels = 500, "", frozenset[str]()
         try:
+            if name not in SERVED:
+                known = ", ".join(SERVED)
+                raise HTTPException(404, f"there is no tool {name!r}; there are {known}")
             labels = self._read_labels(request)
-            tool = read_call(name, body, SERVED)
-            text, told = await self._run(tool, labels)
+            body = await self._read_body(request) if body is None else body
+            text, told = await self._run(read_call(name, body or b"{}", SERVED), labels)
             status = 200
             return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
         except Exception as e:
             status, problem = _explain(e)
             if status == 500:
                 log.exception("%s failed", name)
-            raise HTTPException(
-                status, problem, {"Retry-After": "1"} if status == 503 else None
-            ) from e
+            again = {"Retry-After": "1"} if status == 503 else None
+            raise HTTPException(status, problem, again) from e
         finally:
             took = time.monotonic() - started
-            self._metrics.requests.labels(name, str(status)).inc()
-            self._metrics.seconds.labels(name).observe(took)
+            label = name if name in SERVED else "other"
+            self._metrics.requests.labels(label, str(status)).inc()
+            self._metrics.seconds.labels(label).observe(took)
             line = {
-                "tool": name,
+                "tool": label,
                 "status": status,
                 "ms": round(took * 1000, 1),
                 "snapshot": told or self.current.id,
@@ -203,78 +213,82 @@ class Service:
                 "client": request.client.host if request.client else None,
             }
             if self.limits.logs_questions:
-                line["arguments"] = body.decode("utf-8", "replace")
+                line["arguments"] = (body or b"").decode("utf-8", "replace")
             log.info("%s", json.dumps(line, ensure_ascii=False))
+
+    async def _read_body(self, request: Request) -> bytes:
+        most, seconds = self.limits.body, self.limits.seconds
+        parts, size = [], 0
+        try:
+            with anyio.fail_after(seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise HTTPException(413, f"the body has more than {most} bytes")
+                    parts.append(part)
+        except TimeoutError:
+            raise HTTPException(408, f"no whole body within {seconds:g} s") from None
+        return b"".join(parts)
 
     def _read_labels(self, request: Request) -> frozenset[str]:
         name = self.limits.labels_header
-        stated = request.headers.get(name) if name else None
-        if stated is None:
+        stated = request.headers.getlist(name) if name else []
+        if not stated:
             return frozenset()
         if not request.client or request.client.host not in self.limits.proxies:
             raise HTTPException(403, f"{name} is taken from the service's own proxies only")
-        return frozenset(label.strip() for label in stated.split(",") if label.strip())
+        if len(stated) > 1:
+            raise HTTPException(403, f"{name} comes twice: the proxy must replace a client's own")
+        return frozenset(label.strip() for label in stated[0].split(",") if label.strip())
 
     async def _run(self, tool: Tool, labels: frozenset[str]) -> tuple[str, str]:
-        """The reply and the snapshot it was read from, by a thread that ends in its time."""
+        """The reply and the snapshot it was read from, by one of so many threads at work."""
+        seconds = self.limits.seconds
+        late = HTTPException(504, f"no answer within {seconds:g} s: ask for less, or ask again")
         with self._guard:
             if self._pending >= self.limits.requests:
                 raise HTTPException(503, f"{self._pending} requests are at work: try again")
             self._pending += 1
-        begun = threading.Event()
 
         def work() -> tuple[str, str]:
-            begun.set()
+            # It goes on when nobody waits any more, so its place is free only at its end.
             try:
-                with self.current.read(labels) as snapshot:
-                    return write_plain(self._call(tool, snapshot)), snapshot.id
+                if not self._slots.acquire(timeout=seconds):
+                    raise late
+                try:
+                    with self.current.read(labels) as snapshot:
+                        return write_plain(self._call(tool, snapshot)), snapshot.id
+                finally:
+                    self._slots.release()
             finally:
-                self._leave()
+                with self._guard:
+                    self._pending -= 1
 
-        if self._workers is None:
-            self._workers = anyio.CapacityLimiter(self.limits.threads)
+        if self._threads is None:  # as many as may be pending, so that each begins at once
+            self._threads = anyio.CapacityLimiter(self.limits.requests)
         try:
-            with anyio.fail_after(self.limits.seconds):
-                return await anyio.to_thread.run_sync(
-                    work, limiter=self._workers, abandon_on_cancel=True
-                )
+            with anyio.fail_after(seconds):
+                run = anyio.to_thread.run_sync
+                return await run(work, limiter=self._threads, abandon_on_cancel=True)
         except TimeoutError:
-            why = f"no answer within {self.limits.seconds:g} s"
-            raise HTTPException(504, f"{why}: ask for less, or ask again") from None
-        finally:
-            if not begun.is_set():
-                self._leave()
-
-    def _leave(self) -> None:
-        with self._guard:
-            self._pending -= 1
+            raise late from None
 
     def _call(self, tool: Tool, snapshot: Snapshot) -> Any:
         if not isinstance(tool, Diff):
             return tool.run(snapshot)
-        ref = self.current.ref.partition("@")[0]
-        before = f"{ref}{tool.before}" if tool.before.startswith("@") else tool.before
-        if is_path(before) or is_path(ref):
-            raise InputError("a ref or an id of the warehouse is compared, no folder")
-        if tool.before == "@1" and not self._has_former():
+        before = self.current.find_former(tool.before, snapshot.id)
+        if before is None:
             return {"before": None, "after": snapshot.id, "summary": "", "tables": {}, "rows": []}
-        other = open_snapshot(before, self.current.warehouse, scope=snapshot.scopes[-1])
-        with compare(other, snapshot) as changes:
+        opened = self.current.open_former(before, snapshot.scopes[-1])
+        with opened as other, compare(other, snapshot) as changes:
+            rows = changes.read(tool.table, tool.limit) if tool.table else []
             return {
                 "before": other.id,
                 "after": snapshot.id,
                 "summary": changes.summarise(),
                 "tables": {name: asdict(changes.count(name)) for name in NAMES},
-                "rows": [*map(asdict, changes.read(tool.table, tool.limit))] if tool.table else [],
+                "rows": [*map(asdict, rows)],
             }
-
-    def _has_former(self) -> bool:
-        """Whether the ref was at another snapshot before."""
-        try:
-            locate_snapshot(f"{self.current.ref}@1", self.current.warehouse)
-        except InputError:
-            return False
-        return True
 
 
 def create_app(current: Current, limits: Limits | None = None) -> Starlette:
@@ -293,6 +307,7 @@ def create_app(current: Current, limits: Limits | None = None) -> Starlette:
     return Starlette(
         routes=service.list_routes(),
         lifespan=live,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[*service.limits.hosts])],
         exception_handlers={HTTPException: _show_problem, Exception: _show_problem},
     )
 
@@ -330,22 +345,10 @@ def _operate(name: str, summary: str, **more: Any) -> dict[str, Any]:
     }
 
 
-async def _read_body(request: Request, most: int) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise HTTPException(413, f"the body has more than {most} bytes")
-        parts.append(part)
-    return b"".join(parts)
-
-
 def _explain(error: Exception) -> tuple[int, str]:
     """The status of an error, and what the client is told of it."""
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
-    if isinstance(error, KeyError):
-        return 404, f"nothing has the id {error.args[0]!r}"
     if isinstance(error, InputError):
         return 400, str(error)
     if isinstance(error, PyramidError):

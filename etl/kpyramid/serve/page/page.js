@@ -216,13 +216,15 @@ async function showOntology() {
 }
 
 async function showClass(iri) {
-  const found = await ask("find", { class_name: iri, limit: 200 });
+  const [found, all] = await Promise.all([
+    ask("find", { class_name: iri, limit: 500 }),
+    ask("overview", { things: 0 }),
+  ]);
+  const label = all.classes.find((one) => one.iri === iri)?.label || shorten(iri);
   const members = found.members.map((one) => make("li", {}, link("entity", one.id, one.name)));
-  return [
-    make("h1", {}, shorten(iri)),
-    make("p", { class: "soft" }, `At least ${count(found.count.at_least, "member")}`),
-    make("ul", {}, members),
-  ];
+  const shown = members.length < found.count.at_least ? `, the first ${members.length}` : "";
+  const about = `At least ${count(found.count.at_least, "member")}${shown}`;
+  return [make("h1", {}, label), make("p", { class: "soft" }, about), make("ul", {}, members)];
 }
 
 // A question: what each layer has for it.
@@ -481,10 +483,10 @@ const VIEWS = {
 async function show() {
   const mine = ++turn;
   const [, view, value] = /^#(\w*)=?(.*)$/.exec(location.hash || "#");
-  const given = decodeURIComponent(value);
   main.setAttribute("aria-busy", "true");
-  let parts;
+  let [parts, given] = [[], value];
   try {
+    given = decodeURIComponent(value);
     parts = await (VIEWS[view] || showOverview)(given);
   } catch (error) {
     parts = [
@@ -497,7 +499,8 @@ async function show() {
   main.replaceChildren(...parts.filter(Boolean));
   main.setAttribute("aria-busy", "false");
   document.title = `${main.querySelector("h1").textContent} – Knowledge Pyramid`;
-  if (location.hash) main.focus();
+  if (location.hash) main.focus({ preventScroll: true });
+  scrollTo(0, 0);
 }
 
 document.getElementById("search").addEventListener("submit", (event) => {
