@@ -242,6 +242,7 @@ def _state_texts(said: Sequence[tuple[str, str, str]], ids: _Ids) -> dict[str, d
             "source": [f"{number}.txt" for number in range(size)],
             "title": pa.nulls(size, pa.string()),
             "text": texts,
+            "blocks": [None] * size,
             "language": ["en"] * size,
             "metadata": pa.array([[]] * size, pa.map_(pa.string(), pa.string())),
             "access": _empty_lists(size),

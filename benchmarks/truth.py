@@ -84,7 +84,7 @@ def _read_kind(kind: str, rows: Sequence[Row], texts: Mapping[str, Titled]) -> I
     names = sorted(texts)
     parts = ((texts[name].text, screen_text(texts[name].text, "en")[0]) for name in names)
     for name, tree in zip(names, Parser(PARSER).parse_parts(parts), strict=True):
-        text, title = texts[name]
+        text, title, _ = texts[name]
         found: dict[tuple[str, ...], dict[str, float]] = {}
         for fact, traits in draft_facts(read_findings(tree, title)):
             found.setdefault(fact, traits)

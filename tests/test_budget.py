@@ -25,12 +25,12 @@ BUDGETS = {
     "completion": 1814,
     "condensation": 1435,
     "snapshot": 4077,
-    "query": 4669,
-    "serve": 449,
-    "integrations": 51,
+    "query": 4673,
+    "serve": 492,
+    "integrations": 52,
     "evaluation": 1289,
-    "pipeline": 8107,
-    "cli": 2861,
+    "pipeline": 8108,
+    "cli": 2871,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

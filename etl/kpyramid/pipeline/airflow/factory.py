@@ -227,6 +227,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
     def plan() -> list[str]:
         if corpus.problem:
             raise SettingsError(corpus.problem)
+        night = _night()  # a worker that lacks what builds says so first of all
         context = get_current_context()
         known = {*context["dag"].params}
         unknown = sorted({*(context["dag_run"].conf or {})} - known)
@@ -234,7 +235,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
             raise SettingsError(
                 f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
-        found = _night().plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
+        found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
         _measure(corpus, found.counts)
         ti = context["ti"]
         for key in ("run", "ref"):
