@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.storage import contracts
-from kpyramid.storage.contracts import ARGUMENT, PLACE, SPAN, load_contracts
+from kpyramid.storage.contracts import ARGUMENT, BLOCK, PLACE, SPAN, load_contracts
 from kpyramid.storage.memory import allocate_matrix
 
 Numbers = npt.NDArray[np.int64]
@@ -242,7 +242,7 @@ def _state_texts(said: Sequence[tuple[str, str, str]], ids: _Ids) -> dict[str, d
             "source": [f"{number}.txt" for number in range(size)],
             "title": pa.nulls(size, pa.string()),
             "text": texts,
-            "blocks": [None] * size,
+            "blocks": pa.nulls(size, pa.list_(BLOCK)),
             "language": ["en"] * size,
             "metadata": pa.array([[]] * size, pa.map_(pa.string(), pa.string())),
             "access": _empty_lists(size),
