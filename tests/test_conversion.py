@@ -120,6 +120,7 @@ def test_a_file_above_the_limit_is_not_converted(tmp_path: Path) -> None:
     assert rejects["a.pdf"]["reason"] == "too_large"
 
 
+@pytest.mark.needs("files")
 def test_a_conversion_that_hangs_or_dies_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     file = (".pdf", WRITTEN["a.pdf"])
 

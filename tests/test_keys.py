@@ -252,7 +252,9 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
 
 
 FLIPS = list(list_flips())
-EXTRAS_OF = {"library kreuzberg": ("files",)}
+EXTRAS_OF = {
+    f"library {name}": ("files",) for name in ("kreuzberg", "mwparserfromhell", "python-calamine")
+}
 
 
 @pytest.mark.parametrize(
