@@ -26,7 +26,7 @@ BUDGETS = {
     "condensation": 1435,
     "snapshot": 4077,
     "query": 4673,
-    "serve": 492,
+    "serve": 486,
     "integrations": 52,
     "evaluation": 1289,
     "pipeline": 8108,

@@ -77,10 +77,12 @@ def serve(
         "hosts": _list_hosts(host, allowed_host),
     }
     given = (snapshot, warehouse, str(settings) if settings else None, limits)
-    _open(*given[:3]).close()  # what is wrong with it is said before any process starts
     os.environ[_GIVEN] = json.dumps(given)
-    if processes > 1:
-        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="kpyramid-"))
+    if processes == 1:
+        _listen(create_app(), host, port, processes)
+        return
+    _open(*given[:3]).close()  # what is wrong with it is said before any process starts
+    os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="kpyramid-"))
     _listen("kpyramid.cli.serve:create_app", host, port, processes)
 
 
@@ -147,9 +149,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 def _list_hosts(host: str, allowed: list[str] | None) -> list[str]:
     """The names that requests may be addressed to."""
-    if allowed:
-        return allowed
-    return ["localhost", "127.0.0.1", "[::1]"] if host in _LOCAL else ["*"]
+    return allowed or (["localhost", "127.0.0.1", "[::1]"] if host in _LOCAL else ["*"])
 
 
 def _check_address(text: str) -> str:

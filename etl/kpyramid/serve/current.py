@@ -1,7 +1,6 @@
 """The snapshot that a service answers from: it follows a ref and is exchanged without a gap."""
 
 import logging
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query.retrieval import retrieve
 from kpyramid.snapshot.snapshot import (
-    DEFAULT_WAREHOUSE,
     Snapshot,
     is_path,
     locate_snapshot,
+    name_warehouse,
     open_snapshot,
 )
 from kpyramid.snapshot.view import EVERYTHING, Scope
@@ -64,14 +63,11 @@ class Current:
         warehouse: str | Path | None = None,
         *,
         model: "str | EmbedSettings | None" = None,
-        check: bool = True,
     ) -> None:
         self.ref = str(ref)
         self.problem = ""
-        self.warehouse = warehouse
         self._place = (ref, warehouse)
         self._model = model
-        self._check = check
         self._guard = threading.Lock()
         self._damaged, self._looked = "", time.monotonic()
         self._held = self._open()
@@ -134,7 +130,8 @@ class Current:
         """
         if is_path(self._place[0]):
             raise InputError("a copied folder is served, which has no earlier snapshot")
-        log_of_ref = list_entries(open_warehouse(self._located()), self.ref.partition("@")[0])
+        place = open_warehouse(name_warehouse(self._place[1]))
+        log_of_ref = list_entries(place, self.ref.partition("@")[0])
         ids = [entry.snapshot for entry in log_of_ref]
         back = name.removeprefix("@")
         if name in ids:
@@ -147,12 +144,9 @@ class Current:
     @contextmanager
     def open_former(self, snapshot: str, scope: Scope) -> Iterator[Snapshot]:
         """An earlier snapshot, which stays in its place until the block ends."""
-        place = self._located()
+        place = name_warehouse(self._place[1])
         with hold(open_warehouse(place), snapshot):
             yield open_snapshot(snapshot, place, scope=scope)
-
-    def _located(self) -> str | Path:
-        return self.warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
 
     def watch(self, seconds: float) -> Callable[[], None]:
         """Follows the ref again and again in a thread; what is returned ends that."""
@@ -179,8 +173,7 @@ class Current:
         except OSError as e:
             log.warning("no lease on %s, so gc may remove it: %s", folder.name, e)
         try:
-            if self._check:
-                require_whole(folder, ". Serve another snapshot, or build again")
+            require_whole(folder, ". Serve another snapshot, or build again")
             snapshot = open_snapshot(folder, model=self._model, scope=EVERYTHING)
             view = snapshot.scoped(Scope())
             retrieve(_WARMING, view)

@@ -82,8 +82,7 @@ def summarise_snapshot(snapshot: Snapshot, most: int = 20) -> Overview:
 
 def _rank_things(snapshot: Snapshot, most: int) -> list[Thing]:
     view = snapshot._view
-    facts = view.rows("condensed")
-    mask = view.mask("condensed")
+    facts, mask = view.rows("condensed"), view.mask("condensed")
     ends: Integers = np.concatenate(
         [
             column if mask is None else column[mask]
@@ -91,7 +90,7 @@ def _rank_things(snapshot: Snapshot, most: int) -> list[Thing]:
         ]
     )
     counts = np.bincount(ends[ends >= 0], minlength=len(view.rows("entities").keys))
-    order = np.lexsort((np.arange(len(counts)), -counts))[:most]
+    order = np.argsort(-counts, kind="stable")[:most]
     return [
         Thing(*view.state_entity(int(row)), int(counts[row])) for row in order if counts[row] > 0
     ]

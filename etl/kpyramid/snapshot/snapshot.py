@@ -163,14 +163,18 @@ def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Pat
     """
     if is_path(ref):
         return Path(ref).absolute()
-    place = warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
-    opened = open_warehouse(place)
+    opened = open_warehouse(name_warehouse(warehouse))
     folder = opened.snapshots / resolve_ref(opened, str(ref))
     if opened.bucket:
         from kpyramid.storage import copies  # who reads a folder loads none of it
 
         folder = copies.locate_snapshot(opened, folder.name)
     return folder
+
+
+def name_warehouse(warehouse: str | Path | None) -> str | Path:
+    """The warehouse that is meant where none need be named."""
+    return warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
 
 
 def is_path(ref: str | Path) -> bool:
