@@ -276,7 +276,7 @@ class Finder:
             self._stated[name] = found
         return self._stated[name]
 
-    def _look_up(self, name: str, denied: bool) -> Statements | None:
+    def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """What the ontology states by a property and those that entail it, and the graph by both.
 
         The graph's relations of that wording count as well, with a form of "be" or without.
