@@ -15,7 +15,6 @@ from kpyramid.pipeline.stage import PIPELINE
 if TYPE_CHECKING:
     from kpyramid.pipeline.cache import Progress
     from kpyramid.query.types import Item
-    from kpyramid.snapshot.evidence import Evidence
 
 T = TypeVar("T")
 
@@ -87,13 +86,13 @@ def excerpt(item: "Item", question: str) -> str:
     return f"{'… ' if start else ''}{shorten(item.text[start:])}"
 
 
-def name_origin(place: "Evidence") -> str:
+def name_origin(learnt: str) -> str:
     """Says of a place that it was learnt from an answered question; nothing of what a source says.
 
     See `kpyramid learn`.
     """
     from_what = {"gold": "a gold answer", "rating": "an answer that was rated good"}
-    return f", learnt from {from_what[place.learnt]}" if place.learnt else ""
+    return f", learnt from {from_what[learnt]}" if learnt else ""
 
 
 class _StageBars:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
