@@ -10,10 +10,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.segment import Segment
 
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 
 if TYPE_CHECKING:
-    from kpyramid.pipeline.cache import Progress
     from kpyramid.query.types import Item
 
 T = TypeVar("T")
@@ -95,7 +94,7 @@ def name_origin(learnt: str) -> str:
     return f", learnt from {from_what[learnt]}" if learnt else ""
 
 
-class _StageBars:
+class _StageBars(Progress):
     """A bar per stage; a stage without long work shows only that it ran."""
 
     def __init__(self, bars: Bars) -> None:
@@ -136,7 +135,7 @@ def open_bars(*, quiet: bool) -> Iterator[Bars]:
 
 
 @contextmanager
-def show_progress(*, quiet: bool) -> Iterator["Progress"]:
+def show_progress(*, quiet: bool) -> Iterator[Progress]:
     """A bar for each stage of a build."""
     with open_bars(quiet=quiet) as bars:
         yield _StageBars(bars)

@@ -202,7 +202,7 @@ def check(
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.ontology.validation.checks import label_rows
-    from kpyramid.pipeline.gates import judge_texts
+    from kpyramid.pipeline.gates import judge_ontology
     from kpyramid.snapshot.snapshot import open_snapshot
 
     opened = open_snapshot(snapshot, warehouse, scope=scope) if snapshot else None
@@ -218,7 +218,7 @@ def check(
         texts = dict(zip(_JUDGED, (turtle, "", ""), strict=True))
     else:
         texts = _read_seen(opened)
-    judged = judge_texts(files, texts, seconds=seconds, strict=strict)
+    judged = judge_ontology(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
     advice = "correct it, or what beside it judges it, and check it again"

@@ -111,16 +111,16 @@ def _is_deep(row: Any) -> bool:
 def _list_blocks(rows: Sequence[Any], margin: str) -> Iterator[str]:
     """Each row with its plain values on a line and what it holds below; a place as its words."""
     for number, row in enumerate(rows[:_ROWS], 1):
-        if isinstance(row, str):
-            yield f"{margin}{row}"
-        elif isinstance(row, list | tuple):
+        if isinstance(row, list | tuple):
             yield f"{margin}{number}."
             yield from _list_blocks(row, f"{margin}  ")
+        elif not isinstance(row, Mapping):
+            yield f"{margin}{phrase(row)}"
         elif row.keys() >= _PLACE:
-            words = [row["text"][start:end] for start, end in row.get("marked", ())]
+            marked = [row["text"][start:end] for start, end in row.get("marked", ())]
             place = f"{row['source']}, characters {row['start']}-{row['end']}"
             yield f"{margin}{place}{name_origin(row.get('learnt', ''))}:"
-            yield f"{margin}  {mark(row['text'], words)}"
+            yield f"{margin}  {mark(row['text'], marked)}"
         else:
             plain = {name: words for name, each in row.items() if (words := phrase(each))}
             yield margin + "  ".join(f"{name.replace('_', ' ')} {plain[name]}" for name in plain)
