@@ -148,7 +148,8 @@ def phrase(value: Any) -> str | None:
     if value is None or isinstance(value, int | float | str):
         return _show(value)
     if isinstance(value, Mapping):
-        parts = [f"{_show(n)} {phrase(each)}" for n, each in value.items() if _is_plain(each)]
+        named = ((str(name).replace("_", " "), each) for name, each in value.items())
+        parts = [f"{name} {phrase(each)}" for name, each in named if _is_plain(each)]
     else:
         parts = [str(phrase(each)) for each in value if _is_plain(each)]
     words = ", ".join(parts)

@@ -385,7 +385,7 @@ def open_converter(context: Context) -> Convert | None:
 
         def compute(missing: Sequence[FileKey]) -> Iterator[bytes]:
             wanted = [(ending, data[ending, digest]) for ending, digest in missing]
-            for converted in Converter(context.workers).convert_all(wanted):
+            for converted in Converter(context.workers).convert_all(wanted) if wanted else ():
                 yield _CONVERTED.dump_json(converted)
 
         decode = _CONVERTED.validate_json
