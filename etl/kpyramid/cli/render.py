@@ -90,7 +90,7 @@ def describe(values: Mapping[str, Any]) -> Iterator[str]:
             each = [each] if any(isinstance(x, list | tuple) for x in each.values()) else held
         yield f"{_label(name)}:"
         if any(map(_is_deep, each)):
-            yield from _list_blocks(each, "  ")
+            yield from list_blocks(each, "  ")
         elif all(isinstance(row, Mapping) for row in each):
             yield from name_first(lay_out(each), _ROWS + 1)
         else:
@@ -108,27 +108,32 @@ def _is_deep(row: Any) -> bool:
     return any(isinstance(each, list | tuple) and phrase(each) is None for each in held)
 
 
-def _list_blocks(rows: Sequence[Any], margin: str) -> Iterator[str]:
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _WIDE
+
+
+def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
     """Each row with its plain values on a line and what it holds below; a place as its words."""
     for number, row in enumerate(rows[:_ROWS], 1):
         if isinstance(row, list | tuple):
             yield f"{margin}{number}."
-            yield from _list_blocks(row, f"{margin}  ")
+            yield from list_blocks(row, f"{margin}  ")
         elif not isinstance(row, Mapping):
-            yield f"{margin}{phrase(row)}"
+            yield f"{margin}{row if isinstance(row, str) else phrase(row)}"
         elif row.keys() >= _PLACE:
             marked = [row["text"][start:end] for start, end in row.get("marked", ())]
             place = f"{row['source']}, characters {row['start']}-{row['end']}"
             yield f"{margin}{place}{name_origin(row.get('learnt', ''))}:"
             yield f"{margin}  {mark(row['text'], marked)}"
         else:
-            plain = {name: words for name, each in row.items() if (words := phrase(each))}
+            short = {n: each for n, each in row.items() if not _is_long(each)}
+            plain = {name: words for name, each in short.items() if (words := phrase(each))}
             yield margin + "  ".join(f"{name.replace('_', ' ')} {plain[name]}" for name in plain)
             for name, each in row.items():
                 if each and name not in plain:
                     yield f"{margin}  {_label(name)}:"
-                    below = [each] if isinstance(each, Mapping) else each
-                    yield from _list_blocks(below, f"{margin}    ")
+                    below = [each] if isinstance(each, Mapping | str) else each
+                    yield from list_blocks(below, f"{margin}    ")
     if len(rows) > _ROWS:
         yield f"{margin}and {len(rows) - _ROWS} more; --json lists all"
 
