@@ -1,6 +1,6 @@
 """Completion and condensation in a report: what was proposed, what was merged and what clashes.
 
-Asked of a snapshot's tables in SQL, and of its own views `evidence` and `derivations`.
+Asked of a snapshot's tables in SQL.
 """
 
 import re
@@ -14,7 +14,6 @@ from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.snapshot.graph import name_source, open_database
-from kpyramid.storage.declarations import locate_declarations
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -32,7 +31,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @contextmanager
 def open_tables(folder: Path) -> "Iterator[Database]":
-    """The tables of a snapshot's folder, by their names.
+    """The tables of a snapshot's folder, by their names, and `derivations`: a row per triple.
 
     Raises:
         IntegrityError: one is missing or damaged.
@@ -41,8 +40,10 @@ def open_tables(folder: Path) -> "Iterator[Database]":
         for path in sorted((folder / "tables").glob("*.parquet")):
             source = name_source(database, path.stem, path)
             database.execute(f"CREATE VIEW {path.stem} AS FROM {source}")
-        for name in ("derivations", "evidence"):
-            database.execute(locate_declarations("views")[name].read_text("utf-8"))
+        database.execute(
+            "CREATE VIEW derivations AS SELECT unnest(derived_from) AS triple_id, condensed_id, "
+            "unnest(how) AS how FROM condensed"
+        )
         yield database
 
 
@@ -193,15 +194,7 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     `qualifiers` say when, where and how it holds; `confidence`, how surely it was read; `places`,
     how many statements it has.
     """
-    rows = select_rows(
-        database,
-        "SELECT DISTINCT ON (triple_id) triple_id, head, relation, tail, triples.qualifiers, "
-        "triples.confidence, text, source, len(raw_triple_ids) AS places "
-        "FROM evidence JOIN triples USING (triple_id) "
-        "WHERE triple_id IN (SELECT unnest($keys)) "
-        'ORDER BY triple_id, evidence.confidence DESC, raw_triple_id, "start"',
-        keys=sorted(triple_ids),
-    )
+    rows = select_rows(database, _EVIDENCE, keys=sorted(triple_ids))
     return {
         row["triple_id"]: {
             "fact": [row["head"], row["relation"], row["tail"]],
@@ -213,6 +206,26 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
         }
         for row in rows
     }
+
+
+_EVIDENCE = """
+WITH wanted AS (FROM triples WHERE triple_id IN (SELECT unnest($keys))),
+stated AS (SELECT triple_id, unnest(raw_triple_ids) AS raw_triple_id FROM wanted),
+places AS (SELECT claim_id, unnest(spans) AS span FROM claims)
+SELECT DISTINCT ON (triple_id) triple_id, heads.name AS head, relations.name AS relation,
+    coalesce(tails.name, wanted.literal) AS tail, wanted.qualifiers, wanted.confidence,
+    substring(documents.text, span.start + 1, span."end" - span.start) AS text, source,
+    len(raw_triple_ids) AS places
+FROM wanted JOIN stated USING (triple_id)
+JOIN raw_triples USING (raw_triple_id)
+JOIN places USING (claim_id)
+JOIN chunks USING (chunk_id)
+JOIN documents USING (document_id)
+JOIN entities AS heads ON heads.entity_id = wanted.head_id
+JOIN relations USING (relation_id)
+LEFT JOIN entities AS tails ON tails.entity_id = wanted.tail_id
+ORDER BY triple_id, raw_triples.confidence DESC, raw_triple_id, span.start
+"""
 
 
 def _shorten(text: str) -> str:
