@@ -103,9 +103,9 @@ def _name_cells(value: Any) -> Mapping[str, Any]:
 
 
 def _is_deep(row: Any) -> bool:
-    """Whether a row is a list of rows, or holds a list that no table has a cell for."""
+    """Whether a row is a list of rows, or holds something that no table has a cell for."""
     held = row.values() if isinstance(row, Mapping) else [row]
-    return any(isinstance(each, list | tuple) and phrase(each) is None for each in held)
+    return any(phrase(each) is None for each in held)
 
 
 def _is_long(value: Any) -> bool:
@@ -128,7 +128,8 @@ def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
         else:
             short = {n: each for n, each in row.items() if not _is_long(each)}
             plain = {name: words for name, each in short.items() if (words := phrase(each))}
-            yield margin + "  ".join(f"{name.replace('_', ' ')} {plain[name]}" for name in plain)
+            said = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
+            yield margin + ("  ".join(said) or "nothing")
             for name, each in row.items():
                 if each and name not in plain:
                     yield f"{margin}  {_label(name)}:"
