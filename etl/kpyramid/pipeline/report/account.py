@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.documents.qualifiers import write_qualifiers
@@ -200,7 +201,7 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
             "fact": [row["head"], row["relation"], row["tail"]],
             "qualifiers": write_qualifiers(row["qualifiers"]),
             "confidence": row["confidence"],
-            "sentence": _shorten(" ".join(row["text"].split())),
+            "sentence": shorten(row["text"], _LONGEST, placeholder=" …"),
             "source": row["source"],
             "places": row["places"],
         }
@@ -226,8 +227,3 @@ JOIN relations USING (relation_id)
 LEFT JOIN entities AS tails ON tails.entity_id = wanted.tail_id
 ORDER BY triple_id, raw_triples.confidence DESC, raw_triple_id, span.start
 """
-
-
-def _shorten(text: str) -> str:
-    """The text, cut at a word with an ellipsis where it is long."""
-    return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition(" ")[0] + " …"
