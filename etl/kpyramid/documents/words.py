@@ -187,6 +187,11 @@ def deny(phrase: str) -> str:
     return " ".join([helper, "not", base, *rest])
 
 
+def word_relation(phrase: str, negated: bool) -> str:
+    """A relation as it is printed: in its own words, or denied."""
+    return deny(phrase) if negated else phrase
+
+
 def _is_participle(word: str) -> bool:
     return lemmatise(word) != word and not word.endswith("s")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kpyramid.documents.words import deny
+from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.numerics.arrays import Integers
@@ -262,7 +262,7 @@ def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> l
     if names == ("relation_id",):
         denied = _read_column(side, table, "negated").take(rows).to_pylist()
         said = words.to_pylist()
-        return [deny(w) if no else w for w, no in zip(said, denied, strict=True)]
+        return [*map(word_relation, said, denied)]
     return [str(word) for word in words.fill_null("is a").to_pylist()]
 
 

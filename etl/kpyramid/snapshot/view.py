@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, BE, deny, list_plain_words, split_label
+from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label, word_relation
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.search import hash_name
@@ -145,7 +145,7 @@ class View:
         """A condensed fact in words, a denial as such; a literal tail has no id, type `LITERAL`."""
         facts = self.rows("condensed")
         relation = self.wording_of(int(facts.numbers("relation")[row]))
-        relation = deny(relation) if facts.value("negated", row) else relation
+        relation = word_relation(relation, facts.value("negated", row))
         tail = int(facts.numbers("tail")[row])
         value: tuple[str | None, str, str] = (None, facts.value("literal", row), LITERAL)
         if tail >= 0:

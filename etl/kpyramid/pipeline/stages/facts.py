@@ -14,9 +14,9 @@ from kpyramid.documents.values import read_value
 from kpyramid.documents.words import (
     MODALS,
     RelationForm,
-    deny,
     normalise_name,
     normalise_relation,
+    word_relation,
 )
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
@@ -362,5 +362,5 @@ class _Cluster:
 
 
 def _state(fact: Fact) -> str:
-    relation = deny(fact.relation) if fact.negated else fact.relation
+    relation = word_relation(fact.relation, fact.negated)
     return f"{fact.head.name} {relation} {fact.tail.name}"[:_FACT_CHARACTERS]
