@@ -194,24 +194,35 @@ class Schema:
         return found.parents if found else ()
 
     @cached_property
-    def _class_by_type(self) -> dict[str, str]:
-        # Where two classes claim one NER label, the more general one makes no false statement.
-        typed = [c for c in self.classes if c.entity_types]
-        ordered = sorted(typed, key=lambda c: (len(self.find_ancestors(c.iri)), c.iri))
-        return {t: c.iri for c in reversed(ordered) for t in c.entity_types}
+    def _classes_by_type(self) -> dict[str, tuple[str, ...]]:
+        typed: dict[str, list[str]] = {}
+        for entry in self.classes:
+            for label in entry.entity_types:
+                typed.setdefault(label, []).append(entry.iri)
+        return {
+            label: tuple(
+                iri for iri in iris if not any(o != iri and self.is_subclass(iri, o) for o in iris)
+            )
+            for label, iris in typed.items()
+        }
 
     @cached_property
     def _limits(self) -> Limits:
         return find_limits(read_axioms(self.axioms))
 
+    def list_classes_for_type(self, entity_type: str) -> tuple[str, ...]:
+        """The classes whose instances carry an NER label, without those below one of them."""
+        return self._classes_by_type.get(entity_type, ())
+
     def class_for_type(self, entity_type: str) -> str | None:
-        """The class whose instances carry an NER label, the most general if several do."""
-        return self._class_by_type.get(entity_type)
+        """The class that an NER label tells: the most general; None where several stand apart."""
+        claims = self.list_classes_for_type(entity_type)
+        return claims[0] if len(claims) == 1 else None
 
     @property
     def knows_types(self) -> bool:
         """Whether NER labels tell classes."""
-        return bool(self._class_by_type)
+        return bool(self._classes_by_type)
 
     def is_subclass(self, child: str, parent: str) -> bool:
         """Whether every instance of `child` is one of `parent`; a class is its own subclass."""

@@ -7,7 +7,7 @@ from itertools import chain
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import RDF_FIRST, RDF_REST, RDF_TYPE
+from kpyramid.ontology.names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE
 
 Node = ox.NamedNode | ox.BlankNode
 Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -117,6 +117,15 @@ class Graph:
             for s, said in self._said.items()
             if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
         )
+
+    def add_list(self, members: Iterable[Object]) -> Node:
+        """The head of a new RDF list."""
+        head: Node = ox.NamedNode(RDF_NIL)
+        for member in reversed([*members]):
+            rest, head = head, ox.BlankNode()
+            self.add(head, RDF_FIRST, member)
+            self.add(head, RDF_REST, rest)
+        return head
 
     def list_members(self, head: Object) -> list[Object]:
         """The members of an RDF list."""

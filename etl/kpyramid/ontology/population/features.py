@@ -1,6 +1,5 @@
 """Features of candidates as values and subjects, and measures of properties' wording."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.documents.words import ARTICLES, JOINING, PREPOSITIONS
-from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.ontology import names as n
 from kpyramid.ontology.population.candidates import LITERALS, CandidateSpan, fold_name
+from kpyramid.ontology.population.kinds import find_kind, find_kinds, split_words, widen_kind
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 # Features of a candidate as a value, and of another as that value's subject.
@@ -356,9 +354,7 @@ def _find_path(one: Node, other: Node) -> str:
 Matrix = npt.NDArray[np.float64]
 MEASURES = 36
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMPTY = ARTICLES | PREPOSITIONS | JOINING | frozenset("is are was were has have be its it".split())
-_PLACES = frozenset(("GPE", "LOC", "FAC"))
 _BY_DATATYPE = {
     **dict.fromkeys(("decimal", "double", "float"), frozenset(("NUMBER", "YEAR"))),
     **dict.fromkeys(
@@ -367,30 +363,6 @@ _BY_DATATYPE = {
     ),
     **dict.fromkeys(("date", "gYear", "gYearMonth"), frozenset(("DATE", "YEAR"))),
 }
-# Class words that `find_kind_label` does not know; general English, as ontologies use them.
-_KINDS = {
-    "human": "PERSON",
-    "people": "PERSON",
-    "place": "GPE",
-    "location": "GPE",
-    "organisation": "ORG",
-    "organization": "ORG",
-    "language": "LANGUAGE",
-    "year": "YEAR",
-    "date": "DATE",
-    "day": "DATE",
-    "time": "DATE",
-    "number": "NUMBER",
-    "demonym": "NORP",
-    "ethnicity": "NORP",
-    "work": "WORK_OF_ART",
-    "nationality": "NORP",
-}
-
-
-def split_words(label: str) -> list[str]:
-    """The words of a label in small letters: "birthPlace", "birth_place" → birth, place."""
-    return [word.lower() for word in _WORD.findall(label)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,41 +390,11 @@ def _describe(p: OntologyProperty, schema: Schema) -> Wording:
     if p.is_datatype:
         objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
-        kind = _find_kind(p.label)
-        named = _widen(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
+        kind = find_kind(p.label)
+        named = widen_kind(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
         objects = find_kinds(p.range, schema) or named or frozenset()  # "birth date", "composer"
     kinds = find_kinds(p.domain, schema)
     return Wording(tuple(dict.fromkeys(phrasings)), kinds, objects)
-
-
-def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
-    """The kinds of names that may denote instances of a class; empty where nothing is known."""
-    found = schema.class_by_iri.get(iri)
-    if found is None or iri == n.THING:
-        return frozenset()
-    kinds: set[str] = set(found.entity_types)
-    for label in (found.label, *found.alt_labels):
-        if kind := _find_kind(label):
-            kinds |= _widen(kind)
-    if not kinds:
-        for parent in found.parents:
-            if not schema.is_subclass(parent, iri):
-                kinds |= find_kinds(parent, schema)
-    return frozenset(kinds)
-
-
-def _find_kind(label: str) -> str | None:
-    """The kind of names that the last word of a label tells."""
-    words = split_words(label)
-    return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
-
-
-def _widen(kind: str) -> frozenset[str]:
-    if kind in _PLACES:
-        return _PLACES
-    if kind in {"DATE", "YEAR"}:
-        return frozenset(("DATE", "YEAR"))
-    return frozenset((kind,))
 
 
 def are_related(one: str, other: str) -> bool:

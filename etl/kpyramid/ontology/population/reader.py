@@ -31,8 +31,8 @@ from kpyramid.ontology.population.features import (
     describe_text,
     fit_kind,
     list_subject_features,
-    split_words,
 )
+from kpyramid.ontology.population.kinds import split_words
 from kpyramid.ontology.schema import Schema
 
 # Linear models over named features.

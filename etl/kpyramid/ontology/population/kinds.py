@@ -1,0 +1,181 @@
+"""The kinds of names, in the recogniser's labels, that instances of a class have."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from kpyramid.documents.words import ARTICLES, lemmatise
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
+from kpyramid.ontology import names as n
+from kpyramid.ontology.population.witnesses import ROLES
+from kpyramid.ontology.schema import OntologyClass, Schema
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PLACES = frozenset(("GPE", "LOC", "FAC"))
+# Class words that `find_kind_label` does not know; general English, as ontologies use them.
+_KINDS = {
+    "human": "PERSON",
+    "people": "PERSON",
+    "place": "GPE",
+    "location": "GPE",
+    "organisation": "ORG",
+    "organization": "ORG",
+    "language": "LANGUAGE",
+    "year": "YEAR",
+    "date": "DATE",
+    "day": "DATE",
+    "time": "DATE",
+    "number": "NUMBER",
+    "demonym": "NORP",
+    "ethnicity": "NORP",
+    "work": "WORK_OF_ART",
+    "nationality": "NORP",
+}
+_ANYBODY = frozenset("somebody someone anybody anyone".split())
+_SOFTWARE = frozenset("software program application app".split())
+_PARTITIVES = frozenset("part kind type sort piece form group set class category".split())
+"""Nouns that leave it to the noun after "of" what something is: a part of a company."""
+_END_OF_GENUS = re.compile(
+    r"[,.;:()]|\s(?:that|which|who|whose|whom|where|when|in|for|from|at|on|by|with|to|and|or"
+    r"|\w+ed|\w+ing)\b",
+    re.IGNORECASE,
+)
+"""What ends the noun phrase that a definition begins with."""
+_BY_SENSE = {
+    "p": ("PERSON",),
+    "g": ("ORG",),
+    "l": ("FAC", "GPE", "LOC"),
+    "o": ("LOC",),
+    "a": ("PRODUCT",),
+    "e": ("EVENT",),
+}
+"""Kinds by what the first sense of a noun is: person, group, location, object, artifact,
+event."""
+
+
+def split_words(label: str) -> list[str]:
+    """The words of a label in small letters: "birthPlace", "birth_place" → birth, place."""
+    return [word.lower() for word in _WORD.findall(label)]
+
+
+def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
+    """The kinds of names that may denote instances of a class; empty where nothing is known."""
+    found = schema.class_by_iri.get(iri)
+    if found is None or iri == n.THING:
+        return frozenset()
+    kinds: set[str] = set(found.entity_types)
+    for label in (found.label, *found.alt_labels):
+        if kind := find_kind(label):
+            kinds |= widen_kind(kind)
+    if not kinds:
+        for parent in found.parents:
+            if not schema.is_subclass(parent, iri):
+                kinds |= find_kinds(parent, schema)
+    return frozenset(kinds)
+
+
+def find_kind(label: str) -> str | None:
+    """The kind of names that the last word of a label tells."""
+    words = split_words(label)
+    return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
+
+
+def widen_kind(kind: str) -> frozenset[str]:
+    """The kinds that a recogniser does not tell from one: places, and dates."""
+    if kind in _PLACES:
+        return _PLACES
+    if kind in {"DATE", "YEAR"}:
+        return frozenset(("DATE", "YEAR"))
+    return frozenset((kind,))
+
+
+def infer_entity_types(
+    schema: Schema, find_senses: Callable[[str], str]
+) -> tuple[Schema, dict[str, str]]:
+    """The schema with the entity types of classes that state none, and by IRI what told them.
+
+    A class above that has types is enough: what is of the class is of that one. Else the nouns
+    speak that its labels and its definition end in: those listed by their kinds, then those whose
+    first sense in WordNet is of a kind. `find_senses` gives letters for the first senses of a
+    noun, as `_BY_SENSE` has them.
+    """
+    inferred: dict[str, OntologyClass] = {}
+    reasons: dict[str, str] = {}
+    depth = {c.iri: len(schema.find_ancestors(c.iri)) for c in schema.classes}
+    for entry in sorted(schema.classes, key=lambda c: (depth[c.iri], c.iri)):
+        above = (inferred.get(iri) for iri in schema.find_ancestors(entry.iri))
+        if entry.common_nouns or any(found.entity_types for found in above if found):
+            inferred[entry.iri] = entry
+            continue
+        types, reason = entry.entity_types, ""
+        if not types:
+            types, reason = _infer(entry, find_senses)
+        inferred[entry.iri] = replace(entry, entity_types=types)
+        if reason:
+            reasons[entry.iri] = f"{', '.join(types)}, by {reason}"
+    return schema.extend(inferred.values(), ()), reasons
+
+
+def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
+    nouns = [*_list_nouns(entry)]
+    for noun, reason in nouns:
+        if types := _find_listed(noun):
+            return types, reason
+    for noun, reason in nouns:
+        if types := _BY_SENSE.get(find_senses(noun)[:1], ()):
+            return types, f"{reason} in WordNet"
+    return (), ""
+
+
+def _list_nouns(entry: OntologyClass) -> Iterator[tuple[str, str]]:
+    """The nouns that say what instances of a class are, the surest first, and where they stand."""
+    for label in (entry.label, *entry.alt_labels):
+        if words := split_words(label):
+            yield lemmatise(words[-1]), f"“{words[-1]}” in “{label}”"
+    if noun := find_genus(entry.comment):
+        yield noun, f"“{noun}” in its definition"
+
+
+def find_genus(definition: str) -> str | None:
+    """The noun that a definition says its term to be: `a company that delivers goods`."""
+    phrases = _END_OF_GENUS.split(definition.strip(), maxsplit=1)[0].split(" of ")
+    for phrase in phrases:
+        words = [word for word in split_words(phrase) if word not in ARTICLES]
+        if words and lemmatise(words[-1]) not in _PARTITIVES:
+            return lemmatise(words[-1])
+    return None
+
+
+def _find_listed(noun: str) -> tuple[str, ...]:
+    if noun in ROLES:
+        return ("ORG", "PERSON")
+    if noun in _ANYBODY or noun in PERSON_NOUNS:
+        return ("PERSON",)
+    if noun in _SOFTWARE:
+        return ("PRODUCT",)
+    kind = LABEL_BY_NOUN.get(noun) or _KINDS.get(noun)
+    return tuple(sorted(widen_kind(kind))) if kind and kind not in _NO_NAMES else ()
+
+
+_NO_NAMES = frozenset(("DATE", "YEAR", "NUMBER"))
+"""Kinds of values, which have no instances."""
+
+
+def list_blind(schema: Schema) -> tuple[list[str], list[str]]:
+    """Labels of classes and of properties that will find next to nothing in a text.
+
+    Of a class whose names tell nobody what they are, only a name that ends in its label, and a
+    sentence that says so, give an instance; of a property between such ends no value.
+    """
+
+    def is_blind(iri: str) -> bool:
+        above = (schema.class_by_iri.get(each) for each in schema.find_ancestors(iri))
+        return iri != n.THING and not any(c.entity_types or c.common_nouns for c in above if c)
+
+    classes = [c.label for c in schema.classes if is_blind(c.iri)]
+    properties = [
+        p.label
+        for p in schema.properties
+        if is_blind(p.domain) and (p.is_datatype or is_blind(p.range))
+    ]
+    return classes, properties
