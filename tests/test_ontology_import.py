@@ -158,7 +158,7 @@ def test_what_can_have_no_instance_is_left_out(turtle: str, stay: tuple[str, ...
     assert any(c["kind"] == "class left out" for c in made["changes"])
     schema = parse_schema(Path("out.ttl").read_text(), source="out.ttl")
     iris = [*schema.class_by_iri, *schema.property_by_iri]
-    assert tuple(iri.removeprefix(O) for iri in iris) == ("Agent", "Firm", "Person", "Place", *stay)
+    assert {iri.removeprefix(O) for iri in iris} == {"Agent", "Firm", "Person", "Place", *stay}
 
 
 @pytest.mark.parametrize(
@@ -197,14 +197,14 @@ def test_an_ontology_of_ones_own_finds_what_a_handbook_says(tmp_path: Path) -> N
         (
             names[row["subject_id"]],
             schema.property_by_iri[row["property_iri"]].label,
-            names.get(row["object_id"], row["literal"]).rstrip("."),
+            str(names.get(row["object_id"], row["literal"])).rstrip(".").removeprefix("the "),
         )
         for row in tables["instances"].to_pylist()
         if row["property_iri"]
     }
     stated = {*read_rows("ontology_import.values_of_the_handbook")}
     assert len(values & stated) >= 28
-    assert len(values - stated) <= 2
+    assert len(values - stated) <= 1
 
 
 # --- what is completed -------------------------------------------------------------------
@@ -520,6 +520,15 @@ def test_all_ontologies_of_text2kgbench_import() -> None:
 def test_well_known_ontologies_load_and_are_consistent(name: str) -> None:
     require_java()
     done = run((find_bench("wild_ontologies") / name).read_bytes())
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["consistent"] == "pass"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", sorted((Path(__file__).parent / "vocabularies").glob("*.ttl")))
+def test_what_vocabularies_of_the_web_use_loads_and_is_consistent(file: Path) -> None:
+    require_java()
+    done = run(file.read_text())
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["consistent"] == "pass"
 

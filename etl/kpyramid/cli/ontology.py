@@ -68,7 +68,8 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
         )
     write_target(target, turtle)
     bare = sum(not prop.alt_labels for prop in schema.properties)
-    notes = [_NEXT.format(target)]
+    size = f"{len(schema.classes)} classes, {len(schema.properties)} properties"
+    notes = [_NEXT.format(f"{target} ({size})")]
     if bare:
         notes.insert(
             0,

@@ -14,6 +14,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits
 from kpyramid.ontology.importing.datatypes import (
+    ANY,
     SCHEMA_ORG,
     Datatypes,
     choose_narrowest,
@@ -268,8 +269,9 @@ class _Ends:
         ends = _list_included(self._graph, iri, predicate)
         if is_data:
             datatypes = {self._datatypes.find(v) for v in ends if is_datatype(self._graph, v)}
-            return datatypes.pop() if len(datatypes) == 1 else None
-        return self._find_common([v.value for v in ends if v.value in self._classes])
+            return datatypes.pop() if len(datatypes) == 1 else ANY if datatypes else None
+        classes = [v.value for v in ends if v.value in self._classes]
+        return self._find_common(classes) if classes else None
 
     def _fits(self, end: str, *, is_data: bool) -> bool:
         datatype = is_datatype(self._graph, ox.NamedNode(end))
@@ -474,9 +476,12 @@ def _leave_out_deprecated(graph: Graph, changes: Changes) -> None:
     classes = {*graph.find_typed(*_CLASSES)}
     for subject in graph.list_subjects():
         if isinstance(subject, ox.NamedNode) and n.ONTOLOGY not in graph.find_types(subject):
-            is_obsolete = _OBSOLETE in graph.find_iris(subject, n.SUBCLASS)
+            is_obsolete = _OBSOLETE in graph.find_iris(subject, n.SUBCLASS) or any(
+                graph.find(subject, base + "supersededBy") for base in SCHEMA_ORG
+            )
             if is_obsolete or graph.is_true(subject, n.OWL + "deprecated"):
                 gone.add(subject.value)
+    gone |= classes & {_OBSOLETE}
     if classes and classes <= gone:  # the file as a whole gave way to another
         changes.add("deprecated terms stay", f"{len(gone)} terms", "they have all its classes")
         return

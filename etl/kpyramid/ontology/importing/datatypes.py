@@ -155,7 +155,7 @@ class Datatypes:
                     is_given and isinstance(t.subject, ox.BlankNode)
                 ):
                     value = self._map_literal(value)
-            elif is_built_in(value) or value in undefined:
+            elif t.predicate.value != n.RDF_TYPE and (is_built_in(value) or value in undefined):
                 value = ox.NamedNode(self.find(value))
             if value != t.object and not isinstance(t.subject, ox.Triple):
                 yield t.subject, t.predicate.value, t.object, value

@@ -122,6 +122,8 @@ def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tup
         if types := _find_listed(noun):
             return types, reason
     for noun, reason in nouns:
+        if noun in _PARTITIVES:
+            continue
         if types := _BY_SENSE.get(find_senses(noun)[:1], ()):
             return types, f"{reason} in WordNet"
     return (), ""
