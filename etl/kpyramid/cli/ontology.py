@@ -97,10 +97,16 @@ _MOST_NAMED = 8
 
 def _warn_of_blind(schema: "Schema") -> list[str]:
     """What will find next to nothing, and what would help it."""
-    from kpyramid.ontology.population.kinds import list_blind
+    from kpyramid.graph.synonyms.words import load_nouns
+    from kpyramid.ontology.population.kinds import infer_entity_types, list_blind
 
-    classes, properties = list_blind(schema)
+    typed, reasons = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
+    classes, properties = list_blind(typed)
     advice = {
+        "class(es) without kp:entityType, the kinds of names that they have; `kpyramid ontology "
+        "import` writes what their words tell": [
+            f"{schema.class_by_iri[iri].label} ({why})" for iri, why in sorted(reasons.items())
+        ],
         "class(es) whose names tell nobody what they are; add kp:entityType, a superclass that "
         "has one, or kp:commonNouns": classes,
         "propert(ies) between such classes, which will find next to no value": properties,

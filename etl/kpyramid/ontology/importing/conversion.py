@@ -25,11 +25,10 @@ from kpyramid.ontology.importing.files import BASE_FILES, OutsideText
 from kpyramid.ontology.schema import (
     Schema,
     find_nearest_common,
-    measure_ancestors,
     read_schema,
     write_schema,
 )
-from kpyramid.ontology.turtle import Graph, Object, parse_turtle
+from kpyramid.ontology.turtle import Graph, Object, parse_turtle, walk
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 
@@ -91,6 +90,7 @@ _INCLUDES = {n.DOMAIN: "domainIncludes", n.RANGE: "rangeIncludes"}
 def _settle_kinds(graph: Graph, changes: Changes) -> None:
     """Each property becomes either an object or a datatype property."""
     object_only = graph.find_typed(*_ONLY_OBJECTS)
+    with_literals = {t.predicate.value for t in graph if isinstance(t.object, ox.Literal)}
     for iri in sorted(
         {
             *graph.find_typed(_OBJECT, _DATA, n.RDF + "Property", n.FUNCTIONAL_PROPERTY),
@@ -117,7 +117,8 @@ def _settle_kinds(graph: Graph, changes: Changes) -> None:
                 f"<{iri}>: an object and a datatype property, and no range tells which; remove one"
             )
             continue
-        wanted = next(iter(shown or kinds or ({_OBJECT} if iri in object_only else set())), _OBJECT)
+        is_data = iri in with_literals and iri not in object_only
+        wanted = next(iter(shown or kinds), _DATA if is_data else _OBJECT)
         for characteristic in sorted(stated & {*_ONLY_OBJECTS}) if wanted == _DATA else ():
             graph.remove(iri, n.RDF_TYPE, ox.NamedNode(characteristic))
             detail = f"<{characteristic}>: OWL allows it of object properties only"
@@ -350,7 +351,7 @@ class _Ends:
 
     def _climb(self, iri: str) -> Set[str]:
         """A class and those above it."""
-        return measure_ancestors(iri, self._list_parents).keys()
+        return walk([iri], self._list_parents).keys()
 
     def _find_common(self, classes: Sequence[str]) -> str:
         """The nearest class above all of these, owl:Thing if there is none."""
@@ -508,11 +509,7 @@ def leave_out(graph: Graph, iris: Iterable[str]) -> None:
         if isinstance(t.subject, ox.BlankNode):
             users[t.object].append(t.subject)
             users[t.predicate].append(t.subject)
-    queue = list(gone)
-    while queue:
-        above = [node for node in users[queue.pop()] if node not in gone]
-        gone.update(above)
-        queue += above
+    gone.update(walk(gone, lambda term: users.get(term, ())))
     for t in [*graph] if gone else ():
         if t.subject in gone or t.object in gone or t.predicate in gone:
             graph.remove(t.subject, t.predicate.value, t.object)

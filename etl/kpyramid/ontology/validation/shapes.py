@@ -15,6 +15,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.sparql import shut_doors
+from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.repair import Fault
 
 if TYPE_CHECKING:
@@ -272,7 +273,9 @@ def _find_facts(
             found += data.triples((focus, other, None))
     if not found:
         found = [
-            t for target in _climb(shapes, shape) for t in _find_target(shapes, data, target, focus)
+            t
+            for target in walk([shape] if shape else [], lambda node: shapes.subjects(None, node))
+            for t in _find_target(shapes, data, target, focus)
         ]
         keep = 0
     facts = {(str(s), str(p), str(o)) for s, p, o in found if p != RDF.first}
@@ -288,17 +291,6 @@ def _read_path(shapes: "Graph", path: "Node | None") -> "tuple[list[Node], list[
     inverse = list(shapes.objects(path, SH.inversePath))
     inner = [o for o in shapes.transitive_objects(path, None) if isinstance(o, URIRef)]
     return [o for o in inner if o not in inverse], inverse
-
-
-def _climb(shapes: "Graph", shape: "Node | None") -> "Iterator[Node]":
-    """A shape and those around it, which say what it is about."""
-    seen, queue = set(), [shape]
-    while queue:
-        node = queue.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
-            yield node
-            queue += list(shapes.subjects(None, node))
 
 
 def _find_target(
