@@ -1,6 +1,7 @@
 """The kinds of names, in the recogniser's labels, that instances of a class have."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_k
 from kpyramid.ontology import names as n
 from kpyramid.ontology.population.witnesses import ROLES
 from kpyramid.ontology.schema import OntologyClass, Schema
+from kpyramid.ontology.turtle import walk
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACES = frozenset(("GPE", "LOC", "FAC"))
@@ -99,21 +101,34 @@ def infer_entity_types(
     first sense in WordNet is of a kind. `find_senses` gives letters for the first senses of a
     noun, as `_BY_SENSE` has them.
     """
-    inferred: dict[str, OntologyClass] = {}
+    below = _index_below(schema)
+    typed = _find_typed(schema, below)
+    inferred: list[OntologyClass] = []
     reasons: dict[str, str] = {}
-    depth = {c.iri: len(schema.find_ancestors(c.iri)) for c in schema.classes}
-    for entry in sorted(schema.classes, key=lambda c: (depth[c.iri], c.iri)):
-        above = (inferred.get(iri) for iri in schema.find_ancestors(entry.iri))
-        if entry.common_nouns or any(found.entity_types for found in above if found):
-            inferred[entry.iri] = entry
-            continue
-        types, reason = entry.entity_types, ""
-        if not types:
-            types, reason = _infer(entry, find_senses)
-        inferred[entry.iri] = replace(entry, entity_types=types)
-        if reason:
-            reasons[entry.iri] = f"{', '.join(types)}, by {reason}"
-    return schema.extend(inferred.values(), ()), reasons
+    tops = (c.iri for c in schema.classes if not {*c.parents} & schema.class_by_iri.keys())
+    for iri in dict.fromkeys((*walk(tops, below.__getitem__), *schema.class_by_iri)):
+        entry = schema.class_by_iri[iri]
+        types, reason = ((), "") if iri in typed else _infer(entry, find_senses)
+        if types:
+            typed.update(walk([iri], below.__getitem__))
+            inferred.append(replace(entry, entity_types=types))
+            reasons[iri] = f"{', '.join(types)}, by {reason}"
+    return schema.extend(inferred, ()), reasons
+
+
+def _index_below(schema: Schema) -> defaultdict[str, list[str]]:
+    """The classes right below each class."""
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in schema.classes:
+        for parent in entry.parents:
+            below[parent].append(entry.iri)
+    return below
+
+
+def _find_typed(schema: Schema, below: defaultdict[str, list[str]]) -> set[str]:
+    """The classes whose instances are known by their names, or those of a class above."""
+    stated = (c.iri for c in schema.classes if c.entity_types or c.common_nouns)
+    return {*walk(stated, below.__getitem__)}
 
 
 def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
@@ -169,15 +184,11 @@ def list_blind(schema: Schema) -> tuple[list[str], list[str]]:
     Of a class whose names tell nobody what they are, only a name that ends in its label, and a
     sentence that says so, give an instance; of a property between such ends no value.
     """
-
-    def is_blind(iri: str) -> bool:
-        above = (schema.class_by_iri.get(each) for each in schema.find_ancestors(iri))
-        return iri != n.THING and not any(c.entity_types or c.common_nouns for c in above if c)
-
-    classes = [c.label for c in schema.classes if is_blind(c.iri)]
+    seen = _find_typed(schema, _index_below(schema)) | {n.THING}
+    classes = [c.label for c in schema.classes if c.iri not in seen]
     properties = [
         p.label
         for p in schema.properties
-        if is_blind(p.domain) and (p.is_datatype or is_blind(p.range))
+        if p.domain not in seen and (p.is_datatype or p.range not in seen)
     ]
     return classes, properties
