@@ -2,12 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
-from kpyramid.documents.words import ARTICLES, lemmatise
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
 from kpyramid.ontology import names as n
+from kpyramid.ontology.population.checking import find_head
 from kpyramid.ontology.population.witnesses import ROLES
 from kpyramid.ontology.schema import OntologyClass, Schema
 from kpyramid.ontology.turtle import walk
@@ -37,22 +38,15 @@ _ANYBODY = frozenset("somebody someone anybody anyone".split())
 _SOFTWARE = frozenset("software program application app".split())
 _PARTITIVES = frozenset("part kind type sort piece form group set class category".split())
 """Nouns that leave it to the noun after "of" what something is: a part of a company."""
+_BEHIND_LABEL = re.compile(r"[(:;/]|\s[-–]\s")
+_CLAUSES = AUXILIARIES | frozenset("what whatever how".split())
+"""Words of definitions that begin with a clause: what one attends."""
 _END_OF_GENUS = re.compile(
     r"[,.;:()]|\s(?:that|which|who|whose|whom|where|when|in|for|from|at|on|by|with|to|and|or"
     r"|\w+ed|\w+ing)\b",
     re.IGNORECASE,
 )
 """What ends the noun phrase that a definition begins with."""
-_BY_SENSE = {
-    "p": ("PERSON",),
-    "g": ("ORG",),
-    "l": ("FAC", "GPE", "LOC"),
-    "o": ("LOC",),
-    "a": ("PRODUCT",),
-    "e": ("EVENT",),
-}
-"""Kinds by what the first sense of a noun is: person, group, location, object, artifact,
-event."""
 
 
 def split_words(label: str) -> list[str]:
@@ -96,13 +90,15 @@ def infer_entity_types(
 ) -> tuple[Schema, dict[str, str]]:
     """The schema with the entity types of classes that state none, and by IRI what told them.
 
-    A class above that has types is enough: what is of the class is of that one. Else the nouns
-    speak that its labels and its definition end in: those listed by their kinds, then those whose
-    first sense in WordNet is of a kind. `find_senses` gives letters for the first senses of a
-    noun, as `_BY_SENSE` has them.
+    A class above or below that has types is enough: the one says them of all, the other knows
+    better. Else the nouns speak that its labels and its definition end in: those listed by their
+    kinds, then those that name persons only in WordNet, which knows too much of other things.
+    `find_senses` gives a letter for each of the first senses of a noun, `p` for a person.
     """
     below = _index_below(schema)
     typed = _find_typed(schema, below)
+    stated = [c.iri for c in schema.classes if c.entity_types]
+    typed.update(*map(schema.find_ancestors, stated))
     inferred: list[OntologyClass] = []
     reasons: dict[str, str] = {}
     tops = (c.iri for c in schema.classes if not {*c.parents} & schema.class_by_iri.keys())
@@ -132,25 +128,23 @@ def _find_typed(schema: Schema, below: defaultdict[str, list[str]]) -> set[str]:
 
 
 def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
-    nouns = [*_list_nouns(entry)]
-    for noun, reason in nouns:
-        if types := _find_listed(noun):
-            return types, reason
-    for noun, reason in nouns:
-        if noun in _PARTITIVES:
-            continue
-        if types := _BY_SENSE.get(find_senses(noun)[:1], ()):
-            return types, f"{reason} in WordNet"
+    labels = [(_find_label_head(label), label) for label in (entry.label, *entry.alt_labels)]
+    for noun, label in labels:
+        types = ("ORG", "PERSON") if noun in ROLES else _find_listed(noun)
+        if types:
+            return types, f"“{noun}” in “{label}”"
+    if (genus := find_genus(entry.comment)) and (types := _find_listed(genus)):
+        return types, f"“{genus}” in its definition"
+    for noun, label in labels:
+        if {*find_senses(noun)} == {"p"}:
+            return ("PERSON",), f"“{noun}” in “{label}”, a person in WordNet"
     return (), ""
 
 
-def _list_nouns(entry: OntologyClass) -> Iterator[tuple[str, str]]:
-    """The nouns that say what instances of a class are, the surest first, and where they stand."""
-    for label in (entry.label, *entry.alt_labels):
-        if words := split_words(label):
-            yield lemmatise(words[-1]), f"“{words[-1]}” in “{label}”"
-    if noun := find_genus(entry.comment):
-        yield noun, f"“{noun}” in its definition"
+def _find_label_head(label: str) -> str:
+    """The noun that a label ends in, before what completes it: the power of an attorney."""
+    words = split_words(_BEHIND_LABEL.split(label, maxsplit=1)[0])
+    return find_head(" ".join(words)) if words else ""
 
 
 def find_genus(definition: str) -> str | None:
@@ -158,14 +152,14 @@ def find_genus(definition: str) -> str | None:
     phrases = _END_OF_GENUS.split(definition.strip(), maxsplit=1)[0].split(" of ")
     for phrase in phrases:
         words = [word for word in split_words(phrase) if word not in ARTICLES]
+        if not _CLAUSES.isdisjoint(words):
+            return None
         if words and lemmatise(words[-1]) not in _PARTITIVES:
             return lemmatise(words[-1])
     return None
 
 
 def _find_listed(noun: str) -> tuple[str, ...]:
-    if noun in ROLES:
-        return ("ORG", "PERSON")
     if noun in _ANYBODY or noun in PERSON_NOUNS:
         return ("PERSON",)
     if noun in _SOFTWARE:
