@@ -62,7 +62,10 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
         database.register(f"held_{name}", table)
         return f"held_{name}"
     source = "read_parquet('" + str(table).replace("'", "''") + "')"
-    held = pq.read_schema(table).names  # an older snapshot may lack a column
+    try:
+        held = pq.read_schema(table).names  # an older snapshot may lack a column
+    except (pa.ArrowException, OSError):  # who reads it says that it is damaged
+        return source
     lacking = [c for c in load_contracts()[name].columns if c.name not in held]
     blank = "".join(f", {c.default} AS {c.name}" for c in lacking if c.default is not None)
     return f"(SELECT *{blank} FROM {source})" if blank else source
