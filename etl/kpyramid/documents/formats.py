@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -476,32 +477,17 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
     csv.field_size_limit(2**31 - 1)
     text = decode_bytes(data, settings.fallback_encoding)
     delimiter = "\t" if name_ending(path) == ".tsv" else _find_delimiter(text)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
 
-    def list_rows() -> Iterator[tuple[int, dict[str, object]] | Refusal]:
+    def list_rows() -> Iterator[tuple[int, Sequence[str]] | Refusal]:
         try:
             for row in reader:
-                line = reader.line_num
-                if row.pop(None, None) is not None:
-                    detail = f"line {line} has more cells than the header"
-                    yield Refusal(f"{path}#line{line}", "bad_record", detail)
-                elif FIELD in row and row[FIELD] is None:
-                    detail = f"line {line} ends before the column 'access'"
-                    yield Refusal(f"{path}#line{line}", "bad_access", detail)
-                else:
-                    yield line, row
+                yield reader.line_num, row
         except csv.Error as e:
-            line = reader.reader.line_num
+            line = reader.line_num
             yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
 
-    try:
-        columns = reader.fieldnames or []
-    except csv.Error as e:
-        raise RefusedError("bad_csv", f"line 1: {e}") from e
-    repeated = _find_repeated(columns)
-    if repeated is not None:
-        raise RefusedError("bad_csv", f"the header has the column {repeated!r} twice")
-    yield from _read_rows(path, columns, list_rows(), settings)
+    yield from _read_grid(path, "#line", list_rows(), settings)
 
 
 def _find_delimiter(text: str) -> str:
@@ -530,24 +516,55 @@ _HEAD, _SNIFFED = 100_000, 20
 def _read_sheets(
     path: str, sheets: Sequence[Sheet], settings: IngestSettings
 ) -> Iterator[Record | Refusal]:
-    """The rows of each sheet below the first row of several cells, which is the header."""
     for sheet in sheets:
         place = f"{path}#{sheet.name}"
         if sheet.is_hidden:
             yield Refusal(place, "hidden_sheet", f"the sheet {sheet.name!r} is hidden")
-            continue
-        filled = [(number, row) for number, row in enumerate(sheet.rows, 1) if any(row)]
-        wide = min(2, max((len(row) for _, row in filled), default=1))
-        header = next((at for at, (_, row) in enumerate(filled) if sum(map(bool, row)) >= wide), 0)
-        for number, row in filled[:header]:
-            yield Refusal(f"{place}!{number}", "above_header", " ".join(row).strip())
-        columns = name_columns(filled[header][1]) if filled else []
-        repeated = _find_repeated(columns)
-        if repeated is not None:
-            yield Refusal(place, "bad_sheet", f"the header has the column {repeated!r} twice")
-            continue
-        rows = ((n, dict(zip(columns, row, strict=False))) for n, row in filled[header + 1 :])
-        yield from _read_rows(place, columns, rows, settings)
+        else:
+            yield from _read_grid(place, "!", enumerate(sheet.rows, 1), settings)
+
+
+def _read_grid(
+    path: str,
+    mark: str,
+    given: Iterable[tuple[int, Sequence[str]] | Refusal],
+    settings: IngestSettings,
+) -> Iterator[Record | Refusal]:
+    """The rows below the first of several cells, which is the header; `mark` is before a number."""
+    left = (row for row in given if isinstance(row, Refusal) or any(row[1]))
+    head = list(islice(left, _SNIFFED))
+    widest = max((len(row[1]) for row in head if not isinstance(row, Refusal)), default=1)
+    columns: list[str] = []
+    while head and not columns:
+        row = head.pop(0)
+        if isinstance(row, Refusal):
+            yield row
+        elif sum(map(bool, row[1])) < min(2, widest) and head:
+            yield Refusal(f"{path}{mark}{row[0]}", "above_header", " ".join(row[1]).strip())
+        else:
+            columns = name_columns(row[1])
+    repeated = _find_repeated(columns)
+    if repeated is not None:
+        detail = f"the header has the column {repeated!r} twice"
+        yield Refusal(path, "bad_header", detail)
+        return
+
+    def list_rows() -> Iterator[tuple[int, Mapping[str, object]] | Refusal]:
+        for row in chain(head, left):
+            if isinstance(row, Refusal):
+                yield row
+                continue
+            number, cells = row
+            place = f"{path}{mark}{number}"
+            if len(cells) > len(columns) and any(cells[len(columns) :]):
+                yield Refusal(place, "bad_record", f"line {number} has more cells than the header")
+            elif FIELD in columns[len(cells) :]:
+                detail = f"line {number} ends before the column 'access'"
+                yield Refusal(place, "bad_access", detail)
+            else:
+                yield number, dict(zip(columns, cells, strict=False))
+
+    yield from _read_rows(path, columns, list_rows(), settings)
 
 
 def _read_rows(

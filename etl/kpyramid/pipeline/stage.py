@@ -28,7 +28,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        20,
+        21,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -74,7 +74,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=6,
+        version=7,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),

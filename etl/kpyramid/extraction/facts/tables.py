@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import filterfalse, groupby
 from typing import Literal, NamedTuple
 
 from kpyramid.documents.blocks import Block
@@ -76,7 +76,9 @@ def read_tables(given: Titled) -> Extraction:
             findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
-                findings.add_table(table, _name_context(context))
+                named = {w for row in table.header for c in row.values() for w in c.text.split()}
+                nouns = {lemmatise(word.casefold()) for word in named}
+                findings.add_table(table, _name_context(context, nouns))
         if kind not in {"heading", "caption"}:
             context = [one for one in context if one[0] != _CAPTION]
     return findings.build()
@@ -142,16 +144,17 @@ _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
 
-def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
+def _name_context(context: Sequence[tuple[int, Cell]], nouns: Collection[str] = ()) -> Cell | None:
     """The nearest of caption, headings and title that names one thing.
 
-    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over;
-    where another heading names no one thing, what stands above it is not meant either.
+    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over,
+    and so is what is named by one of the `nouns`, of the columns: "Population", "Winners". Where
+    another heading names no one thing, what stands above it is not meant either.
     """
     for level, cell in reversed(context):
         words = cell.text.split()
         noun = lemmatise(words[-1].casefold()) if words else ""
-        if noun in _WORDS["parts"]:
+        if noun in _WORDS["parts"] or (level and noun in nouns):
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
@@ -174,7 +177,7 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
-    if dated or _DATED.match(text) or _RANGE.fullmatch(text):
+    if dated or _DATED.match(text) or _RANGE.fullmatch(text) or _PERIOD.fullmatch(text):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
     return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
@@ -182,6 +185,7 @@ def _classify(text: str) -> _Type:
 
 _LONGEST_NUMBER = 40
 """Characters."""
+_PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
@@ -233,7 +237,7 @@ def _find_subject(
     if not chosen:
         return ()
     column = min(chosen)[1]
-    # What a year's event is called by, "Winner", is not what the row is about.
+    # Who has a part in a year's event, "Winner", is not what the row is about.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
 
@@ -293,12 +297,19 @@ def _read_header(text: str) -> _Header:
     inside = _BRACKET.search(words)
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
+    suffix = _SUFFIX.search(text)
+    if inside is None and suffix and suffix[1].lower() in _WORDS["units"]:
+        rest = _read_header(text[: suffix.start()])
+        return rest._replace(
+            unit=suffix[1].upper() if suffix[1].lower() in _WORDS["currencies"] else suffix[1]
+        )
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
+_SUFFIX = re.compile(r"[_,]\s?(\S{1,5})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active", re.I)
 
@@ -320,8 +331,10 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
     plain = [word.casefold() for word in words]
     first, last = plain[0], plain[-1]
-    if first in QUESTION_WORDS or len(words) >= MAX_RELATION_WORDS:
+    if len(words) >= MAX_RELATION_WORDS or (first in QUESTION_WORDS and len(words) < 2):
         return None
+    if first in QUESTION_WORDS:
+        return None if header.endswith("?") else " ".join(words)  # "What it does"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])
@@ -392,6 +405,9 @@ class _Findings:
             for column, cell in row.items():
                 types.setdefault(column, Counter())[_classify(cell.text)] += 1
         keys = {row[0].text.casefold() for row in rows if 0 in row}
+        dated = types.get(0, Counter())["date"] >= _MOST * len(
+            [*filterfalse(_TOTAL.fullmatch, keys)]
+        )
         is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
         if width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
@@ -408,34 +424,39 @@ class _Findings:
             for column in sorted({*types} - {0}):
                 values = {at: row[column] for at, row in enumerate(rows) if column in row}
                 self._add_row([names[column]], labels, values, {}, "turned")
-        elif not (subject := _find_subject(names, rows, dict(sorted(types.items())))):
-            self._drop("no_subject", shown)
-        else:
+        elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types)
+        elif context and keys and dated:
+            self._add_rows(names, rows, (0,), types, context)
+        else:
+            self._drop("no_subject", shown)
 
     def _add_rows(
         self,
         names: _Row,
         rows: Sequence[_Row],
-        subject: Collection[int],
+        keys: Collection[int],
         types: Mapping[int, Counter[_Type]],
+        dated: Cell | None = None,
     ) -> None:
+        """The values of rows that their keys name; or of `dated`, and then the key says when."""
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
-        header = {column: cell for column, cell in names.items() if column not in subject}
+        header = {column: cell for column, cell in names.items() if column not in keys}
         for column, cell in [*header.items()]:
             if _SILENT.fullmatch(_read_header(cell.text).words):
                 self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
             heads = [
-                next(_split_values(row[column]), row[column]) for column in subject if column in row
+                next(_split_values(row[column]), row[column]) for column in keys if column in row
             ]
-            if len(heads) < len(subject):
-                self._drop("no_subject", row.values())  # a cell that reaches down, or an empty one
+            if len(heads) < len(keys):
+                self._drop("no_subject", row.values())
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
-                self._add_row(heads, header, row, usual, "cell")
+                when = heads[0] if dated else None
+                self._add_row([dated] if dated else heads, header, row, usual, "cell", when)
 
     def _add_row(
         self,
@@ -444,17 +465,28 @@ class _Findings:
         row: _Row,
         usual: Mapping[int, _Type],
         construction: str,
+        when: Cell | None = None,
     ) -> None:
         spans = tuple(span for head in heads for span in head.spans)
         subject = Cell(" ".join(head.text for head in heads), spans)
         for column, value in row.items():
             if column in header:
-                self._add_value(subject, header[column], value, usual.get(column), construction)
+                kind = usual.get(column)
+                self._add_value(subject, header[column], value, kind, construction, when)
 
     def _add_value(
-        self, head: Cell, header: Cell, cell: Cell, usual: _Type | None, construction: str
+        self,
+        head: Cell,
+        header: Cell,
+        cell: Cell,
+        usual: _Type | None,
+        construction: str,
+        when: Cell | None = None,
     ) -> None:
         said = _read_header(header.text)
+        if when is not None:  # part of what the fact rests on, as the header is
+            said = said._replace(year=said.year or when.text)
+            header = Cell(header.text, (*header.spans, *when.spans))
         if _SILENT.fullmatch(said.words):
             self._drop("header_says_nothing", [header])
         elif len(cell.text.split()) > _LONGEST_VALUE:
@@ -486,7 +518,7 @@ class _Findings:
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
         elif kind == "number" and said.unit and not _LETTER.search(value.text):
-            tail = Cell(f"{value.text}{'' if said.unit in '%°' else ' '}{said.unit}")
+            tail = Cell(_add_unit(value.text, said.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
@@ -516,6 +548,18 @@ class _Findings:
         self._claims.append(Claim(stated, tuple(spans), relation, arguments))
 
 
+def _add_unit(number: str, unit: str) -> str:
+    if money := _CURRENCY.fullmatch(unit):
+        return " ".join(
+            [f"{money[1]}{' ' if money[1].isalpha() else ''}{number}", *money[2].split()]
+        )
+    if power := _TIMES.fullmatch(unit):
+        return f"{number} × {power[1]}"
+    return f"{number}{'' if unit in '%°' else ' '}{unit}"
+
+
+_CURRENCY = re.compile(r"([A-Z]{3}(?= [a-z])|[$€£¥])\s?((?:[a-z]{2,8})?)")
+_TIMES = re.compile(r"[x×*]?\s?(10\S*)")
 _UNTYPED = "NOUN"
 _LETTER = re.compile(r"[^\W\d_]|%")
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
