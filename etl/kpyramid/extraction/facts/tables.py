@@ -299,10 +299,9 @@ def _read_header(text: str) -> _Header:
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
     if inside is None and suffix and suffix[1].lower() in _WORDS["units"]:
-        rest = _read_header(text[: suffix.start()])
-        return rest._replace(
-            unit=suffix[1].upper() if suffix[1].lower() in _WORDS["currencies"] else suffix[1]
-        )
+        is_money = suffix[1].lower() in _WORDS["currencies"]
+        named = _read_header(text[: suffix.start()])
+        return named._replace(unit=suffix[1].upper() if is_money else suffix[1])
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
