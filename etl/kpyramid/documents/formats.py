@@ -13,7 +13,7 @@ from itertools import chain, islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import Block, number_pages
 from kpyramid.documents.cleaning import mend_text, normalise_text
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
 from kpyramid.documents.corpus import Corpus
@@ -354,7 +354,10 @@ def _read_converted(
     refuse_fields(text)
     page = read_page(render_markdown(mend_text(text), html=False))
     title = converted.title or page.heading
-    yield Record(path, page.text, title, converted.language, blocks=page.blocks)
+    blocks = page.blocks
+    if converted.pages:
+        blocks = tuple(number_pages(page.text, blocks, converted.pages))
+    yield Record(path, page.text, title, converted.language, blocks=blocks)
 
 
 def _read_notebook(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:

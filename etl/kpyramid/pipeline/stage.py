@@ -24,7 +24,7 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 3, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 4, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",

@@ -91,13 +91,15 @@ class Retrieval:
         return "\n\n".join(parts)
 
     def _head(self, item: Item) -> str:
-        """The title and the section of a passage, in a line where it does not begin with them."""
+        """Title, section and page of a passage, in a line where it does not begin with them."""
         title = self.titles.get(item.key, "")
         section = item.evidence[0].section.split(SECTION) if item.evidence else []
         path = [*dict.fromkeys(name for name in (title, *section) if name)]
         if path and item.text.lstrip().startswith(path[-1]):
             path.pop()
-        return f"{SECTION.join(path)}\n" if path else ""
+        page = item.evidence[0].page if item.evidence else 0
+        line = [*([SECTION.join(path)] if path else []), *([f"(page {page})"] if page else [])]
+        return f"{' '.join(line)}\n" if line else ""
 
     def _choose(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         """The facts and passages that a model is shown."""
