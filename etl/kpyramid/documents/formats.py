@@ -35,7 +35,7 @@ from kpyramid.documents.markup import (
     split_mailbox,
 )
 from kpyramid.documents.pages import read_page, render_markdown
-from kpyramid.documents.tables import Row, name_columns, read_cells, write_tables
+from kpyramid.documents.tables import Row, map_columns, name_columns, read_cells, write_tables
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -603,12 +603,12 @@ def _read_rows(
                     if name not in nested
                 )
                 nested.update(left)
-                yield Row(row[0], cells, labels)
+                yield Row(row[0], map_columns(cells, settings.columns), labels)
             except RefusedError as e:
                 place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
                 refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
 
-    for table in write_tables(list_cells()):
+    for table in write_tables(list_cells(), settings.columns):
         source = f"{path}#rows{table.first}-{table.last}"
         yield Record(source, table.text, access=table.access, blocks=table.blocks)
     yield from refused

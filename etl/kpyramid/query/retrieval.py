@@ -74,7 +74,10 @@ class Retrieval:
         marks |= {item.key: f"P{at}" for at, item in enumerate(passages, start=1)}
         parts = []
         if facts:
-            lines = [f"[{marks[item.key]}] {' '.join(item.told.split())}" for item in facts]
+            lines = [
+                " ".join([f"[{marks[item.key]}]", *item.told.split(), *_list_page(item)])
+                for item in facts
+            ]
             parts.append("\n".join(["Facts:", *lines]))
         if passages:
             parts.append("Passages:")
@@ -97,8 +100,7 @@ class Retrieval:
         path = [*dict.fromkeys(name for name in (title, *section) if name)]
         if path and item.text.lstrip().startswith(path[-1]):
             path.pop()
-        page = item.evidence[0].page if item.evidence else 0
-        line = [*([SECTION.join(path)] if path else []), *([f"(page {page})"] if page else [])]
+        line = [*([SECTION.join(path)] if path else []), *_list_page(item)]
         return f"{' '.join(line)}\n" if line else ""
 
     def _choose(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
@@ -113,6 +115,11 @@ class Retrieval:
     def to_dict(self) -> dict[str, Any]:
         """What was retrieved as plain values."""
         return asdict(self)
+
+
+def _list_page(item: Item) -> list[str]:
+    """The page of the first evidence, of sources that have pages."""
+    return [f"(page {place.page})" for place in item.evidence[:1] if place.page]
 
 
 def list_pieces(found: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -59,6 +59,9 @@ class _Table:
 
     header: list[_Row] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
+    subject: tuple[int, ...] = ()
+    kind: Cell | None = None
+    """The header of the subjects, where it is their class."""
 
 
 def read_tables(given: Titled) -> Extraction:
@@ -103,8 +106,11 @@ def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]
     rows: dict[int, dict[int, Cell]] = {}
     levels: dict[int, int] = {}
 
+    subject: tuple[int, ...] = ()
+    kind: Cell | None = None
+
     def close() -> None:
-        table = _Table()
+        table = _Table(subject=subject, kind=kind)
         for row, columns in rows.items():
             above = levels[row] and not table.rows
             (table.header if above else table.rows).append(columns)
@@ -120,6 +126,8 @@ def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]
             rows, levels = {}, {}
         last = (block.row, block.column)
         rows.setdefault(block.row, {})[block.column] = cell
+        if block.level > 1:
+            subject, kind = (block.column,), cell if block.level > 2 else None
         levels[block.row] = min(levels.get(block.row, 1), block.level)
     close()
     return tables
@@ -408,7 +416,9 @@ class _Findings:
             [*filterfalse(_TOTAL.fullmatch, keys)]
         )
         is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
-        if width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
+        if table.subject and rows:
+            self._add_rows(names, rows, table.subject, types, kind=table.kind)
+        elif width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
             self.add_pairs(pairs, context, "key")
         elif not rows or width < 2 or not names:
@@ -437,8 +447,12 @@ class _Findings:
         keys: Collection[int],
         types: Mapping[int, Counter[_Type]],
         dated: Cell | None = None,
+        kind: Cell | None = None,
     ) -> None:
-        """The values of rows that their keys name; or of `dated`, and then the key says when."""
+        """The values of rows that their keys name; or of `dated`, and then the key says when.
+
+        `kind`: the class of what they name.
+        """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
         for column, cell in [*header.items()]:
@@ -454,6 +468,11 @@ class _Findings:
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
+                if kind is not None:
+                    at, sure = len(self._claims), WEIGHTS["tables"]["cell"]
+                    verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
+                    ends = (heads[0].text, verb, kind.text, heads[0].span, None, kind.span)
+                    self._state(Fact(at, *ends, confidence=sure), heads[0], kind, kind.spans)
                 when = heads[0] if dated else None
                 self._add_row([dated] if dated else heads, header, row, usual, "cell", when)
 
@@ -521,30 +540,34 @@ class _Findings:
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
+        is_literal = said.words == header.text and relation.endswith(header.text)
+        fact = Fact(
+            claim=len(self._claims),
+            head=head.text,
+            relation=relation,
+            tail=tail.text,
+            head_span=head.span,
+            tail_span=tail.span,
+            relation_span=header.span if is_literal else None,
+            negated=negated,
+            qualifiers={"time": said.year} if said.year else {},
+            confidence=WEIGHTS["tables"][construction],
+        )
+        self._state(fact, head, tail, (*header.spans, *value.spans), _label_value(tail.text, kind))
+
+    def _state(
+        self, fact: Fact, head: Cell, tail: Cell, rests_on: Iterable[Span], label: str = "NOUN"
+    ) -> None:
+        """Adds a fact with its claim, and the mentions of its ends; `label` is the tail's type."""
         ends = (("subject", head), ("object", tail))
         arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
-        spans = sorted({*head.spans, *header.spans, *value.spans}, key=lambda s: (s.start, s.end))
-        stated = f"{head.text} {relation} {tail.text}."
-        for cell, label in ((head, _UNTYPED), (tail, _label_value(tail.text, kind))):
+        spans = sorted({*head.spans, *rests_on}, key=lambda s: (s.start, s.end))
+        for cell, kind in ((head, _UNTYPED), (tail, label)):
             if cell.span is not None:
-                mention = Mention(len(self._claims), cell.text, label, cell.span)
-                self._mentions.append(mention)
-        is_literal = said.words == header.text and relation.endswith(header.text)
-        self._facts.append(
-            Fact(
-                claim=len(self._claims),
-                head=head.text,
-                relation=relation,
-                tail=tail.text,
-                head_span=head.span,
-                relation_span=header.span if is_literal else None,
-                tail_span=tail.span,
-                negated=negated,
-                qualifiers={"time": said.year} if said.year else {},
-                confidence=WEIGHTS["tables"][construction],
-            )
-        )
-        self._claims.append(Claim(stated, tuple(spans), relation, arguments))
+                self._mentions.append(Mention(fact.claim, cell.text, kind, cell.span))
+        self._facts.append(fact)
+        stated = f"{head.text} {fact.relation} {tail.text}."
+        self._claims.append(Claim(stated, tuple(spans), fact.relation, arguments))
 
 
 def _add_unit(number: str, unit: str) -> str:

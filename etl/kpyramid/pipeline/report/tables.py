@@ -132,7 +132,7 @@ def find_evidence(tables: SnapshotTables, triple_ids: Collection[str]) -> dict[s
     )
     claims = tables.pick("claims", raw["claim_id"], ("claim_id", "spans"))
     chunks = tables.pick("chunks", raw["chunk_id"], ("chunk_id", "document_id"))
-    columns = ("document_id", "source", "text")
+    columns = ("document_id", "source", "text", "blocks")
     documents = tables.pick("documents", chunks["document_id"], columns)
     ends = pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks], pa.string())
     entities = tables.pick("entities", ends, ("entity_id", "name", "type"))
