@@ -324,7 +324,7 @@ def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
     if is_wikitext(text):
-        yield from _read_wikitext(path, data, settings)
+        yield _make_page(path, _read_wikitext(text))
     else:
         yield Record(path, mend_text(text))
 
@@ -360,22 +360,24 @@ def _read_converted(
     yield Record(path, page.text, title, converted.language, blocks=blocks)
 
 
-def _read_notebook(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    yield _make_page(path, read_notebook(decode_bytes(data, settings.fallback_encoding)))
-
-
-def _read_asciidoc(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+def _read_markup(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
-    yield _make_page(path, read_asciidoc(text))
+    yield _make_page(path, _MARKUP[name_ending(path)](text))
 
 
-def _read_wikitext(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    text = decode_bytes(data, settings.fallback_encoding)
-    refuse_fields(text)
+def _read_wikitext(text: str) -> Markup:
     if find_spec("mwparserfromhell") is None:
         raise RefusedError("needs_extra", f"wikitext is read with an extra: {EXTRA}")
-    yield _make_page(path, read_wikitext(text))
+    return read_wikitext(text)
+
+
+_MARKUP: Mapping[str, Callable[[str], Markup]] = {
+    ".ipynb": read_notebook,
+    ".adoc": read_asciidoc,
+    ".asciidoc": read_asciidoc,
+    ".wiki": _read_wikitext,
+}
 
 
 def _read_jats(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
@@ -758,13 +760,10 @@ _READERS: Mapping[str, Reader] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
-    ".ipynb": _read_notebook,
     ".eml": _read_mail,
     ".mbox": _read_mailbox,
     ".xml": _read_jats,
-    ".adoc": _read_asciidoc,
-    ".asciidoc": _read_asciidoc,
-    ".wiki": _read_wikitext,
+    **dict.fromkeys(_MARKUP, _read_markup),
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,

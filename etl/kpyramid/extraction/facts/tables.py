@@ -38,10 +38,14 @@ from kpyramid.extraction.types import (
 
 
 class Cell(NamedTuple):
-    """Words and the characters that they stand at: none of a title, several of a joined name."""
+    """Words and the characters that they stand at: none of a title, several of a joined name.
+
+    `when`: of a header, when its values hold.
+    """
 
     text: str
     spans: tuple[Span, ...] = ()
+    when: str = ""
 
     @property
     def span(self) -> Span | None:
@@ -214,10 +218,12 @@ def _name_columns(header: Sequence[_Row], width: int) -> dict[int, Cell]:
             parts = named.get(column, ())
             if reaching is not None and all(reaching.text != part.text for part in parts):
                 named[column] = (*parts, reaching)
-    return {
-        column: Cell(" ".join(p.text for p in parts), tuple(s for p in parts for s in p.spans))
-        for column, parts in named.items()
-    }
+    return {column: _join_cells(parts) for column, parts in named.items()}
+
+
+def _join_cells(cells: Iterable[Cell]) -> Cell:
+    parts = list(cells)
+    return Cell(" ".join(p.text for p in parts), tuple(s for p in parts for s in p.spans))
 
 
 def _find_subject(
@@ -399,7 +405,7 @@ class _Findings:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
         for key, value in pairs:
-            self._add_value(subject, key, value, None, construction)
+            self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
     def add_table(self, table: _Table, context: Cell | None) -> None:
         """The values of a table, read by rows or by columns; or why it is not read."""
@@ -432,7 +438,7 @@ class _Findings:
             labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
             for column in sorted({*types} - {0}):
                 values = {at: row[column] for at, row in enumerate(rows) if column in row}
-                self._add_row([names[column]], labels, values, {}, "turned")
+                self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types)
         elif context and keys and dated:
@@ -468,56 +474,44 @@ class _Findings:
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
+                head, columns = _join_cells(heads), header
                 if kind is not None:
-                    at, sure = len(self._claims), WEIGHTS["tables"]["cell"]
-                    verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
-                    ends = (heads[0].text, verb, kind.text, heads[0].span, None, kind.span)
-                    self._state(Fact(at, *ends, confidence=sure), heads[0], kind, kind.spans)
-                when = heads[0] if dated else None
-                self._add_row([dated] if dated else heads, header, row, usual, "cell", when)
+                    self._add_member(head, kind)
+                if dated is not None:
+                    columns = {
+                        column: Cell(cell.text, (*cell.spans, *head.spans), head.text)
+                        for column, cell in header.items()
+                    }
+                self._add_row(dated or head, columns, row, usual, "cell")
+
+    def _add_member(self, head: Cell, kind: Cell) -> None:
+        verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
+        ends = (head.text, verb, kind.text, head.span, None, kind.span)
+        fact = Fact(len(self._claims), *ends, confidence=WEIGHTS["tables"]["cell"])
+        self._state(fact, head, kind, kind.spans)
 
     def _add_row(
-        self,
-        heads: Sequence[Cell],
-        header: _Row,
-        row: _Row,
-        usual: Mapping[int, _Type],
-        construction: str,
-        when: Cell | None = None,
+        self, head: Cell, header: _Row, row: _Row, usual: Mapping[int, _Type], construction: str
     ) -> None:
-        spans = tuple(span for head in heads for span in head.spans)
-        subject = Cell(" ".join(head.text for head in heads), spans)
-        for column, value in row.items():
-            if column in header:
-                kind = usual.get(column)
-                self._add_value(subject, header[column], value, kind, construction, when)
-
-    def _add_value(
-        self,
-        head: Cell,
-        header: Cell,
-        cell: Cell,
-        usual: _Type | None,
-        construction: str,
-        when: Cell | None = None,
-    ) -> None:
-        said = _read_header(header.text)
-        if when is not None:  # part of what the fact rests on, as the header is
-            said = said._replace(year=said.year or when.text)
-            header = Cell(header.text, (*header.spans, *when.spans))
-        if _SILENT.fullmatch(said.words):
-            self._drop("header_says_nothing", [header])
-        elif len(cell.text.split()) > _LONGEST_VALUE:
-            self._drop("long_cell", [cell])
-        else:
+        for column, cell in row.items():
+            if column not in header:
+                continue
+            said = _read_header(header[column].text)
+            said = said._replace(year=said.year or header[column].when)
+            if _SILENT.fullmatch(said.words):
+                self._drop("header_says_nothing", [header[column]])
+                continue
+            if len(cell.text.split()) > _LONGEST_VALUE:
+                self._drop("long_cell", [cell])
+                continue
             for value in _split_values(cell, dated=_is_participle(said.words.casefold())):
                 kind = _classify(value.text)
-                if usual == "text" and kind == "number":
+                if usual.get(column) == "text" and kind == "number":
                     kind = "text"  # "3M" among names
-                elif usual == "number" and kind == "date" and value.text.isdigit():
+                elif usual.get(column) == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
                 if not _is_empty(value.text):
-                    self._add_fact(head, header, said, value, kind, construction)
+                    self._add_fact(head, header[column], said, value, kind, construction)
 
     def _add_fact(
         self,
