@@ -462,7 +462,8 @@ class _PageReader(HTMLParser):
                 line = _Line(text, "cell", level, *places, row=cell.row, column=cell.column)
                 lines.append(line)
                 last = min(cell.row + cell.high - 1, header - 1 if level else table.row)
-                if last > cell.row and len(text) <= _LONGEST_REACHING:
+                is_near = cell.column < _MOST_REACHING and len(text) <= _LONGEST_REACHING
+                if last > cell.row and is_near:
                     heappush(reaching, (cell.row + 1, cell.column, last, line))
         repeat(table.row + 1, 0)
         self.lines[start:] = [*lines, *self.lines[at:]]
