@@ -79,6 +79,7 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     return {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.mark.slow
 @pytest.mark.needs("files")
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_is_read_or_refused_within_bounds(
