@@ -52,8 +52,9 @@ class CascadeSettings:
     """Which steps of extraction a language model does, and how it is asked (PolyRAG, Eq. 2).
 
     `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis.
-    `mode`: `merged` asks once per chunk for claims, entities and triples, and disambiguates near
-    duplicates in batches; `paper` asks once per step and chunk.
+    `mode`: `merged` asks once per window for entities with their classes and facts that cite
+    sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
+    per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
     """
 
@@ -62,6 +63,7 @@ class CascadeSettings:
     relations: Maker = "rules"
     disambiguation: Maker = "rules"
     mode: Literal["merged", "paper"] = "merged"
+    window: Annotated[int, Field(strict=True, ge=50, le=20_000)] = 1400
     domain: str = "general"
     language: str = "English"
     examples: tuple[Example, ...] = ()
@@ -80,6 +82,11 @@ class CascadeSettings:
         """Whether a model is asked about chunks, in stage extract."""
         steps = (self.paraphrase, self.entities, self.relations)
         return "llm" in steps or (self.mode == "paper" and self.disambiguation == "llm")
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether a model reads windows, whose replies give instances too."""
+        return self.mode == "merged" and self.relations == "llm"
 
     @property
     def confirms_duplicates(self) -> bool:
@@ -336,8 +343,8 @@ class InduceSettings:
 
     `ontology`: a name in `ontology/`, or the path of a Turtle file.
     `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
-    a model once per class and chunk that may hold it; `exhaustive` asks, as in the paper, for every
-    property of every class in every chunk.
+    a model once per class and chunk that may hold it, and nothing where it read windows already;
+    `exhaustive` asks, as in the paper, for every property of every class in every chunk.
     """
 
     ontology: str = "general"

@@ -133,6 +133,9 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         part["tasks"] = {"mode": settings.cascade.mode, "tasks": steps}
         if settings.cascade.mode == "merged":
             del cascade["disambiguation"]  # it is asked for in stage resolve
+            part["ontology"] = identify_resource("ontology", settings).describe()
+        else:
+            del cascade["window"]
         part["cascade"] = cascade
     if stage in _TOLD:
         part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
@@ -160,6 +163,7 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
             **_describe_decisions(stage, settings),
+            **_describe_replies(stage, settings),
             **(
                 {"min_confidence": settings.publish.min_confidence}
                 if "min_confidence" in stage.ports
@@ -175,6 +179,17 @@ def _describe_decisions(stage: Stage, settings: Settings) -> dict[str, JsonValue
     if "decisions" not in stage.ports:
         return {}
     return {"decisions": load_decisions(settings.complete).describe()}
+
+
+def _describe_replies(stage: Stage, settings: Settings) -> dict[str, JsonValue]:
+    """What shapes the replies that a stage reads again."""
+    if (
+        stage.name == "extract"
+        or "cascade" not in stage.ports
+        or not settings.cascade.reads_windows
+    ):
+        return {}
+    return {"replies": describe_model_part("extract", settings)}
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:

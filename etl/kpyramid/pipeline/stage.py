@@ -95,7 +95,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=7,
+        version=8,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -124,13 +124,16 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=10,
+        version=11,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer", "min_confidence"),
+        ports=(
+            *("schema", "shapes", "embedder", "annotator", "reader"),
+            *("cascade", "inducer", "min_confidence"),
+        ),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(

@@ -4,9 +4,9 @@ The rules read passages, not chunks, so that a pronoun finds its antecedent in t
 claim then belongs to the first chunk that holds it. Equal passages of documents of one title share
 one extraction and keep all their places.
 
-A language model reads chunks, and what it finds belongs to the chunk that it read. The rules read
-all the same: they give the types of names, the antecedents of pronouns, and the steps that are
-theirs.
+A language model reads windows of whole blocks, whose claims are bound as those of passages; in
+paper mode it reads chunks, and what it finds belongs to the chunk that it read. The rules read all
+the same: they give the types of names, the antecedents of pronouns, and the steps that are theirs.
 """
 
 from bisect import bisect_right
@@ -32,6 +32,7 @@ from kpyramid.extraction.types import (
 from kpyramid.keys import content_id
 from kpyramid.llm.task import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
+from kpyramid.pipeline.stages.texts import list_windows
 from kpyramid.storage.contracts import load_contracts
 
 _RULES = "rules"
@@ -64,8 +65,7 @@ def run(
     else:
         known = dict(extractor(passages.keys()))
         found = [(passage, known[part]) for part, each in passages.items() for passage in each]
-        rows = documents.select(["document_id", "title", "text"]).to_pylist()
-        _read_chunks(rows, chunks_of, found, extractor, cascade, made)
+        _read_by_model(documents, chunks_of, found, extractor, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
@@ -80,34 +80,49 @@ def list_passages(documents: pa.Table) -> Iterator[tuple[str, int, Titled]]:
             yield row["document_id"], span.start, passage
 
 
-def _read_chunks(
-    rows: Sequence[Row],
+def _read_by_model(
+    documents: pa.Table,
     chunks_of: Mapping[str, Sequence["_Chunk"]],
     found: Sequence[tuple["_Passage", Extraction]],
     extractor: ExtractFunction,
     cascade: Cascade,
     made: "_Made",
 ) -> None:
-    """What the model reads in each chunk, given what the rules found there."""
+    """What the model reads in each window or chunk, given what the rules found there."""
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
     for passage, extraction in sorted(found, key=lambda pair: pair[0].start):
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
-    places: list[_Chunk] = []
+    places: list[_Passage] = []
     inputs: list[Chunk] = []
-    for row in rows:
-        document, text = str(row["document_id"]), str(row["text"])
-        title = None if row["title"] is None else str(row["title"])
-        for place in chunks_of.get(document, ()):
-            part = cut_extraction(by_document.get(document, ()), place.start, place.end)
-            places.append(place)
-            inputs.append(Chunk(text[place.start : place.end], title, document, part))
-    for place, chunk, result in zip(places, inputs, cascade.read(inputs, extractor), strict=True):
+    for chunks, start, chunk in _list_parts(documents, chunks_of, cascade):
+        inside, end = by_document.get(str(chunk.document), ()), start + len(chunk.text)
+        places.append(_Passage(chunks, start, chunk.text))
+        inputs.append(replace(chunk, found=cut_extraction(inside, start, end)))
+    for passage, result in zip(places, cascade.read(inputs, extractor), strict=True):
         if isinstance(result, Failure):
-            made.reject_unanswered(place, result)
+            end = passage.start + len(passage.text)
+            for place in passage.chunks:
+                if passage.start <= place.start < end:
+                    made.reject_unanswered(place, result)
         else:
-            passage = _Passage([place], place.start, chunk.text)
             made.add(passage, made.leave_out_overlap(passage, result), *cascade.producers)
+
+
+def _list_parts(
+    documents: pa.Table, chunks_of: Mapping[str, Sequence["_Chunk"]], cascade: Cascade
+) -> Iterator[tuple[Sequence["_Chunk"], int, Chunk]]:
+    """What the model is asked about: the chunks that it belongs to, where it begins, its text."""
+    if cascade.settings.reads_windows:
+        for document, start, window in list_windows(documents, cascade.settings.window):
+            if document in chunks_of:
+                yield chunks_of[document], start, window
+        return
+    for row in documents.select(["document_id", "title", "text"]).to_pylist():
+        document, text, title = row["document_id"], row["text"], row["title"]
+        for place in chunks_of.get(document, ()):
+            chunk = Chunk(text[place.start : place.end], title, document)
+            yield [place], place.start, chunk
 
 
 @dataclass(slots=True)
@@ -120,7 +135,7 @@ class _Made:
     rejects: list[Row] = field(default_factory=list)
     _packed: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _spoken: set[str] = field(default_factory=set)
-    _stated: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _stated: dict[tuple[object, ...], int] = field(default_factory=dict)
     _unanswered: set[str] = field(default_factory=set)
 
     def pack(self, least: int = _ROWS) -> None:
@@ -183,15 +198,15 @@ class _Made:
 
         Chunks overlap, so the same sentence is read twice; its fact counts once.
         """
-        (chunk,) = passage.chunks
+        document = passage.chunks[0].document_id
         kept: list[Fact] = []
         repeated: list[Dropped] = []
         for fact in extraction.facts:
             spans = extraction.claims[fact.claim].spans
             places = tuple((s.start + passage.start, s.end + passage.start) for s in spans)
             words = (fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold())
-            key = (chunk.document_id, places, words, fact.negated)
-            if self._stated.setdefault(key, chunk.chunk_id) == chunk.chunk_id:
+            key = (document, places, words, fact.negated)
+            if self._stated.setdefault(key, passage.start) == passage.start:
                 kept.append(fact)
             else:
                 text = f"{fact.head} | {fact.relation} | {fact.tail}"
