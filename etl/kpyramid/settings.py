@@ -104,7 +104,7 @@ class ModelPrice:
     batch: Share = 0.5
 
 
-def _judge_url(url: str | None) -> str:
+def judge_url(url: str | None) -> str:
     """What is wrong with an endpoint's address; empty when nothing is."""
     parts = urlsplit(url or "https://default")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -121,8 +121,9 @@ class LLMSettings:
     `provider`: `openai` for any endpoint of that API, `replay` for a recording. `model`: its name
     at the endpoint. `seed`: sent with every request. `concurrency`: requests at a time.
     `timeout`: seconds that one request may take.
-    `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
-    `temperature`: "default" leaves it out, for models that take no other.
+    `base_url`: by default that of the variable OPENAI_BASE_URL, else OpenAI's; `api_key_env`:
+    variable that holds the key; `api_version`: Azure's, for an endpoint of it, whose deployment
+    is the model. `temperature`: "default" leaves it out, as for a model that takes none.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
     `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
     of a question half a minute at most.
@@ -138,6 +139,7 @@ class LLMSettings:
     model: str = ""
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
+    api_version: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | Literal["default"] = 0.0
     seed: Seed = 0
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
@@ -161,7 +163,7 @@ class LLMSettings:
             raise ValueError("provider 'openai' needs a model: set llm.model")
         if self.provider == "replay" and not self.recording:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
-        if problem := _judge_url(self.base_url):
+        if problem := judge_url(self.base_url):
             raise ValueError(problem)
         if self.budget is not None and self.is_served and self.model not in self.prices:
             known = ", ".join(sorted(self.prices)) or "none"
@@ -330,7 +332,7 @@ class EmbedSettings:
             unused = [n for n in ("base_url", "dimensions") if getattr(self, n) is not None]
             if unused:
                 problems.append(f"{' and '.join(unused)} need provider = 'openai'")
-        if problem := _judge_url(self.base_url):
+        if problem := judge_url(self.base_url):
             problems.append(problem)
         if problems:
             raise ValueError("; ".join(problems))

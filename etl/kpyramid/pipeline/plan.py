@@ -14,6 +14,7 @@ from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.formats import Unread
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
+from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
@@ -31,7 +32,6 @@ from kpyramid.pipeline.models import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
-from kpyramid.pipeline.stages.texts import list_windows
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
 from kpyramid.pipeline.wiring import (
     Ports,
@@ -287,7 +287,8 @@ class Forecast:
         cascade = self._settings.cascade
         if not cascade.reads_windows:
             return self.chunks.num_rows
-        return sum(1 for _ in list_windows(self.documents, cascade.window))
+        rows = self.documents.select([*WINDOWED]).to_pylist()
+        return sum(1 for _ in list_windows(rows, cascade.window))
 
     def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
         """What the rules find, stored or found anew where a prompt depends on it."""

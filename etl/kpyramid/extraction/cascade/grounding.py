@@ -87,9 +87,9 @@ def _strip_ends(row: Triple) -> list[str]:
 def find_relation_fault(relation: str, quoted: str, text: Text) -> str | None:
     """Why a relation cannot stand, None when it can; words that say little may be the text's."""
     words = relation.casefold().split()
-    if all(word in _EMPTY for word in words) and not _joins(words):
-        if words[0] in ARTICLES or f" {' '.join(words)} " not in f" {quoted.casefold()} ":
-            return "empty_relation"
+    is_quoted = words[0] not in ARTICLES and f" {' '.join(words)} " in f" {quoted.casefold()} "
+    if all(word in _EMPTY for word in words) and not _joins(words) and not is_quoted:
+        return "empty_relation"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     # A verb phrase may be worded anew; a name or a number in it may not.

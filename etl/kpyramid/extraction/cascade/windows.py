@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import Block, read_blocks
 from kpyramid.documents.sentences import Dropped, Piece, Span, split_sentences, split_text
 from kpyramid.documents.words import LETTERS
 from kpyramid.extraction.cascade.evidence import (
@@ -59,6 +59,18 @@ _FULL_NAME = re.compile(
     r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
 )
 _MOST_NAMES, _MOST_ALIKE, _SENTENCES_BEFORE, _LONGEST_BEFORE = 20, 3, 2, 400
+
+
+WINDOWED = ("document_id", "title", "text", "blocks")
+"""Columns of `documents` that windows are made of."""
+
+
+def list_windows(rows: Iterable[Mapping[str, Any]], most: int) -> Iterator[tuple[str, int, Chunk]]:
+    """Each window of documents: its document's id, where it starts, and what is read."""
+    for row in rows:
+        document, text, title = row["document_id"], row["text"], row["title"]
+        for start, window in cut_windows(text, read_blocks(row["blocks"]), title, document, most):
+            yield document, start, window
 
 
 def cut_windows(
@@ -325,7 +337,7 @@ MERGED = make_task(
 def ask_window(
     chunk: Chunk, settings: CascadeSettings, vocabulary: Vocabulary, max_tokens: int
 ) -> Request:
-    """The question what a window states, and of what; a reply has a token per character of it, if need be."""
+    """The question what a window states; a reply may have a token per character of it."""
     return MERGED.request(
         write_instructions(settings, vocabulary),
         show_window(chunk),

@@ -19,6 +19,7 @@ import pyarrow as pa
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import (
     Chunk,
     Claim,
@@ -32,7 +33,6 @@ from kpyramid.extraction.types import (
 from kpyramid.keys import content_id
 from kpyramid.llm.task import Failure
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
-from kpyramid.pipeline.stages.texts import list_windows
 from kpyramid.storage.contracts import load_contracts
 
 _RULES = "rules"
@@ -114,7 +114,8 @@ def _list_parts(
 ) -> Iterator[tuple[Sequence["_Chunk"], int, Chunk]]:
     """What the model is asked about: the chunks that it belongs to, where it begins, its text."""
     if cascade.settings.reads_windows:
-        for document, start, window in list_windows(documents, cascade.settings.window):
+        rows = documents.select([*WINDOWED]).to_pylist()
+        for document, start, window in list_windows(rows, cascade.settings.window):
             if document in chunks_of:
                 yield chunks_of[document], start, window
         return

@@ -9,11 +9,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from kpyramid.documents.blocks import read_blocks
 from kpyramid.documents.sentences import Span, cut_passages
 from kpyramid.extraction.cascade.grounding import CONFIDENCE
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.cascade.windows import WindowExtraction, cut_windows
+from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
 from kpyramid.extraction.types import Chunk
 from kpyramid.extraction.types import Mention as Mentioned
@@ -167,14 +166,6 @@ def _identify(candidate: Candidate) -> tuple[str, ...]:
     return iri, candidate.subject_id, candidate.object_id or "", candidate.literal or ""
 
 
-def list_windows(documents: pa.Table, most: int) -> Iterator[tuple[str, int, Chunk]]:
-    """Each window of the documents: its document's id, where it starts, and what is read."""
-    for row in documents.select(["document_id", "title", "text", "blocks"]).to_pylist():
-        document, blocks = row["document_id"], read_blocks(row["blocks"])
-        for start, window in cut_windows(row["text"], blocks, row["title"], document, most):
-            yield document, start, window
-
-
 def read_kinds(
     documents: pa.Table, chunks: pa.Table, cascade: Cascade, checker: Checker
 ) -> Iterator[Candidate | Row]:
@@ -183,7 +174,8 @@ def read_kinds(
     The values are facts of the graph already; a window without a reply is a reject of extraction.
     """
     finder = ChunkFinder(chunks)
-    windows = list(list_windows(documents, cascade.settings.window))
+    rows = documents.select([*WINDOWED]).to_pylist()
+    windows = list(list_windows(rows, cascade.settings.window))
     results = cascade.read([window for *_, window in windows], lambda _: ())
     for (document, start, window), result in zip(windows, results, strict=True):
         for mention, kind in result.kinds if isinstance(result, WindowExtraction) else ():
