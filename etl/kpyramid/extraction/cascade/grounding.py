@@ -67,6 +67,8 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         office = _OFFICE.fullmatch(tail)
         if office:
             relation, tail = f"{relation} {office[1]} of", office[2]
+        elif tail.split()[0].casefold() in ARTICLES:
+            pass  # "is | the primary agency" has its article
         elif tail[0].islower() or re.search(
             rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE
         ):

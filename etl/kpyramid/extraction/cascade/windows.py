@@ -17,6 +17,7 @@ from kpyramid.documents.blocks import Block, read_blocks
 from kpyramid.documents.sentences import Dropped, Piece, Span, split_sentences, split_text
 from kpyramid.documents.words import BE, HAVE, LETTERS
 from kpyramid.extraction.cascade.evidence import (
+    UNKNOWN,
     Text,
     find_naming,
     guess_literal,
@@ -588,4 +589,5 @@ def _find_type(thing: Thing, types: Mapping[str, str]) -> str | None:
     """The entity type of its class, else of its noun; None where they have none."""
     kind = thing.kind.casefold()
     noun = kind.removeprefix("other").strip(" :-").rpartition(" ")[2]
-    return guess_literal(thing.name) or types.get(kind) or (find_kind_label(noun) if noun else None)
+    of_noun = (find_kind_label(noun) or UNKNOWN) if noun else None
+    return guess_literal(thing.name) or types.get(kind) or of_noun
