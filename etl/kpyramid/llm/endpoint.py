@@ -547,7 +547,7 @@ def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | Non
         return None
     known = {name.name: record[name.name] for name in fields(Dialect) if name.name in record}
     try:
-        return TypeAdapter(Dialect).validate_python(known, strict=True)
+        return TypeAdapter(Dialect).validate_python(known)
     except ValidationError:
         return None
 
