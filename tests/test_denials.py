@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from kpyramid.documents.words import deny
@@ -10,6 +11,7 @@ from kpyramid.errors import InputError
 from kpyramid.query import Snapshot, retrieve
 from kpyramid.snapshot.export import FORMS
 from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
 
 DENIED = {
@@ -147,3 +149,18 @@ def test_exports_say_what_is_denied(told: Snapshot, form: str, tmp_path: Path) -
 )
 def test_a_wording_is_denied_as_english_does(phrase: str, denied: str) -> None:
     assert deny(phrase) == denied
+
+
+def test_a_snapshot_from_before_the_column_opens_without_denials(
+    told: Snapshot, tmp_path: Path
+) -> None:
+    contract = load_contracts()["condensed"]
+    table = told.table("condensed")
+    old = table.filter(pc.invert(table["negated"])).drop_columns("negated")
+    pq.write_table(old, tmp_path / "condensed.parquet")
+
+    read = read_table(tmp_path / "condensed.parquet", contract)
+
+    assert read.column_names == table.column_names
+    assert not any(read["negated"].to_pylist())
+    contract.check_file(tmp_path / "condensed.parquet")
