@@ -88,8 +88,7 @@ class Judgement:
 
 def find_nearest(asked: QuestionAnalysis, k: int) -> list[NearFact]:
     """The k facts nearest to a question, best first."""
-    near = asked.snapshot.neighbours(asked.text, k, "condensed")
-    return state_facts({key: cosine for key, _, cosine in near}, asked.snapshot)
+    return state_facts(asked.snapshot.nearest(asked.text, k), asked.snapshot)
 
 
 def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
@@ -97,8 +96,7 @@ def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
 
     Left out is a fact of which another one among them says all, and more.
     """
-    neighbours = asked.snapshot.neighbours(asked.text, NEAREST, "condensed")
-    near = {key: cosine for key, _, cosine in neighbours}
+    near = asked.snapshot.nearest(asked.text, NEAREST)
     entities = asked.linked.entities[:MOST_ENTITIES]
     about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
     found, detailed = near | about, asked.snapshot.find_detailed

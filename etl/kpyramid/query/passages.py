@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -40,15 +40,19 @@ FIRST = 10
 """The first passages, by which the others are judged once more."""
 FIRST_PART = 0.25
 """What is gained by lying where they do: answers to one question are alike."""
+NAMED_PART = 0.2
 STEEPNESS = 30.0
 """How fast a passage counts for less among the first, the further its score is below the best."""
 
 
 def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[str, float]:
     """The scores of the passages that words or vectors put forward, by key."""
-    near = [key for key, *_ in snapshot.neighbours(question, pool, "chunks")]
+    near = snapshot.nearest(question, pool, "chunks")
     worded = dict(snapshot.words(question, pool, "chunks"))
-    keys = sorted({*near, *worded})
+    named = snapshot.find_titled(question) if NAMED_PART else []
+    titled = {key for chunks in named for key in chunks if key in near or key in worded}
+    titled |= {chunks[0] for chunks in named}
+    keys = sorted({*near, *worded, *titled})
     if not keys:
         return {}
     placed, documents = snapshot.place_vectors(keys)
@@ -56,6 +60,7 @@ def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[s
     scores = placed @ snapshot.embed(question) + WORDS_PART / measure_rarest(snapshot) * points
     units = placed / np.linalg.norm(placed, axis=1, keepdims=True)
     scores -= CROWD_PART * measure_crowd(units, documents)
+    scores += NAMED_PART * np.array([key in titled for key in keys], np.float32)
     scores += FIRST_PART * (units @ average_first(scores, units))
     return dict(zip(keys, scores.tolist(), strict=True))
 
@@ -153,6 +158,7 @@ class Start:
     text: str
     names: tuple[str, ...]
     score: float
+    titled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,7 @@ class Path:
     name: str
     rest: tuple[str, ...]
     asked: float
+    targets: tuple[str, ...] = ()
 
     @property
     def wording(self) -> str:
@@ -198,7 +205,7 @@ def hop_by_names(
     onward = [key for key in best if key in paths and key not in begun]
     names = list_names(snapshot, onward)
     for key, text in zip(onward, snapshot.texts_of(onward, "chunks"), strict=True):
-        start = Start(key, text, names[key], found[key])
+        start = Start(key, text, names[key], found[key], link_titles(snapshot, key, scores))
         steps.go(list_paths(question, start, weights, paths[key].start.text))
     return steps.settle() if onward else (found, paths)
 
@@ -209,6 +216,7 @@ class _Steps:
     def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
         self._snapshot, self._scores = snapshot, scores
         self._texts = Held(snapshot)
+        self._least = min(scores.values(), default=0.0) if LEAST_ON else 0.0
         self._word_part = SAID_PART / measure_rarest(snapshot)
         self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
 
@@ -218,12 +226,14 @@ class _Steps:
             points = dict(self._snapshot.words(path.wording, ONWARD, "chunks"))
             points.pop(path.start.key or "", None)
             held = self._texts.find(path.name, list(points))
+            for target in path.targets:
+                held[target] = 1.0
             rare = 1 - (len(held) - 1) / ONWARD
             for key, titled in held.items():
                 score = (
                     START_PART * path.start.score
-                    + OWN_PART * self._scores.get(key, 0.0)
-                    + self._word_part * points[key]
+                    + OWN_PART * self._scores.get(key, self._least)
+                    + self._word_part * points.get(key, 0.0)
                     + TITLE_PART * titled
                     + RARE_PART * rare
                     + ASKED_PART * path.asked
@@ -236,7 +246,15 @@ class _Steps:
     def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
         """The scores of all passages, and the best path to those that paths make better."""
         found, paths = dict(self._scores), dict[str, Path]()
+        if FLOOD:
+            by: dict[str, list[tuple[float, str]]] = {}
+            for key, known in self._reached.items():
+                for name, (score, _) in known.items():
+                    by.setdefault(name, []).append((-score, key))
+            place = {(name, key): at for name, l in by.items() for at, (_, key) in enumerate(sorted(l))}
         for key, known in self._reached.items():
+            if FLOOD:
+                known = {name: (score - FLOOD * min(place[name, key], FLOOD_MOST), path) for name, (score, path) in known.items()}
             best, path = max(known.values(), key=lambda pair: pair[0])
             others = sum(math.exp((score - best) / SOFTNESS) for score, _ in known.values())
             score = best + SOFTNESS * math.log(others)
@@ -256,13 +274,38 @@ def start_from_passages(
     """
     named, said = find_anchors(question, snapshot), read_stems(question)
     order = sorted(scores, key=lambda key: (-scores[key], key))[:LOOKED]
+    named_keys = {k for c in snapshot.find_titled(question) for k in c} if NAMED_PART else ()
     texts: dict[str, str] = {}
     for at, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
-        titled = len(texts) < STARTS + TITLED and names_title(said, text)
+        titled = len(texts) < STARTS + TITLED and (names_title(said, text) or (NAMED_PART > 0 and key in named_keys))
         if titled or (at < STARTS and not named.isdisjoint(read_stems(text))):
             texts[key] = text
     names = list_names(snapshot, list(texts))
-    return [Start(key, text, names[key], scores[key]) for key, text in texts.items()]
+    return [
+        Start(key, text, names[key], scores[key], link_titles(snapshot, key, scores))
+        for key, text in texts.items()
+    ]
+
+
+TITLES_ON = True
+FLOOD, FLOOD_MOST = 0.0, 3
+LEAST_ON = False
+
+
+def link_titles(
+    snapshot: Snapshot, key: str, scores: Mapping[str, float]
+) -> dict[str, tuple[str, ...]]:
+    """By title, the passages of the documents whose titles a passage says.
+
+    Of each document those that were found directly, or else its first.
+    """
+    titled: dict[str, tuple[str, ...]] = {}
+    for chunks in snapshot.link_titles(key) if TITLES_ON else ():
+        if chunks:
+            name = read_title(snapshot.texts_of(chunks[:1], "chunks")[0])
+            near = [chunk for chunk in chunks if chunk in scores] or chunks[:1]
+            titled[name] = (*titled.get(name, ()), *near)
+    return titled
 
 
 def names_title(said: frozenset[str], text: str) -> bool:
@@ -327,9 +370,13 @@ def list_paths(
     for span in split_sentences(start.text) if start.key else ():
         stems = read_stems(sentence := start.text[span.start : span.end])
         rows[read_row(sentence)[0]] = sum(weights[stem] for stem in weights if stem in stems)
-    asked = {name: [rows[row] for row in rows if f" {name} " in row] for name in new[:NAMES]}
+    new = [*new[:NAMES], *(n for n in start.titled if not words.issuperset(n.split()))]
+    asked = {name: [rows[row] for row in rows if f" {name} " in row] for name in new}
     usual = 0.0 if start.key else USUAL
-    return [Path(start, name, rest, max(asked[name], default=usual)) for name in asked]
+    return [
+        Path(start, name, rest, max(asked[name], default=usual), start.titled.get(name, ()))
+        for name in asked
+    ]
 
 
 def weigh_words(question: str, snapshot: Snapshot) -> dict[str, float]:
@@ -439,7 +486,7 @@ def find_connected(
     if by == "bm25":
         scores = dict(snapshot.words(question, k, "chunks"))
     elif by == "vectors":
-        scores = {key: cosine for key, _, cosine in snapshot.neighbours(question, k, "chunks")}
+        scores = snapshot.nearest(question, k, "chunks")
     else:
         scores = rank_directly(question, snapshot, max(k, POOL))
         if by == "walk":

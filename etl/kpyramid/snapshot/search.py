@@ -81,10 +81,18 @@ WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 MOST_SHARED = 100
 """Entities beyond which a word of their names is kept for none: it tells nobody apart."""
 
+MOST_TITLE = 12
+"""Words of a title at most; a longer one is a sentence, which no other text repeats."""
+
 
 def join_words(name: str) -> str:
     """The normal form of a name without punctuation between its words."""
     return " ".join(WORD.findall(normalise_name(name)))
+
+
+def fold_title(words: Sequence[str]) -> str:
+    """Words as titles are compared: as written, but the first of several may be written small."""
+    return " ".join((words[0].casefold(), *words[1:]) if len(words) > 1 else words)
 
 
 def hash_name(name: str) -> int:

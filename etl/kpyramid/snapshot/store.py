@@ -77,6 +77,11 @@ class ReadingOrder:
         self._places[self._rows] = np.arange(len(self._rows))
         self._sorted = self.documents[self._rows]
 
+    def list_chunks(self, document: int) -> Rows:
+        """The rows of a document's chunks, in order."""
+        first, last = np.searchsorted(self._sorted, [document, document + 1])
+        return self._rows[first:last]
+
     def place_vectors(self, rows: Rows, seen: Mask | None = None) -> Matrix:
         """The vectors of some chunks in their places, shape (rows, d): not of unit length.
 
