@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -32,6 +32,8 @@ POOL = 100
 WORDS_PART = 0.1
 """What a word that no other passage says is worth in cosine at most. Not a share of the best
 passage's score: where all words of a question are common, words should count for little."""
+NAMED_PART = 0.25
+"""What is gained by a title that the question says: whoever asks about something names it."""
 CROWD = 10
 """Passages of other documents nearest to one, by which is told how crowded its place is."""
 CROWD_PART = 0.4
@@ -40,18 +42,23 @@ FIRST = 10
 """The first passages, by which the others are judged once more."""
 FIRST_PART = 0.25
 """What is gained by lying where they do: answers to one question are alike."""
-NAMED_PART = 0.2
 STEEPNESS = 30.0
 """How fast a passage counts for less among the first, the further its score is below the best."""
 
 
-def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[str, float]:
-    """The scores of the passages that words or vectors put forward, by key."""
+def rank_directly(
+    question: str, snapshot: Snapshot, named: Collection[Sequence[str]] = (), pool: int = POOL
+) -> dict[str, float]:
+    """The scores of the passages that words or vectors put forward, by key.
+
+    `named` are the passages of each document whose title the question says: of each its first
+    comes in besides.
+    """
     near = snapshot.nearest(question, pool, "chunks")
     worded = dict(snapshot.words(question, pool, "chunks"))
-    named = snapshot.find_titled(question) if NAMED_PART else []
+    named = snapshot.find_titled(question)
     titled = {key for chunks in named for key in chunks if key in near or key in worded}
-    titled |= {chunks[0] for chunks in named}
+    titled |= {chunks[0] for chunks in named if chunks}
     keys = sorted({*near, *worded, *titled})
     if not keys:
         return {}
@@ -146,7 +153,10 @@ TOLL = 0.2
 """What a step costs, so that a passage reached is comparable with one found directly."""
 SOFTNESS = 0.05
 """Of the soft maximum over the names that lead to a passage: two equally good ones gain .035."""
-REACHED = 3
+FOLLOWING, MOST_FOLLOWING = 0.04, 3
+"""What each passage loses that a name leads to after the best one, and after how many no more: a
+name that many passages share would fill the first places with them."""
+REACHED = 2
 """The first passages after a step, of which those that it reached begin a second one."""
 
 
@@ -184,16 +194,18 @@ def hop_by_names(
     snapshot: Snapshot,
     scores: Mapping[str, float],
     facts: Sequence[str] = (),
+    titles: Collection[str] = (),
 ) -> tuple[dict[str, float], dict[str, Path]]:
     """The scores of passages for a question, and the best path to those reached by steps.
 
-    `scores` are those of passages found directly. A second step goes on from the best passages
+    `scores` are those of passages found directly, `titles` the keys of those whose title the
+    question says. A second step goes on from the best passages
     that a first one reached. A passage keeps the better of its own score and that of its paths: a
     soft maximum over the names that lead to it, since what several names lead to is likelier.
     Nothing is embedded: what a passage says of the rest is told by BM25.
     """
     starts = [
-        *start_from_passages(question, snapshot, scores),
+        *start_from_passages(question, snapshot, scores, titles),
         *start_from_facts(snapshot, scores, facts),
     ]
     steps = _Steps(snapshot, scores)
@@ -216,14 +228,15 @@ class _Steps:
     def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
         self._snapshot, self._scores = snapshot, scores
         self._texts = Held(snapshot)
-        self._least = min(scores.values(), default=0.0) if LEAST_ON else 0.0
+        self._least = min(scores.values(), default=0.0)
         self._word_part = SAID_PART / measure_rarest(snapshot)
         self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
 
     def go(self, paths: Iterable[Path]) -> None:
         """The passages that paths lead to, each with its best score by each name."""
         for path in paths:
-            points = dict(self._snapshot.words(path.wording, ONWARD, "chunks"))
+            rest = " ".join(path.rest)
+            points = dict(self._snapshot.words_holding(path.name, rest, ONWARD))
             points.pop(path.start.key or "", None)
             held = self._texts.find(path.name, list(points))
             for target in path.targets:
@@ -245,28 +258,39 @@ class _Steps:
 
     def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
         """The scores of all passages, and the best path to those that paths make better."""
+        behind = self._count_ahead()
         found, paths = dict(self._scores), dict[str, Path]()
-        if FLOOD:
-            by: dict[str, list[tuple[float, str]]] = {}
-            for key, known in self._reached.items():
-                for name, (score, _) in known.items():
-                    by.setdefault(name, []).append((-score, key))
-            place = {(name, key): at for name, l in by.items() for at, (_, key) in enumerate(sorted(l))}
         for key, known in self._reached.items():
-            if FLOOD:
-                known = {name: (score - FLOOD * min(place[name, key], FLOOD_MOST), path) for name, (score, path) in known.items()}
-            best, path = max(known.values(), key=lambda pair: pair[0])
-            others = sum(math.exp((score - best) / SOFTNESS) for score, _ in known.values())
+            rated = [
+                (score - FOLLOWING * min(behind[name, key], MOST_FOLLOWING), path)
+                for name, (score, path) in known.items()
+            ]
+            best, path = max(rated, key=lambda pair: pair[0])
+            others = sum(math.exp((score - best) / SOFTNESS) for score, _ in rated)
             score = best + SOFTNESS * math.log(others)
             if score >= found.get(key, score):
                 found[key], paths[key] = score, path
         return found, paths
 
+    def _count_ahead(self) -> dict[tuple[str, str], int]:
+        """To how many better passages a name leads, by the name and the key of a passage."""
+        led: dict[str, list[tuple[float, str]]] = {}
+        for key, known in self._reached.items():
+            for name, (score, _) in known.items():
+                led.setdefault(name, []).append((-score, key))
+        return {
+            (name, key): at
+            for name, rated in led.items()
+            for at, (_, key) in enumerate(sorted(rated))
+        }
+
 
 def start_from_passages(
-    question: str, snapshot: Snapshot, scores: Mapping[str, float]
+    question: str, snapshot: Snapshot, scores: Mapping[str, float], titles: Collection[str]
 ) -> list[Start]:
     """The first passages as starts, of those that say a name of the question, and titled ones.
+
+    `titles` are those of documents whose title the question says.
 
     A question of several steps begins at something that it names, in small letters too: what has
     the name as its title. One that names nothing is answered by a passage of its own, and going on
@@ -274,10 +298,10 @@ def start_from_passages(
     """
     named, said = find_anchors(question, snapshot), read_stems(question)
     order = sorted(scores, key=lambda key: (-scores[key], key))[:LOOKED]
-    named_keys = {k for c in snapshot.find_titled(question) for k in c} if NAMED_PART else ()
     texts: dict[str, str] = {}
     for at, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
-        titled = len(texts) < STARTS + TITLED and (names_title(said, text) or (NAMED_PART > 0 and key in named_keys))
+        is_named = key in titles or names_title(said, text)
+        titled = is_named and len(texts) < STARTS + TITLED
         if titled or (at < STARTS and not named.isdisjoint(read_stems(text))):
             texts[key] = text
     names = list_names(snapshot, list(texts))
@@ -285,11 +309,6 @@ def start_from_passages(
         Start(key, text, names[key], scores[key], link_titles(snapshot, key, scores))
         for key, text in texts.items()
     ]
-
-
-TITLES_ON = True
-FLOOD, FLOOD_MOST = 0.0, 3
-LEAST_ON = False
 
 
 def link_titles(
@@ -300,7 +319,7 @@ def link_titles(
     Of each document those that were found directly, or else its first.
     """
     titled: dict[str, tuple[str, ...]] = {}
-    for chunks in snapshot.link_titles(key) if TITLES_ON else ():
+    for chunks in snapshot.link_titles(key):
         if chunks:
             name = read_title(snapshot.texts_of(chunks[:1], "chunks")[0])
             near = [chunk for chunk in chunks if chunk in scores] or chunks[:1]
@@ -488,9 +507,11 @@ def find_connected(
     elif by == "vectors":
         scores = snapshot.nearest(question, k, "chunks")
     else:
-        scores = rank_directly(question, snapshot, max(k, POOL))
+        named = snapshot.find_titled(question)
+        scores = rank_directly(question, snapshot, named, max(k, POOL))
         if by == "walk":
-            scores, paths = hop_by_names(question, snapshot, scores, facts)
+            titles = {key for chunks in named for key in chunks}
+            scores, paths = hop_by_names(question, snapshot, scores, facts, titles)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
     items = [
         Item(key, place.text, "text", float(score), (place,))

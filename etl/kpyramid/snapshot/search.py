@@ -143,6 +143,34 @@ def rank_words(
     return pick_best(scores[seen], seen, k, least=0.0)
 
 
+def rank_holding(
+    name: str, beside: str, postings: Postings, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """The k rows that have all stems of a name, by their BM25 score for it and what is beside it.
+
+    None for a name without a stem. It costs what the name's rarest stem has rows.
+    """
+    wanted = set(list_stems(name))
+    counts = Counter(list_stems(f"{name} {beside}"))
+    found = {stem: postings.find(stem) for stem in sorted(counts)}
+    holding = sorted((len(pair[0]) if (pair := found[stem]) else 0, stem) for stem in wanted)
+    if not holding or not holding[0][0]:
+        return []
+    rows = found[holding[0][1]][0]  # type: ignore[index]
+    if mask is not None:
+        rows = rows[mask[rows]]
+    scores = np.zeros(len(rows), np.float32)
+    for stem, pair in found.items():
+        if pair is not None and len(rows):
+            places, parts = pair
+            at = np.minimum(places.searchsorted(rows), len(places) - 1)
+            has = places[at] == rows
+            scores += np.where(has, parts[at] * np.float32(counts[stem]), 0)
+            if stem in wanted:
+                rows, scores = rows[has], scores[has]
+    return pick_best(scores, rows, k)
+
+
 def pick_best(
     scores: npt.NDArray[np.float32], rows: npt.NDArray[Any], k: int, least: float = -np.inf
 ) -> list[tuple[int, float]]:

@@ -389,6 +389,14 @@ class Snapshot:
         found = part.words(text, k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
+    def words_holding(
+        self, name: str, beside: str, k: int, table: str = "chunks"
+    ) -> list[tuple[str, float]]:
+        """The k rows that hold the words of a name, by BM25 for these and for `beside`."""
+        part = self._view.part(table)
+        found = part.words_holding(name, beside, k, self._view.searched(table))
+        return [(part.rows.keys[row], at) for row, at in found]
+
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
         """The vectors of some facts or chunks, in the order given.
 

@@ -26,6 +26,7 @@ from kpyramid.snapshot.search import (
     load_faiss,
     one_thread,
     rank_exactly,
+    rank_holding,
     rank_words,
 )
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
@@ -362,6 +363,12 @@ class Part:
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
         return rank_words(text, self, len(self), k, mask)
+
+    def words_holding(
+        self, name: str, beside: str, k: int, mask: Mask | None = None
+    ) -> list[tuple[int, float]]:
+        """See `rank_holding`."""
+        return rank_holding(name, beside, self, k, mask)
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
