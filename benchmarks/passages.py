@@ -3,16 +3,17 @@
 Recall, nDCG (Järvelin and Kekäläinen, TOIS 2002, binary gains) and MRR of documents; a document
 counts once, at its best passage (`evaluation/metrics.py`). A pyramid is built from the
 corpus, and `retrieve` asked: the figures are those of `walk`, the way that it goes, `ways` has
-those of the others beside it, `without` those of `walk` with one of its parts off, and `halves` those of
-`walk` on two halves of the questions, by a hash of their ids. In files like these the passages of a question stand beside each other and are
-numbered so: `shuffled` has the figures of a second pyramid, of the same passages in another order
-under other ids, and `shuffled_difference` the largest difference, which is to be 0; what a text is
-read as is computed once for both. `baselines` score whole documents without a
-pyramid: BM25 (k1 1.5, b .75, words of two letters or more, nothing stemmed), the cosine of the
-project's embedding model on title and text, both by reciprocal rank fusion (Cormack et al. 2009),
-and a title graph: where the text of one of the five nearest documents names the title of another,
-this one has at least the mean of both cosines. `--reproduce` scores nothing else.
-"""
+those of the others beside it, `without` those of `walk` with one of its parts off, and `halves`
+those of `walk` on two halves of the questions, by a hash of their ids. In files like these the
+passages of a question stand beside each other and are numbered so: `shuffled` has the figures of a
+second pyramid, of the same passages in another order under other ids, and `shuffled_difference` the
+largest difference, which is to be 0; what a text is read as is computed once for both.
+
+`baselines` are rankings of whole documents without a pyramid: BM25 (k1 1.5, b .75, words of two
+letters or more, nothing stemmed), the cosine of the project's embedding model on title and text,
+both by reciprocal rank fusion (Cormack et al., SIGIR 2009), and a title graph: where the text of
+one of the five nearest documents names the title of another, this one has at least the mean of both
+cosines. `--reproduce` scores these alone."""
 
 import json
 import random
@@ -26,6 +27,7 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest import mock
 
 import bm25s
 import numpy as np
@@ -38,7 +40,8 @@ from kpyramid.errors import GateError
 from kpyramid.evaluation.metrics import RETRIEVAL_METRICS, Response
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, open_snapshot, retrieve
+from kpyramid.query import Snapshot, open_snapshot, retrieval, retrieve
+from kpyramid.query import passages as walk
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Question
@@ -53,6 +56,18 @@ FUSION = 60
 SEEDS = 5
 """Documents from which the title graph goes on."""
 WAYS = ("bm25", "vectors", "both", "walk")
+PARTS: Mapping[str, tuple[Any, str, Any]] = {
+    "titles of the question": (Snapshot, "find_titled", lambda *_: []),
+    "titles in passages": (Snapshot, "link_titles", lambda *_: []),
+    "other names in passages": (walk, "NAMES", 0),
+    "a second step": (walk, "REACHED", 0),
+    "facts": (retrieval, "CARRIED", 0),
+    "words": (walk, "WORDS_PART", 0.0),
+    "crowding": (walk, "CROWD_PART", 0.0),
+    "the first passages": (walk, "FIRST_PART", 0.0),
+    "less for what follows": (walk, "FOLLOWING", 0.0),
+}
+"""What is switched off for each part: of what, its name, and what stands in its place."""
 NAMES = (
     *("recall_at_2", "recall_at_5", "recall_at_8", "recall_at_10"),
     *("all_gold_at_5", "all_gold_at_8", "ndcg_at_10", "mrr"),
@@ -170,6 +185,16 @@ def measure_ways(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict[
     return {**ways["walk"], "ways": ways, "halves": halves}
 
 
+def measure_without(questions: Sequence[EvalQuestion], snapshot: Snapshot) -> dict[str, Figures]:
+    """The figures of `walk` with each of its parts off."""
+    without = {}
+    for part, (target, name, off) in PARTS.items():
+        with mock.patch.object(target, name, off):
+            rank = rank_by("walk", snapshot)
+            without[part] = score_ranks(questions, [rank(q.text) for q in questions])
+    return without
+
+
 def measure_baselines(
     corpus: Sequence[Mapping[str, str]], questions: Sequence[EvalQuestion]
 ) -> dict[str, Figures]:
@@ -241,12 +266,14 @@ def measure(options: Any) -> dict[str, Any]:
         found = read_passages(options.data, options.limit)
     counts = {"questions": len(found.questions), "passages": len(found.corpus)}
     if options.reproduce:
-        return {**measure_baselines(found.corpus, found.questions), **counts}
+        return {"baselines": measure_baselines(found.corpus, found.questions), **counts}
     kept = options.keep and nullcontext(options.keep)
     with kept or tempfile.TemporaryDirectory() as place:
         report(f"Building a pyramid of {len(found.corpus)} passages")
         snapshot = build_pyramid(found.corpus, Path(place))
         figures = measure_ways(found.questions, snapshot)
+        figures["without"] = measure_without(found.questions, snapshot)
+        figures["baselines"] = measure_baselines(found.corpus, found.questions)
         figures |= measure_shuffled(found, figures, Path(place), options.seed)
         return {**figures, **counts}
 
@@ -257,7 +284,7 @@ def main() -> None:
         folder=FOLDER,
         limit="the first N questions only; the corpus stays whole",
         seed="of the other order of the passages",
-        flags={"--reproduce": "score BM25 and vectors of whole documents, without a pyramid"},
+        flags={"--reproduce": "score the baselines alone, without a pyramid"},
         values={"--keep": "a folder for the pyramid, which is then not built twice"},
     )
     print_figures(measure(options), options.json)
