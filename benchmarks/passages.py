@@ -13,7 +13,8 @@ largest difference, which is to be 0; what a text is read as is computed once fo
 letters or more, nothing stemmed), the cosine of the project's embedding model on title and text,
 both by reciprocal rank fusion (Cormack et al., SIGIR 2009), and a title graph: where the text of
 one of the five nearest documents names the title of another, this one has at least the mean of both
-cosines. `--reproduce` scores these alone."""
+cosines. `--reproduce` scores these alone.
+"""
 
 import json
 import random

@@ -34,9 +34,10 @@ MOST_ENTITIES = 12
 """Entities of a question whose facts are looked up; a name stands for several now and then."""
 MOST_ABOUT = 60
 """Facts about what a question names that are weighed; of more, those nearest to it."""
-MOST_LOOKED = 4_000
-"""Facts about what a question names that are looked at: 6 MB of vectors. What has more facts
-is a country or a field; of those the first by key are looked at, and the nearest of all anyway."""
+MOST_LOOKED = 1_000
+"""Facts about what a question names that are looked at. What has more facts is a country or a
+field; of those the first by key are looked at, and the nearest of all anyway. Each is a page that
+may lie on the disk still: of a million facts one question in a hundred waited for 4,000."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ way, of 208 words and marks instead of 762; of 100 questions of several hops 2 h
 SLOPE, MIDDLE = 7.6, 0.69
 """The chance of a passage from its score: a logistic curve, .5 at `MIDDLE`. Fitted on half of the
 questions of MuSiQue and of FiQA, each set with the same weight, to which of the first eight
-passages are gold; on the other halves the chances are .12 and .08 off (expected calibration error)."""
+passages are gold; on the other halves the expected calibration error is .12 and .08."""
 CHARACTERS = 4
 """Of a token of English text, about."""
 

@@ -259,6 +259,18 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"
 
+    def warm(self) -> int:
+        """Reads vectors, postings and all else of the index once; gives the bytes read.
+
+        What a question touches for the first time is otherwise read from the disk page by page: of
+        a large snapshot that takes a question seconds.
+
+        Raises:
+            InputError: the snapshot is gone.
+            IntegrityError: a file cannot be read.
+        """
+        return self._store.warm()
+
     def describe_scope(self) -> str:
         """How many documents are seen, of how many; empty when all are."""
         return self._view.describe()
@@ -579,9 +591,10 @@ class Snapshot:
 
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
         """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
-        row = self._view.locate("condensed", condensed_id)
-        subject, *_ = self._view.state_standard(row)
-        return self._view.name_standard(row), subject != self._view.state_fact(row)[0]
+        row, facts = self._view.locate("condensed", condensed_id), self._view.rows("condensed")
+        standard = self._view.name_standard(row)
+        turned = facts.numbers("standard_head")[row] != facts.numbers("head")[row]
+        return standard, bool(standard and turned)
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.

@@ -196,6 +196,20 @@ class Store:
             )
         return path
 
+    def warm(self) -> int:
+        """Reads all files of the index, so that they lie in memory; gives their bytes.
+
+        Raises:
+            InputError: the snapshot was removed.
+            IntegrityError: a file is missing or has another length.
+        """
+        size = 0
+        for name in sorted(name for name in self._files if name.startswith("index/")):
+            with self.locate(name, most_hashed=0).open("rb", buffering=0) as file:
+                while part := file.read(MOST_HASHED):
+                    size += len(part)
+        return size
+
     @cached_property
     def meta(self) -> Mapping[str, Any]:
         """What the build says of the index: how each table is searched, with which recall.
