@@ -188,7 +188,7 @@ def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
     if not about:
         return None
     shown = dict.fromkeys([*kinds[:1], *about[:SENTENCES]])
-    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id), snapshot) for fact in shown)
+    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id)) for fact in shown)
     places = tuple({place.text: place for place in quoted}.values())
     says = f"is a {kinds[0].tail}" if kinds else ""
     words = " ".join(

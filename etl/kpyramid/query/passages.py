@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -56,7 +57,6 @@ def rank_directly(
     """
     near = snapshot.nearest(question, pool, "chunks")
     worded = dict(snapshot.words(question, pool, "chunks"))
-    named = snapshot.find_titled(question)
     titled = {key for chunks in named for key in chunks if key in near or key in worded}
     titled |= {chunks[0] for chunks in named if chunks}
     keys = sorted({*near, *worded, *titled})
@@ -127,6 +127,8 @@ CARRIED = 5
 """Statements from which it goes on."""
 NAMES = 8
 """Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
+LINKED = 20
+"""Documents that a start goes on to because it says their titles, the nearest to the question."""
 ONWARD = 20
 """Passages looked at for each name."""
 
@@ -151,8 +153,6 @@ USUAL = 0.25
 """What it says as a rule, and what a statement counts as, which the question found."""
 TOLL = 0.2
 """What a step costs, so that a passage reached is comparable with one found directly."""
-SOFTNESS = 0.05
-"""Of the soft maximum over the names that lead to a passage: two equally good ones gain .035."""
 FOLLOWING, MOST_FOLLOWING = 0.04, 3
 """What each passage loses that a name leads to after the best one, and after how many no more: a
 name that many passages share would fill the first places with them."""
@@ -162,7 +162,10 @@ REACHED = 2
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a hop begins: its key if it is a passage, its words, names and score."""
+    """Where a hop begins: its key if it is a passage, its words, names and score.
+
+    `titled` are the passages of documents whose titles it says, by title.
+    """
 
     key: str | None
     text: str
@@ -175,7 +178,8 @@ class Start:
 class Path:
     """A step by a name, and what to look for: the rest of the question that the start left.
 
-    `asked` is the share of the question that the passage's sentence with the name says.
+    `asked` is the share of the question that the passage's sentence with the name says, `targets`
+    the passages that have the name as their title.
     """
 
     start: Start
@@ -183,10 +187,6 @@ class Path:
     rest: tuple[str, ...]
     asked: float
     targets: tuple[str, ...] = ()
-
-    @property
-    def wording(self) -> str:
-        return " ".join([self.name, *self.rest])
 
 
 def hop_by_names(
@@ -199,9 +199,8 @@ def hop_by_names(
     """The scores of passages for a question, and the best path to those reached by steps.
 
     `scores` are those of passages found directly, `titles` the keys of those whose title the
-    question says. A second step goes on from the best passages
-    that a first one reached. A passage keeps the better of its own score and that of its paths: a
-    soft maximum over the names that lead to it, since what several names lead to is likelier.
+    question says. A second step goes on from the best passages that a first one reached. A passage
+    keeps the best of its own score and those of its paths.
     Nothing is embedded: what a passage says of the rest is told by BM25.
     """
     starts = [
@@ -261,27 +260,29 @@ class _Steps:
         behind = self._count_ahead()
         found, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
-            rated = [
-                (score - FOLLOWING * min(behind[name, key], MOST_FOLLOWING), path)
-                for name, (score, path) in known.items()
-            ]
-            best, path = max(rated, key=lambda pair: pair[0])
-            others = sum(math.exp((score - best) / SOFTNESS) for score, _ in rated)
-            score = best + SOFTNESS * math.log(others)
+            score, path = max(
+                (
+                    (score - FOLLOWING * min(behind[name, key], MOST_FOLLOWING), path)
+                    for name, (score, path) in known.items()
+                ),
+                key=lambda pair: pair[0],
+            )
             if score >= found.get(key, score):
                 found[key], paths[key] = score, path
         return found, paths
 
     def _count_ahead(self) -> dict[tuple[str, str], int]:
         """To how many better passages a name leads, by the name and the key of a passage."""
-        led: dict[str, list[tuple[float, str]]] = {}
-        for key, known in self._reached.items():
+        led: dict[str, list[float]] = {}
+        for known in self._reached.values():
             for name, (score, _) in known.items():
-                led.setdefault(name, []).append((-score, key))
+                led.setdefault(name, []).append(round(-score, 6))
+        for losses in led.values():
+            losses.sort()
         return {
-            (name, key): at
-            for name, rated in led.items()
-            for at, (_, key) in enumerate(sorted(rated))
+            (name, key): bisect_left(led[name], round(-score, 6))
+            for key, known in self._reached.items()
+            for name, (score, _) in known.items()
         }
 
 
@@ -314,16 +315,18 @@ def start_from_passages(
 def link_titles(
     snapshot: Snapshot, key: str, scores: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
-    """By title, the passages of the documents whose titles a passage says.
+    """By title, the passages of the documents whose titles a passage says, at most `LINKED`.
 
     Of each document those that were found directly, or else its first.
     """
-    titled: dict[str, tuple[str, ...]] = {}
+    linked = []
     for chunks in snapshot.link_titles(key):
-        if chunks:
-            name = read_title(snapshot.texts_of(chunks[:1], "chunks")[0])
-            near = [chunk for chunk in chunks if chunk in scores] or chunks[:1]
-            titled[name] = (*titled.get(name, ()), *near)
+        near = [chunk for chunk in chunks if chunk in scores]
+        linked.append((max(map(scores.__getitem__, near), default=-math.inf), near or chunks[:1]))
+    titled: dict[str, tuple[str, ...]] = {}
+    for _, chunks in sorted(linked, key=lambda pair: -pair[0])[:LINKED]:
+        name = read_title(snapshot.texts_of(chunks[:1], "chunks")[0])
+        titled[name] = (*titled.get(name, ()), *chunks)
     return titled
 
 

@@ -20,7 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.search import MOST_TITLE, fold_title, hash_name
+from kpyramid.snapshot.search import MOST_TITLE, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
@@ -128,6 +128,8 @@ def _open_served(
 
 
 DEFAULT_WAREHOUSE = "warehouse/data"
+_MOST_LISTED = 200
+"""Chunks of a document that a title leads to."""
 _MENTION = ("text", "type", "start", "end")
 
 Weight = tuple[float, int, bool, bool]
@@ -406,7 +408,7 @@ class Snapshot:
     ) -> list[tuple[str, float]]:
         """The k rows that hold the words of a name, by BM25 for these and for `beside`."""
         part = self._view.part(table)
-        found = part.words_holding(name, beside, k, self._view.searched(table))
+        found = rank_holding(name, beside, part, k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
@@ -467,9 +469,10 @@ class Snapshot:
         return self._list_chunks(found)
 
     def _list_chunks(self, documents: Any) -> list[list[str]]:
-        """The keys of the chunks of each of some documents that is seen."""
+        """The keys of the chunks of each of some documents, by their rows; of a book the first."""
         keys, order = self._view.rows("chunks").keys, self._store.reading_order
-        return [[keys[at] for at in order.list_chunks(row).tolist()] for row in documents]
+        listed = (order.list_chunks(row)[:_MOST_LISTED].tolist() for row in documents)
+        return [[keys[at] for at in rows] for rows in listed if rows]
 
     def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
         """The words that some facts or chunks were embedded by, in the order given.

@@ -26,7 +26,6 @@ from kpyramid.snapshot.search import (
     load_faiss,
     one_thread,
     rank_exactly,
-    rank_holding,
     rank_words,
 )
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
@@ -90,8 +89,6 @@ class ReadingOrder:
         document's first, each of unit length and with its share, so that the product with a
         question is a mean of cosines. A chunk that is not `seen` has no part in the others'.
         """
-        matrix = self._matrix
-        own = np.asarray(matrix[rows])
         places = self._places[rows, None] + np.arange(-REACH, REACH + 1)
         inside = (places >= 0) & (places < len(self._rows))
         near = self._rows[np.where(inside, places, 0)]
@@ -102,9 +99,12 @@ class ReadingOrder:
             firsts = np.where(seen[firsts], firsts, rows)
         shares = np.where(inside, self._lengths[near], 0)
         shares[:, REACH] = np.maximum(shares[:, REACH], 1)
-        around = (shares[:, None, :] @ matrix[near])[:, 0]
+        wanted = np.column_stack([rows, firsts, np.where(inside, near, rows[:, None])])
+        read, at = np.unique(wanted, return_inverse=True)  # each once: a page each
+        vectors = np.asarray(self._matrix[read])[at.reshape(wanted.shape)]
+        around = (shares[:, None, :] @ vectors[:, 2:])[:, 0]
         around /= np.linalg.norm(around, axis=1, keepdims=True)
-        placed = OWN * own + AROUND * around + FIRST * matrix[firsts]
+        placed = OWN * vectors[:, 0] + AROUND * around + FIRST * vectors[:, 1]
         return np.asarray(placed, dtype=np.float32)
 
 
@@ -377,12 +377,6 @@ class Part:
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
         return rank_words(text, self, len(self), k, mask)
-
-    def words_holding(
-        self, name: str, beside: str, k: int, mask: Mask | None = None
-    ) -> list[tuple[int, float]]:
-        """See `rank_holding`."""
-        return rank_holding(name, beside, self, k, mask)
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
