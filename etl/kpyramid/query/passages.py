@@ -226,7 +226,6 @@ class _Steps:
 
     def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
         self._snapshot, self._scores = snapshot, scores
-        self._texts = Held(snapshot)
         self._least = min(scores.values(), default=0.0)
         self._word_part = SAID_PART / measure_rarest(snapshot)
         self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
@@ -237,9 +236,8 @@ class _Steps:
             rest = " ".join(path.rest)
             points = dict(self._snapshot.words_holding(path.name, rest, ONWARD))
             points.pop(path.start.key or "", None)
-            held = self._texts.find(path.name, list(points))
-            for target in path.targets:
-                held[target] = 1.0
+            held = find_holding(path.name, list(points), self._snapshot)
+            held |= dict.fromkeys(path.targets, 1.0)
             rare = 1 - (len(held) - 1) / ONWARD
             for key, titled in held.items():
                 score = (
@@ -420,26 +418,14 @@ def find_rest(question: str, text: str) -> tuple[str, ...]:
     )
 
 
-class Held:
-    """Which passages hold a name; each is fetched once for all names of a question."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._texts: dict[str, str] = {}
-
-    def find(self, name: str, keys: Sequence[str]) -> dict[str, float]:
-        """Those of some passages that hold a name, with `measure_titled` of it."""
-        new = [key for key in keys if key not in self._texts]
-        for key, text in zip(new, self._snapshot.texts_of(new, "chunks"), strict=True):
-            self._texts[key] = text.casefold()
-        words, found = name.split(), {}
-        for key in keys:
-            text = self._texts[key]
-            if all(word in text for word in words):  # a tenth of the time of reading its words
-                row, title = read_row(text)
-                if f" {name} " in row:
-                    found[key] = measure_titled(name, title)
-        return found
+def find_holding(name: str, keys: Sequence[str], snapshot: Snapshot) -> dict[str, float]:
+    """Those of some passages that hold a name, with `measure_titled` of it."""
+    rows = map(read_row, snapshot.texts_of(keys, "chunks"))
+    return {
+        key: measure_titled(name, title)
+        for key, (row, title) in zip(keys, rows, strict=True)
+        if f" {name} " in row
+    }
 
 
 def measure_titled(name: str, title: str) -> float:
