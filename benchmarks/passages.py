@@ -33,6 +33,7 @@ from unittest import mock
 import bm25s
 import numpy as np
 from embedding import open_embedder
+from making.bridges import link_titles, make_bridges
 from options import explain_faults, print_figures, read_options, report
 from sets import musique, passages
 from sets.files import QuestionSet
@@ -76,7 +77,7 @@ NAMES = (
 Figures = dict[str, float]
 
 
-def read_passages(folder: Path, limit: int | None) -> QuestionSet:
+def read_passages(folder: Path, limit: int | None, bridges: int = 0) -> QuestionSet:
     """The set of a folder with its first questions.
 
     Raises:
@@ -88,6 +89,8 @@ def read_passages(folder: Path, limit: int | None) -> QuestionSet:
     asked = tuple(q for q in found.questions if q.gold_documents)[:limit]
     if not asked:
         raise ValueError("no question says which passages are right")
+    if bridges:
+        asked = tuple(make_bridges(found.corpus, bridges, 0))
     return QuestionSet(found.name, found.corpus, asked, found.licence)
 
 
@@ -220,22 +223,6 @@ def measure_baselines(
     }
 
 
-def link_titles(corpus: Sequence[Mapping[str, str]]) -> list[set[int]]:
-    """For each document those whose title, without what stands in brackets, its text names."""
-    titles: dict[tuple[str, ...], list[int]] = {}
-    for at, row in enumerate(corpus):
-        title = re.sub(r"\(.*?\)", "", row.get("title", "")).casefold()
-        titles.setdefault(tuple(re.findall(r"\w+", title)), []).append(at)
-    titles.pop((), None)
-    sizes = sorted({len(title) for title in titles})
-    linked = []
-    for at, row in enumerate(corpus):
-        words = re.findall(r"\w+", row["text"].casefold())
-        runs = {tuple(words[i : i + size]) for i in range(len(words)) for size in sizes}
-        linked.append({other for run in runs for other in titles.get(run, ())} - {at})
-    return linked
-
-
 def spread_titles(scores: Any, linked: Sequence[Collection[int]]) -> Any:
     """Scores after one step from the nearest documents of each question."""
     spread = scores.copy()
@@ -264,7 +251,7 @@ def order_rows(scores: Any) -> Any:
 def measure(options: Any) -> dict[str, Any]:
     """All figures."""
     with explain_faults(options.data, FOLDER):
-        found = read_passages(options.data, options.limit)
+        found = read_passages(options.data, options.limit, int(options.bridges or 0))
     counts = {"questions": len(found.questions), "passages": len(found.corpus)}
     if options.reproduce:
         return {"baselines": measure_baselines(found.corpus, found.questions), **counts}
@@ -286,7 +273,10 @@ def main() -> None:
         limit="the first N questions only; the corpus stays whole",
         seed="of the other order of the passages",
         flags={"--reproduce": "score the baselines alone, without a pyramid"},
-        values={"--keep": "a folder for the pyramid, which is then not built twice"},
+        values={
+            "--bridges": "so many questions made of titles that texts name, in place of the set's",
+            "--keep": "a folder for the pyramid, which is then not built twice",
+        },
     )
     print_figures(measure(options), options.json)
 
