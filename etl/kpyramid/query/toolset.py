@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kpyramid.errors import InputError
+from kpyramid.keys import to_plain
 from kpyramid.snapshot.adjacency import MOST_HOPS
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -217,15 +217,6 @@ def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot)
         InputError: there is no such tool, it does not take these arguments, or they are refused.
     """
     return read_call(name, arguments).run(snapshot)
-
-
-def to_plain(result: Any) -> Any:
-    """What a tool gave as plain values."""
-    if hasattr(result, "to_dict"):
-        return result.to_dict()
-    if is_dataclass(result) and not isinstance(result, type):
-        return asdict(result)
-    return [to_plain(each) for each in result] if isinstance(result, list | tuple) else result
 
 
 def write_plain(result: Any) -> str:
