@@ -67,11 +67,13 @@ class Retrieval:
             f"{len(self.paths)} paths)"
         )
 
-    def to_prompt(self, *, min_score: float = FAR, max_tokens: int | None = None) -> str:
+    def to_prompt(self, *, min_score: float | None = None, max_tokens: int | None = None) -> str:
         """The context in words for a model: facts F1..., passages P1... and how they connect.
 
-        Left out is what has a lower score than `min_score`; of the rest the best is taken as long
-        as it fits into about `max_tokens` (of four characters each), without any headings. Where
+        Left out is what has a lower score than `min_score`; by default only facts below `FAR` are,
+        since the scale of passages is that of the packaged embedding model. Of the rest the best is
+        taken as long as it fits into about `max_tokens` (of four characters each), headings aside.
+        Where
         the first fact is `SURE` to answer, the passage that states it, or else the best one, is all
         that stands beside the facts: the others are about something else. Behind a fact stands its
         standard relation, where that is not its own wording.
@@ -79,7 +81,7 @@ class Retrieval:
         Raises:
             InputError: `min_score` is none from 0 to 1, or `max_tokens` less than 1.
         """
-        if not 0 <= min_score <= 1 or (max_tokens is not None and max_tokens < 1):
+        if not 0 <= (min_score or 0) <= 1 or (max_tokens is not None and max_tokens < 1):
             raise InputError(
                 f"min_score = {min_score}, max_tokens = {max_tokens}: a score is from 0 to 1, "
                 "and a prompt has 1 token at least"
@@ -118,11 +120,10 @@ class Retrieval:
             path.pop()
         return f"{SECTION.join(path)}\n" if path else ""
 
-    def _choose(self, least: float, most: int | None) -> tuple[list[Item], list[Item]]:
+    def _choose(self, least: float | None, most: int | None) -> tuple[list[Item], list[Item]]:
         """The facts and passages that a model is shown."""
-        facts, passages = (
-            [item for item in items if item.score >= least] for items in (self.facts, self.passages)
-        )
+        facts = [item for item in self.facts if item.score >= (FAR if least is None else least)]
+        passages = [item for item in self.passages if item.score >= (least or 0)]
         if facts and facts[0].score >= SURE:
             stated = {place.chunk_id for place in facts[0].evidence}
             stating = (item for item in passages if item.key in stated)
