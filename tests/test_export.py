@@ -245,7 +245,9 @@ def test_neo4j_files_have_the_documented_form(told: Snapshot, tmp_path: Path) ->
     edges = re.findall(r"--relationships=(\S+)", script)
     assert sorted([*nodes, *edges, "import.sh"]) == sorted(made.files)
     assert "--multiline-fields=true" in script and "--array-delimiter=U+001F" in script
-    header = re.compile(r"\w*:ID|:LABEL|:START_ID|:END_ID|:TYPE|\w+(:(double|long|string\[\]))?")
+    header = re.compile(
+        r"\w*:ID|:LABEL|:START_ID|:END_ID|:TYPE|\w+(:(boolean|double|long|string\[\]))?"
+    )
     ids: list[str] = []
     rows: dict[str, list[dict[str, str]]] = {}
     for name in (*nodes, *edges):

@@ -1,7 +1,7 @@
 -- Where each triple is stated: what qualifies it there, its claims, their chunk and document, every span with its text.
 CREATE OR REPLACE VIEW evidence AS
 WITH statements AS (
-    SELECT triple_id, head_id, relation_id, tail_id, literal, unnest(raw_triple_ids) AS raw_triple_id
+    SELECT triple_id, head_id, relation_id, tail_id, literal, negated, unnest(raw_triple_ids) AS raw_triple_id
     FROM triples
 ),
 places AS (
@@ -14,6 +14,7 @@ SELECT
     relations.name AS relation,
     coalesce(tails.name, statements.literal) AS tail,
     statements.raw_triple_id,
+    statements.negated,
     raw_triples.qualifiers,
     raw_triples.confidence,
     places.claim_id,

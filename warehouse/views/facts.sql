@@ -15,6 +15,7 @@ SELECT
     condensed.standard_relation,
     coalesce(standard_tails.name, condensed.literal) AS standard_tail,
     condensed.standard_turned,
+    condensed.negated,
     condensed.qualifiers,
     weights.confidence,
     condensed.more_detailed_id,

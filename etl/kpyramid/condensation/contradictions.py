@@ -12,12 +12,12 @@ import numpy as np
 from kpyramid.condensation.graph import Graph, Qualifiers, Value, differ_in_time, read_value
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.condensation.standard import Standard
-from kpyramid.documents.words import normalise_relation
+from kpyramid.documents.words import deny, normalise_relation
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-Kind: TypeAlias = Literal["functional", "contrary", "amount"]
+Kind: TypeAlias = Literal["functional", "denied", "contrary", "amount"]
 Times: TypeAlias = Mapping[int, tuple[Value, ...]]
 _AMOUNT = re.compile(r"(?:text|year) ([-+~$€£¥]?)\d+(?:\.\d+)? *(\D*)")
 """A value that is one number, before or after its unit; "2001" is read as a year."""
@@ -66,6 +66,7 @@ def find_contradictions(
             contrary.append(Contradiction("contrary", None, rows, found.reason))
     return [
         *contrary,
+        *_find_denied(graph, made, standards, times),
         *_find_second_values(graph, made, stated, standards, schema, times),
         *_find_second_amounts(graph, made),
     ]
@@ -78,6 +79,33 @@ def _unite_times(graph: Graph, made: Condensation) -> Times:
         if made.how[row] != "broader":
             found[int(made.stands[row])] += own
     return found
+
+
+def _find_denied(
+    graph: Graph, made: Condensation, standards: Sequence[Standard], times: Times
+) -> Iterator[Contradiction]:
+    """Facts that one text states and another denies, of one standard relation and its ends."""
+    if not graph.denied:
+        return
+    standing = made.stands == np.arange(len(graph))
+    stated: dict[tuple[str, object, object], list[int]] = defaultdict(list)
+
+    def read_ends(row: int) -> tuple[str, object, object]:
+        tail, standard = int(graph.tails[row]), standards[row]
+        value = tail if tail >= 0 else read_value(graph.texts[graph.literals[row]])
+        ends = (int(graph.heads[row]), value)
+        return (standard.name, *(ends[::-1] if standard.turned and tail >= 0 else ends))
+
+    for row in np.flatnonzero(standing & graph.plain).tolist():
+        stated[read_ends(row)].append(row)
+    for row in sorted(graph.denied):
+        for twin in stated.get(read_ends(row), ()):
+            if not differ_in_time(times.get(row, ()), times.get(twin, ())):
+                name, tail = graph.names[graph.heads[row]], int(graph.tails[row])
+                value = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
+                said = [graph.wordings[graph.relations[at]] for at in (twin, row)]
+                detail = f"{name}: {said[0]} {value}, and {deny(said[1])} {value}"
+                yield Contradiction("denied", None, (twin, row), detail)
 
 
 def _find_second_values(
@@ -101,7 +129,7 @@ def _find_second_values(
     named = {p.label: schema.find_entailed(p.iri) for p in schema.properties}
     telling = np.isin(graph.relations, [at for at, w in enumerate(graph.wordings) if w in entailed])
     telling |= np.fromiter((standard.name in named for standard in standards), np.bool_, len(graph))
-    standing = made.stands == np.arange(len(graph))
+    standing = (made.stands == np.arange(len(graph))) & graph.plain
     values: dict[tuple[str, int], list[_Value]] = defaultdict(list)
     for row in np.flatnonzero(standing & telling).tolist():
         pairs = set(entailed.get(graph.wordings[graph.relations[row]], ()))
@@ -133,7 +161,7 @@ def _find_second_amounts(graph: Graph, made: Condensation) -> Iterator[Contradic
     """Things that amount to several numbers of one unit, said of the same group and time."""
     keys = [normalise_relation(wording).key for wording in graph.wordings]
     amounting = [at for at, key in enumerate(keys) if key == "amount to"]
-    standing = made.stands == np.arange(len(graph))
+    standing = (made.stands == np.arange(len(graph))) & graph.plain
     told: dict[tuple[int, str, Qualifiers], list[int]] = defaultdict(list)
     rows = np.flatnonzero(standing & np.isin(graph.relations, amounting) & (graph.tails < 0))
     for row in rows.tolist():
@@ -186,7 +214,7 @@ def _agree(one: _Value, other: _Value, graph: Graph, joined: Integers) -> bool:
 
 def _list_joined(graph: Graph) -> Integers:
     """The pairs of entities that a fact joins, each as one number, in order."""
-    between = graph.tails >= 0
+    between = (graph.tails >= 0) & graph.plain
     heads, tails = graph.heads[between], graph.tails[between]
     lower, upper = np.minimum(heads, tails), np.maximum(heads, tails)
     return np.unique(lower * len(graph.names) + upper)

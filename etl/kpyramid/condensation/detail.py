@@ -18,10 +18,13 @@ _PLACED = frozenset({"in", "at"})
 
 
 def group_details(graph: Graph, rows: Iterable[int]) -> list[list[int]]:
-    """Facts of one subject whose objects can be one thing, told more or less precisely."""
+    """Plain facts of one subject whose objects can be one thing, told more or less precisely."""
     values = read_values(graph)
     found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    plain = graph.plain
     for row in rows:
+        if not plain[row]:
+            continue
         core = _find_core(row, graph, values)
         found[int(graph.heads[row]), core].append(row)
     return [group[:_MOST] for group in found.values() if len(group) > 1]

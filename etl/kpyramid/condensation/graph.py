@@ -9,7 +9,7 @@ import numpy as np
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
 from kpyramid.graph.synonyms.meaning import Frame, read_frame
-from kpyramid.numerics.arrays import Integers
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 
@@ -131,7 +131,7 @@ class Graph:
 
     `tails`: -1 where the tail is a literal; `literals`: the place of its text in `texts`, else -1.
     `names`, `types`: of the entities. `wordings`, `support`: of the relations. `qualifiers`: of the
-    facts that have any, by row; `times`: those among them.
+    facts that have any, by row; `times`: those among them. `denied`: rows that the text denies.
     """
 
     heads: Integers
@@ -145,6 +145,14 @@ class Graph:
     support: Sequence[int]
     qualifiers: Mapping[int, Qualifiers]
     times: Mapping[int, tuple[Value, ...]]
+    denied: Collection[int] = ()
+
+    @property
+    def plain(self) -> Mask:
+        """The facts that the text does not deny."""
+        mask = np.ones(len(self), dtype=np.bool_)
+        mask[list(self.denied)] = False
+        return mask
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -247,7 +255,7 @@ def read_values(graph: Graph) -> tuple[Value, ...]:
 
 
 def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Integers]:
-    """The rows of facts that have both ends in common, where there are several.
+    """The rows of plain facts that have both ends in common, where there are several.
 
     Ends are a pair of entities, whichever is the head, or a head and literals that can be one
     value. Time grows with n log n.
@@ -260,6 +268,7 @@ def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Integers
     if len(stem_of):
         upper[is_literal] = len(graph.names) + stem_of[graph.literals[is_literal]]
     order = np.lexsort((upper, lower))
+    order = order[graph.plain[order]]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(lower[order]) != 0) | (np.diff(upper[order]) != 0)
     starts = np.flatnonzero(new)

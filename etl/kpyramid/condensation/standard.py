@@ -80,7 +80,9 @@ def _list_phrases(
     type_of = np.array([types.setdefault(kind, len(types)) for kind in own], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
     rows = np.stack([linked.phrase_of, type_of[graph.heads], type_of[tails]])
-    found, phrase_of, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
+    found, phrase_of = np.unique(rows, axis=1, return_inverse=True)
+    phrase_of = phrase_of.ravel()
+    counts = np.bincount(phrase_of[graph.plain], minlength=found.shape[1])
     names, phrases = list(types), []
     near = {key: frozenset(anchor.property_iri for anchor in key) for key in set(linked.near)}
     both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # one object for all that are equal
@@ -92,7 +94,7 @@ def _list_phrases(
             read = (said[0], *read[0][1:]), False
         read = reads.setdefault(read, read)
         phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
-    return phrases, phrase_of.ravel().tolist()
+    return phrases, phrase_of.tolist()
 
 
 def _is_vague(said: Said) -> bool:

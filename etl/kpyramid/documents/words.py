@@ -175,6 +175,23 @@ def lemmatise(word: str) -> str:
     return _OVERRIDES.get(word) or (lemmatize(word, lang="en") if word else "")
 
 
+def deny(phrase: str) -> str:
+    """The wording of a relation that is denied: "does not cause" of "causes"."""
+    verb, *rest = phrase.split() or [""]
+    word, after = verb.casefold(), rest[0].casefold() if rest else ""
+    perfect = word in HAVE and (after == "been" or after.endswith("ed"))
+    if word in BE | MODALS | DO or perfect:
+        return " ".join([verb, "not", *rest])
+    base = lemmatise(word)
+    helper = "does" if word.endswith("s") and base != word else "do" if base == word else "did"
+    return " ".join([helper, "not", base, *rest])
+
+
+def word_relation(phrase: str, negated: bool) -> str:
+    """A relation as it is printed: in its own words, or denied."""
+    return deny(phrase) if negated else phrase
+
+
 def _is_participle(word: str) -> bool:
     return lemmatise(word) != word and not word.endswith("s")
 

@@ -250,10 +250,12 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
 
 
 def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
-    """A table as the stages before this one made it."""
+    """A table as the stages before this one made it; facts that are denied if it asks for them."""
     contract = load_contracts()[table]
-    parts = [read_result(file, contract) for file in _list_parts(run, stage, table)]
-    return map_table(contract.unite(parts), run.warehouse.staging)
+    whole = contract.unite([read_result(file, contract) for file in _list_parts(run, stage, table)])
+    if table == "triples" and not stage.denials:
+        whole = whole.filter(pc.invert(whole["negated"]))
+    return map_table(whole, run.warehouse.staging)
 
 
 def _merge_parts(run: Run, table: str) -> TableFile:

@@ -74,6 +74,7 @@ class Stage:
         f_ent, f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
+    `denials`: whether it is given the facts that the text denies; else it reads plain ones only.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
     """
 
@@ -85,6 +86,7 @@ class Stage:
     libraries: tuple[str, ...] = ()
     shards: tuple[str, ...] = ()
     accounts: tuple[str, str] | None = None
+    denials: bool = False
 
 
 PIPELINE: tuple[Stage, ...] = (
@@ -121,12 +123,13 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=11,
+        version=12,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("embedder", "disambiguator", "min_confidence"),
         libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
+        denials=True,
     ),
     Stage(
         "embed",
@@ -137,6 +140,7 @@ PIPELINE: tuple[Stage, ...] = (
         libraries=("numpy",),
         shards=("chunks", "triples"),
         accounts=("triples.triple_id", "vectors.owner_id"),
+        denials=True,
     ),
     Stage(
         "induce",
@@ -175,6 +179,7 @@ PIPELINE: tuple[Stage, ...] = (
         ports=("settings", "schema", "embedder", "condenser", "summariser"),
         libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
+        denials=True,
     ),
     Stage(
         "publish",

@@ -136,6 +136,9 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
 
 def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str], ...]:
     if item.key.startswith("condensed-"):
+        ((*_, negated, _),) = snapshot.weigh_condensed([item.key])
+        if negated:  # its words say so
+            return ()
         stated = snapshot.state_condensed(item.key)
     elif item.key.startswith("instance-"):
         stated = state_value(item.key, snapshot)

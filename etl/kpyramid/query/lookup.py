@@ -103,7 +103,8 @@ def look_up(
     Without `embeds` the cosine of a whole fact stands for that of its relation, and nothing but
     the question is embedded.
     """
-    opened = [side for fact in facts for side in _list_sides(fact, asked)]
+    plain = (fact for fact in facts if not fact.negated)
+    opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
     choices = [_match_options(side[1], side[2], asked) for side in opened]
     rated = [

@@ -36,6 +36,7 @@ _STORED: Mapping[str, Mapping[str, str]] = {
         **{"tail": "tail_id", "literal": "literal", "standard": "standard_relation"},
         **{"standard_head": "standard_head_id", "standard_tail": "standard_tail_id"},
         **{"statement": "", "detailed": "more_detailed_id", "qualifiers": "qualifiers"},
+        "negated": "negated",
     },
     "relations": {name: name for name in ("relation_id", "name")},
     "statements": {name: name for name in ("statement_id", "text", "anchor")},
@@ -222,7 +223,6 @@ def _support_facts(tables: Tables) -> dict[str, Any]:
     stating = _link_statements(tables).take(find_documents(tables, "raw_triples"))
     return {
         "confidence": confidence,
-        "negated": _mark(count, to_raw, raw["negated"]),
         "hedged": _mark(count, to_raw, hedged),
         "documents": stating.distinct().to_lists(count),
         **_list_places(tables, to_raw),
@@ -282,13 +282,15 @@ _ROWS = pa.list_(pa.int32())
 
 
 def _list_about(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
-    """Columns of the entities: names, rows of the facts about each, of the instances it is in."""
+    """Columns of the entities: names, rows of the plain facts and instances it is in."""
     count = tables["entities"].num_rows
     heads, tails = (link_column(tables, "condensed", end) for end in ("head_id", "tail_id"))
     subjects, objects = (link_column(tables, "instances", e) for e in ("subject_id", "object_id"))
+    about, denied = heads.unite(tails), tables["condensed"]["negated"].to_numpy()
+    about = Links(about.owners[~denied[about.owners]], about.targets[~denied[about.owners]])
     return {
         "names": pa.array(names, pa.list_(pa.string())),
-        "facts": heads.unite(tails).turn().distinct().to_lists(count),
+        "facts": about.turn().distinct().to_lists(count),
         "instances": subjects.unite(objects).turn().distinct().to_lists(count),
     }
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.numerics.arrays import Integers
@@ -258,6 +259,10 @@ def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> l
         elif column.term:
             values = pc.struct_field(pc.extract_regex(values, "(?P<name>[^#/]+)$"), "name")
         words = pc.coalesce(words, values)
+    if names == ("relation_id",):
+        denied = _read_column(side, table, "negated").take(rows).to_pylist()
+        said = words.to_pylist()
+        return [*map(word_relation, said, denied)]
     return [str(word) for word in words.fill_null("is a").to_pylist()]
 
 

@@ -166,7 +166,7 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
-_PLAIN = ("relation", "wording", "more_detailed_id", "confidence")
+_PLAIN = ("relation", "wording", "negated", "more_detailed_id", "confidence")
 _LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
 
@@ -242,6 +242,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "id": "id",
             "relation": "relation",
             "wording": "wording",
+            "negated:boolean": "negated",
             "more_detailed_id": "more_detailed_id",
             "confidence:double": "confidence",
             **{f"{name}:string[]": name for name in ("chunks", *_LISTS)},
@@ -272,7 +273,7 @@ def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
         for head, value in columns.items():
             text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
             quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
-            plain = head.endswith((":double", ":long"))
+            plain = head.endswith((":double", ":long", ":boolean"))
             cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
         line = " || ',' || ".join(cells)
         queries[f"{name}.csv"] = f"SELECT {line} || chr(10) FROM {source}"
@@ -321,7 +322,7 @@ _JSON = {
 
 _JSON_FACTS = (
     *("id", "head", "head_name", "relation", "tail", "tail_name", "literal"),
-    *("wording", "more_detailed_id", "qualifiers", "confidence", "modality", "places"),
+    *("wording", "negated", "more_detailed_id", "qualifiers", "confidence", "modality", "places"),
 )
 
 
@@ -390,6 +391,7 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
             relations = [view.state_standard(row)[2] for row in numbers]
             more = [view.find_detailed(row) or None for row in numbers]
             columns["relation"] = pa.array(relations, pa.string())
+            columns["negated"] = part.rows.column("negated").take(at)
             columns["more_detailed_id"] = pa.array(more, pa.string())
         return pa.record_batch(columns)
 

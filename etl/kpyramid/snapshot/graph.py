@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from kpyramid.documents.words import deny
 from kpyramid.errors import IntegrityError
 from kpyramid.ontology import names as n
+from kpyramid.storage.contracts import load_contracts
 
 if TYPE_CHECKING:  # who only reads has none
     from duckdb import DuckDBPyConnection as Database
@@ -58,7 +61,14 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
     if not isinstance(table, Path):
         database.register(f"held_{name}", table)
         return f"held_{name}"
-    return "read_parquet('" + str(table).replace("'", "''") + "')"
+    source = "read_parquet('" + str(table).replace("'", "''") + "')"
+    try:
+        held = pq.read_schema(table).names  # an older snapshot may lack a column
+    except (pa.ArrowException, OSError):  # who reads it says that it is damaged
+        return source
+    lacking = [c for c in load_contracts()[name].columns if c.name not in held]
+    blank = "".join(f", {c.default} AS {c.name}" for c in lacking if c.default is not None)
+    return f"(SELECT *{blank} FROM {source})" if blank else source
 
 
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.
@@ -115,8 +125,8 @@ WITH said AS (
 SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     coalesce(nullif(standard_relation, ''), relations.name) AS relation,
     standard_tail_id AS tail, coalesce(tails.name, literal) AS tail_name, literal,
-    concat_ws(' ', heads.name, relations.name, coalesce(others.name, literal)) AS wording,
-    more_detailed_id,
+    concat_ws(' ', heads.name, CASE WHEN negated THEN deny(relations.name) ELSE relations.name END,
+        coalesce(others.name, literal)) AS wording, negated, more_detailed_id,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
     round(confidence, 4) AS confidence, modality,
     documents, chunks, sources, licences, attributions, places
@@ -147,6 +157,7 @@ def open_graph(
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
         database.execute(_DOCUMENTS)
         if facts:  # what is not named is not computed
+            database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
             database.execute(_GRAPH)
             columns = ", ".join(facts)
             database.execute(f"CREATE TEMP TABLE fact AS SELECT {columns} FROM facts ORDER BY id")
@@ -188,7 +199,7 @@ CREATE OR REPLACE TEMP MACRO named(x) AS CASE
 """
 RDF_FACTS = (
     *("id", "head", "relation", "tail", "literal"),
-    *("wording", "more_detailed_id", "confidence", "modality", "qualifiers", "places"),
+    *("wording", "negated", "more_detailed_id", "confidence", "modality", "qualifiers", "places"),
 )
 """Columns of `fact` that are said in RDF."""
 _Says = Sequence[tuple[str, str]]
@@ -228,7 +239,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
         "",
         (("rdf:type", "<rdf:Property>"), ("rdfs:label", "text(relation)")),
     ),
-    ("fact WHERE len(modality) = 0", "iri(head)", "iri(id)", (("", _OBJECT),)),
+    ("fact WHERE len(modality) = 0 AND NOT negated", "iri(head)", "iri(id)", (("", _OBJECT),)),
     (
         "fact",
         "iri(id)",
@@ -239,6 +250,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
             ("rdf:predicate", f"iri({_RELATION})"),
             ("rdf:object", _OBJECT),
             ("rdfs:label", "text(wording)"),
+            ("kp:negated", "CASE WHEN negated THEN 'true' END"),
             ("kp:moreDetailed", "iri(more_detailed_id)"),
             ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
             ("kp:modality[]", "texts(modality)"),

@@ -121,6 +121,8 @@ class Paths(_Plain):
     paths: tuple[tuple[Hop, ...], ...]
 
 
+_NOT = "not "
+"""Before a property: what the text denies of it."""
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
 Statements = npt.NDArray[np.void]
 """Of each its ends as rows of entities, -1 for a literal, and its row in `instances` or
@@ -257,20 +259,24 @@ class Finder:
     def _state(self, name: str) -> Statements:
         """The statements of a property, or of `^property` from the other end.
 
+        Of `not property` those that the text denies.
+
         Raises:
             InputError: there is none of that name.
         """
         if name not in self._stated:
             if name.startswith("^"):
                 found = _turn(self._state(name.removeprefix("^").strip()))
-            elif (known := self._look_up(name)) is not None:
+            elif (
+                known := self._look_up(name.removeprefix(_NOT), name.startswith(_NOT))
+            ) is not None:
                 found = known
             else:
-                _refuse("property", name, self._name_properties())
+                _refuse("property", name.removeprefix(_NOT), self._name_properties())
             self._stated[name] = found
         return self._stated[name]
 
-    def _look_up(self, name: str) -> Statements | None:
+    def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """What the ontology states by a property and those that entail it, and the graph by both.
 
         The graph's relations of that wording count as well, with a form of "be" or without.
@@ -284,10 +290,12 @@ class Finder:
         held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
         worded = {row: self._view.wording_of(row) for row in np.flatnonzero(to_mask(held)).tolist()}
         worded = {row: said for row, said in worded.items() if said.casefold() in forms}
-        parts = [self._read_facts([*worded.values()], [*worded])]
+        parts = [self._read_facts([*worded.values()], [*worded], denied=denied)]
         for p in schema.properties if named else ():
             for turned in {turned for iri, turned in schema.find_entailed(p.iri) if iri in named}:
-                stated = self._read_instances("property_iri", [p.iri]), self._read_facts([p.label])
+                stated = [self._read_facts([p.label], denied=denied)]
+                if not denied:  # the ontology denies nothing
+                    stated.append(self._read_instances("property_iri", [p.iri]))
                 parts += map(_turn, stated) if turned else stated
         found = np.unique(np.concatenate(parts))
         return found if named or worded else None
@@ -311,13 +319,15 @@ class Finder:
             stated[end] = [*located]
         return stated
 
-    def _read_facts(self, standards: Sequence[str], worded: Sequence[int] = ()) -> Statements:
+    def _read_facts(
+        self, standards: Sequence[str], worded: Sequence[int] = (), *, denied: bool = False
+    ) -> Statements:
         """Facts with one of these standard relations, by its ends; else those of these wordings."""
         facts = self._view.rows("condensed")
         held = pc.is_in(facts.column("standard"), value_set=pa.array(standards, pa.string()))
         is_standard = to_mask(held)
         rows = np.flatnonzero(is_standard | np.isin(facts.numbers("relation"), worded))
-        rows = self._select_asserted(rows)
+        rows = self._select_asserted(rows, denied)
         if self._view.describe():  # some standard relations may not be seen
             is_standard[[row for row in rows.tolist() if not self._view.name_standard(row)]] = False
             rows = rows[is_standard[rows] | np.isin(facts.numbers("relation")[rows], worded)]
@@ -328,12 +338,17 @@ class Finder:
             stated[end] = np.where(is_standard[rows], standard, literal)
         return stated
 
-    def _select_asserted(self, rows: Integers) -> Integers:
-        """Those of some facts that are seen and that the text neither hedges nor denies."""
+    def _select_asserted(self, rows: Integers, denied: bool = False) -> Integers:
+        """Those of some facts that are seen and that the text neither hedges nor denies.
+
+        `denied`: those that it denies.
+        """
         seen = np.array(self._view.select("condensed", rows), np.int64)
-        for name in ("hedged", "negated"):
-            seen = seen[~to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))]
-        return seen
+        hedged, negated = (
+            to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))
+            for name in ("hedged", "negated")
+        )
+        return seen[negated if denied else ~(hedged | negated)]
 
     # -- things -------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label
+from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label, word_relation
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.search import hash_name
@@ -142,9 +142,10 @@ class View:
         return self.rows("entities").keys[row], self.name_of(row), self.type_of(row)
 
     def state_fact(self, row: int) -> Statement:
-        """A condensed fact in words; a literal tail has no id and the type `LITERAL`."""
+        """A condensed fact in words, a denial as such; a literal tail has no id, type `LITERAL`."""
         facts = self.rows("condensed")
         relation = self.wording_of(int(facts.numbers("relation")[row]))
+        relation = word_relation(relation, facts.value("negated", row))
         tail = int(facts.numbers("tail")[row])
         value: tuple[str | None, str, str] = (None, facts.value("literal", row), LITERAL)
         if tail >= 0:
@@ -168,7 +169,9 @@ class View:
         return keys[head], self.name_of(head), standard, *value
 
     def standardise_fact(self, row: int) -> str:
-        """The standard relation, with ends that are others or turned; empty if it is its own."""
+        """The standard relation, with ends where others or turned; empty if its own or denied."""
+        if self.rows("condensed").value("negated", row):
+            return ""
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
         standard = split_label(standard)

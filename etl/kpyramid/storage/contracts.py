@@ -70,7 +70,8 @@ class Column:
     `united_from`: its pairs are those of the rows that another column refers to. `instead`: the
     column, `column.name` of what that refers to, or `NO`, that stands for a value that there is
     not, or that may not be told.
-    `compared`: another value makes a changed row of two snapshots.
+    `compared`: another value makes a changed row of two snapshots. `default`: what a row has that
+    was made before there was the column, or without it.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Column:
     united_from: str | None = None
     instead: str | None = None
     compared: bool = False
+    default: bool | None = None
 
     @property
     def target(self) -> str | None:
@@ -130,7 +132,7 @@ class Contract:
         schema, rest, blocks = self._make_schema(), iter(rows), []
         try:
             while block := pa.Table.from_pylist(list(islice(rest, _BLOCK)), schema=schema):
-                blocks.append(block)
+                blocks.append(self.complete(block))
             table = pa.concat_tables([*blocks, block])
         except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
             raise IntegrityError(f"table {self.table}: a value does not fit its column: {e}") from e
@@ -148,7 +150,7 @@ class Contract:
         blank = pa.nulls(rows, pa.null())
         given = {
             c.name: pa.array([False] * rows)
-            if c.instead == NO and c.name not in columns
+            if c.name not in columns and (c.instead == NO or c.default is False)
             else columns.get(c.name, columns.get(c.instead or "", blank))
             for c in self.columns
         }
@@ -215,6 +217,19 @@ class Contract:
             united = pa.concat_tables(taken).take(np.argsort(np.argsort(block, kind="stable")))
             yield united.cast(self._describe(united.schema))
 
+    def complete(self, table: pa.Table) -> pa.Table:
+        """The table with the defaults of columns that it lacks, or that are null in it."""
+        for at, column in enumerate(self.columns):
+            if column.default is None:
+                continue
+            if column.name not in table.column_names:
+                blank = pa.repeat(column.default, len(table))
+                table = table.add_column(at, self._make_schema().field(at), blank)
+            elif table[column.name].null_count:
+                whole = pc.fill_null(table[column.name], column.default)
+                table = table.set_column(at, self._make_schema().field(at), whole)
+        return table
+
     def check(self, table: pa.Table) -> None:
         """Passes when columns, types, nulls, keys, alternatives and spans are as promised.
 
@@ -232,7 +247,7 @@ class Contract:
         """
         try:
             for block in read_blocks(path):
-                self._check_rows(block)
+                self._check_rows(self.complete(block))
         except IntegrityError as e:
             raise IntegrityError(f"{path}: {e}") from e
         except (pa.ArrowException, OSError) as e:
@@ -526,7 +541,7 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     if found != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
-        table = decode_table(path)
+        table = contract.complete(decode_table(path))
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(f"table file {path} is damaged: {e}") from e
     try:

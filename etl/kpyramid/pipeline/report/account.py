@@ -11,6 +11,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.documents.words import word_relation
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
@@ -198,7 +199,7 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     rows = select_rows(database, _EVIDENCE, keys=sorted(triple_ids))
     return {
         row["triple_id"]: {
-            "fact": [row["head"], row["relation"], row["tail"]],
+            "fact": [row["head"], word_relation(row["relation"], row["negated"]), row["tail"]],
             "qualifiers": write_qualifiers(row["qualifiers"]),
             "confidence": row["confidence"],
             "sentence": shorten(row["text"], _LONGEST, placeholder=" …"),
@@ -215,6 +216,7 @@ stated AS (SELECT triple_id, unnest(raw_triple_ids) AS raw_triple_id FROM wanted
 places AS (SELECT claim_id, unnest(spans) AS span FROM claims)
 SELECT DISTINCT ON (triple_id) triple_id, heads.name AS head, relations.name AS relation,
     coalesce(tails.name, wanted.literal) AS tail, wanted.qualifiers, wanted.confidence,
+    wanted.negated,
     substring(documents.text, span.start + 1, span."end" - span.start) AS text, source,
     len(raw_triple_ids) AS places
 FROM wanted JOIN stated USING (triple_id)

@@ -156,7 +156,8 @@ def _group_facts(
     doubtful = pc.is_in(
         condensed["condensed_id"], value_set=pc.list_flatten(contradictions["condensed_ids"])
     )
-    asked = condensed.filter(pc.and_(pc.is_valid(condensed["anchor"]), pc.invert(doubtful)))
+    plain = pc.invert(pc.or_(doubtful, condensed["negated"]))
+    asked = condensed.filter(pc.and_(pc.is_valid(condensed["anchor"]), plain))
     held: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for row in asked.to_pylist():
         wording = verb[row["relation_id"]]
@@ -210,7 +211,7 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
     )
 
 
-_SAID = ("head_id", "relation_id", "tail_id", "literal")
+_SAID = ("head_id", "relation_id", "tail_id", "literal", "negated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,12 @@ def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
     for start in range(0, len(rows), BLOCK):
         block = triples.select(_SAID).take(pa.array(rows[start : start + BLOCK]))
         said = zip(*(block[name].to_pylist() for name in _SAID), strict=True)
-        own = [content_id("condensed", *(part or "" for part in parts)) for parts in said]
+        own = [
+            content_id(
+                "condensed", *(part or "" for part in parts), *(["negated"] if denied else [])
+            )
+            for *parts, denied in said
+        ]
         keys.append(pa.array(own, pa.string()))
     return _Named(rows, pa.chunked_array(keys, pa.string()))
 
@@ -328,6 +334,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
             for row, pairs in held.items()
             if (times := tuple(map(read_value, list_values(pairs, "time"))))
         },
+        denied=np.flatnonzero(triples["negated"].to_numpy()).tolist(),
     )
 
 

@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.values import read_value
-from kpyramid.documents.words import MODALS, RelationForm, normalise_name, normalise_relation
+from kpyramid.documents.words import (
+    MODALS,
+    RelationForm,
+    normalise_name,
+    normalise_relation,
+    word_relation,
+)
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, vote_type
@@ -62,6 +68,7 @@ class Fact(NamedTuple):
     qualifiers: tuple[tuple[str, str], ...]
     head: End
     tail: End
+    negated: bool = False
 
     @property
     def entities(self) -> tuple[tuple[str, End], ...]:
@@ -73,9 +80,9 @@ class Fact(NamedTuple):
 class Facts:
     """The asserted raw triples, by id: columns of numbers, and objects while they are walked.
 
-    `columns`: row, chunk, confidence, relation, names and types of both ends, mentions (where those
-    of the head begin and end, and those of the tail end), keys of both ends, -1 where not known
-    yet. `table`: the words that the numbers stand for.
+    `columns`: row, chunk, confidence, relation, negated, names and types of both ends, mentions
+    (where those of the head begin and end, and those of the tail end), keys of both ends, -1 where
+    not known yet. `table`: the words that the numbers stand for.
     """
 
     def __init__(self, table: "_Words", columns: Mapping[str, Numbers]) -> None:
@@ -91,17 +98,16 @@ class Facts:
         words, names = self.table, self.table.names
         types = [kind for kind, _ in words.types]
         keys = [*words.keys, None]  # -1 is the last
-        order = ("row", "chunk", "confidence", "relation", "names", "types", "keys")
+        order = ("row", "chunk", "confidence", "relation", "negated", "names", "types", "keys")
         for start in range(0, len(self), _BLOCK):
             columns = (self.columns[name][start : start + _BLOCK].tolist() for name in order)
-            for row, chunk, confidence, said, (name, other), (kind, also), (key, last) in zip(
-                *columns, strict=True
-            ):
+            for row, chunk, confidence, said, denied, *ends in zip(*columns, strict=True):
+                (name, other), (kind, also), (key, last) = ends
                 chunk_id, document = words.chunks[chunk]
                 phrase, form = words.relations[said]
                 head = End(names[name], types[kind], keys[key])
                 tail = End(names[other], types[also], keys[last])
-                rest = (confidence, words.qualifiers.get(row, ()), head, tail)
+                rest = (confidence, words.qualifiers.get(row, ()), head, tail, bool(denied))
                 yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
 
     @property
@@ -145,7 +151,7 @@ def read_facts(
     types: Codes[tuple[str, ...]] = Codes()
     forms: list[RelationForm] = []
     qualifiers = {}
-    order = ("row", "chunk", "confidence", "relation", "names", "types", "mentions")
+    order = ("row", "chunk", "confidence", "relation", "negated", "names", "types", "mentions")
     columns: dict[str, array[Any]] = {
         name: array("d" if name == "confidence" else "i") for name in order
     }
@@ -172,6 +178,7 @@ def read_facts(
             columns["chunk"].append(number[raw["chunk_id"]])
             columns["confidence"].append(raw["confidence"])
             columns["relation"].append(phrases[said])
+            columns["negated"].append(raw["negated"])
             columns["names"].extend((names[raw["head"]], names[raw["tail"]]))
             columns["types"].extend(types[kind] for kind in kinds)
             columns["mentions"].append(len(standing))
@@ -226,8 +233,6 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
 
 
 def _find_fault(raw: Row) -> str | None:
-    if raw["negated"]:
-        return "negated"
     modal = str(raw["relation"]).partition(" ")[0] if raw["modality"] in MODALS else None
     if raw["modality"] and modal != raw["modality"]:
         return "not_asserted"  # a condition; "may cause" says itself how sure it is
@@ -357,4 +362,5 @@ class _Cluster:
 
 
 def _state(fact: Fact) -> str:
-    return f"{fact.head.name} {fact.relation} {fact.tail.name}"[:_FACT_CHARACTERS]
+    relation = word_relation(fact.relation, fact.negated)
+    return f"{fact.head.name} {relation} {fact.tail.name}"[:_FACT_CHARACTERS]

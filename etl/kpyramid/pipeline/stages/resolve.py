@@ -69,7 +69,7 @@ def run(
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
-    A raw triple is a reject when it is denied, a condition, somebody's words, or says a
+    A raw triple is a reject when it is a condition, somebody's words, or says a
     thing of itself, and when the fact that it states is not as sure as `min_confidence`.
 
     `kpyramid.graph` says which names are one entity and which phrases one relation; a
@@ -127,7 +127,7 @@ def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numb
     known: Codes[str] = Codes()
     said = [known[relation.get(form.key, "")] for _, form in facts.table.relations]
     relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
-    columns = (facts.is_literal, *facts.columns["keys"].T, relations)
+    columns = (facts.columns["negated"], facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
     new = np.any([np.diff(column[order], prepend=~column[order[:1]]) for column in columns], axis=0)
     return facts[order], np.diff(np.flatnonzero(new), append=len(order))
@@ -358,12 +358,14 @@ def _build_triples(
         head, tail = str(facts[0].head.key), str(facts[0].tail.key)
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
+        denied = ["negated"] if facts[0].negated else []
         yield {
-            "triple_id": content_id("triple", head_id, key, tail_id or tail, is_literal),
+            "triple_id": content_id("triple", head_id, key, tail_id or tail, is_literal, *denied),
             "head_id": head_id,
             "relation_id": content_id("relation", key),
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
+            "negated": facts[0].negated,
             "qualifiers": unite_qualifiers(
                 pair
                 for fact in facts

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.documents.words import deny
 from kpyramid.embeddings.port import Embedder
 from kpyramid.keys import content_id
 from kpyramid.storage.columns import TextColumn
@@ -81,12 +82,18 @@ def build_vectors(
 
 
 def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> TextColumn:
-    """Each triple in words, `head relation tail`, in the order of the table."""
+    """Each triple in words, `head relation tail`, in the order of the table; denials as such."""
     heads, tails = (
         entities["name"].take(pc.index_in(triples[end], entities["entity_id"].combine_chunks()))
         for end in ("head_id", "tail_id")
     )
     said = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
     verbs = relations["name"].take(said)
+    denied = pc.array_filter(verbs.combine_chunks(), triples["negated"].combine_chunks())
+    verbs = pc.replace_with_mask(
+        verbs.combine_chunks(),
+        triples["negated"].combine_chunks(),
+        pa.array(map(deny, denied.to_pylist()), pa.string()),
+    )
     tails = pc.coalesce(tails, triples["literal"])
     return TextColumn(pc.binary_join_element_wise(heads, verbs, tails, " "))

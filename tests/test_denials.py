@@ -1,0 +1,166 @@
+"""Denials are facts of their own: marked, printed as such, and never taken for plain ones."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from kpyramid.documents.words import deny
+from kpyramid.errors import InputError
+from kpyramid.query import Snapshot, retrieve
+from kpyramid.snapshot.export import FORMS
+from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.storage.contracts import load_contracts, read_table
+from tests.corpora import open_told
+
+DENIED = {
+    "Brelin does not cause insomnia.": ("Brelin", "does not cause", "insomnia"),
+    "Greta Holm never bought Nordlake.": ("Greta Holm", "did not buy", "Nordlake"),
+    "Lena Voss was not born in Lund.": ("Lena Voss", "was not born in", "Lund"),
+    "Tarvo Group never acquired Arden Mills.": ("Tarvo Group", "did not acquire", "Arden Mills"),
+    "Otto Lind no longer owns Arden Mills.": ("Otto Lind", "does not own", "Arden Mills"),
+    "Neither Mira Voll nor Jon Voll owns Kelpworks.": ("Mira Voll", "does not own", "Kelpworks"),
+    "Paul Grist has never visited Oslo.": ("Paul Grist", "has not visited", "Oslo"),
+    "It is a myth that Brelin causes headaches.": ("Brelin", "does not cause", "headaches"),
+}
+PLAIN = {
+    "Brelin causes dizziness.": ("Brelin", "causes", "dizziness"),
+    "Hanna Berg bought Nordlake.": ("Hanna Berg", "bought", "Nordlake"),
+    "Lena Voss was born in Malmo.": ("Lena Voss", "was born in", "Malmo"),
+    "Per Ahl bought not only Kelpworks but also Varn.": ("Per Ahl", "bought", "Kelpworks"),
+    "Otto Lind founded Harrow Press.": ("Otto Lind", "founded", "Harrow Press"),
+    "No doubt Sven Roth designed the Kelp Tower.": ("Sven Roth", "designed", "Kelp Tower"),
+}
+OPEN = [
+    "Rain rarely causes landslides.",
+    "If Dora Finch buys Quillon, prices rise.",
+    "According to legend, Bo Tarn founded Visby.",
+]
+TWINS = ["Brelin causes headaches.", "Tarvo Group acquired Arden Mills."]
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    sentences = [*DENIED, *PLAIN, *OPEN, *TWINS]
+    return open_told("denials", {f"{at:02}.txt": said for at, said in enumerate(sentences)})
+
+
+def list_facts(snapshot: Snapshot) -> dict[tuple[str, str, str], bool]:
+    """What the condensed facts say, and whether they are denials."""
+    rows = snapshot.table("condensed").select(["condensed_id", "negated"]).to_pylist()
+    stated = ((snapshot.state_condensed(row["condensed_id"]), row["negated"]) for row in rows)
+    return {(head, relation, tail): no for (_, head, _, relation, _, tail, _), no in stated}
+
+
+def test_each_denial_is_a_fact_that_says_so(told: Snapshot) -> None:
+    facts = list_facts(told)
+    assert {said for said in DENIED.values() if not facts.get(said)} == set()
+
+
+def test_what_is_stated_stays_plain(told: Snapshot) -> None:
+    facts = list_facts(told)
+    for head, relation, tail in PLAIN.values():
+        found = [
+            no
+            for (one, way, other), no in facts.items()
+            if (one, other) == (head, tail) and relation in way
+        ]
+        assert False in found and True not in found, (head, relation, tail)
+
+
+def test_no_plain_fact_comes_from_a_denying_sentence(told: Snapshot) -> None:
+    rows = told.table("condensed").select(["condensed_id", "negated"]).to_pylist()
+    for row in rows:
+        texts = {place.text for place in told.evidence(row["condensed_id"])}
+        if not row["negated"]:
+            assert texts.isdisjoint(DENIED), texts
+
+
+def test_a_denial_contradicts_its_twin_and_both_stay(told: Snapshot) -> None:
+    table = told.table("contradictions")
+    denied = table.filter(pc.equal(table["kind"], "denied")).to_pylist()
+    facts = list_facts(told)
+    assert sorted(row["detail"] for row in denied) == [
+        "Brelin: causes headaches, and does not cause headaches",
+        "Tarvo Group: acquired Arden Mills, and did not acquire Arden Mills",
+    ]
+    assert facts["Brelin", "causes", "headaches"] is False
+    assert facts["Brelin", "does not cause", "headaches"] is True
+
+
+def test_typed_questions_take_denials_by_name_only(told: Snapshot) -> None:
+    def find(name: str, value: str) -> list[str]:
+        return [member.name for member in told.find("thing", where={name: value}).members]
+
+    assert find("bought", "Nordlake") == ["Hanna Berg"]
+    assert find("not bought", "Nordlake") == ["Greta Holm"]
+    assert not told.paths("Greta Holm", "Nordlake", hops=1).paths
+    with pytest.raises(InputError, match="property"):
+        find("not bakes", "Nordlake")
+
+
+def test_denials_are_not_counted_nor_listed_among_what_is_about_a_thing(told: Snapshot) -> None:
+    (key,) = told.entities_by_name()["paul grist"]
+    assert told.facts_about([key]) == []
+    assert "Paul Grist" not in {thing.name for thing in summarise_snapshot(told, 100).things}
+
+
+def test_ontology_completion_and_standard_relations_have_no_denial(told: Snapshot) -> None:
+    triples = told.table("triples")
+    denied = triples.filter(triples["negated"])["triple_id"].combine_chunks()
+    assert len(denied) >= len(DENIED)
+    used = told.table("priorities")["triple_id"]
+    assert not pc.any(pc.is_in(used, value_set=denied)).as_py()
+    assert "Greta Holm" not in {name for _, name, *_ in told._view.list_standard()}
+
+
+def test_retrieval_shows_a_denial_in_words(told: Snapshot) -> None:
+    shown = retrieve("Does Brelin cause insomnia?", told).to_prompt()
+    assert "Brelin does not cause insomnia" in shown
+    assert "Brelin causes insomnia" not in shown
+
+
+@pytest.mark.parametrize("form", ["jsonl", "graphml", "neo4j", "turtle"])
+def test_exports_say_what_is_denied(told: Snapshot, form: str, tmp_path: Path) -> None:
+    FORMS[form](told, tmp_path / form)
+    files = [tmp_path / form] if (tmp_path / form).is_file() else (tmp_path / form).iterdir()
+    lines = [line for file in files for line in file.read_text("utf-8").splitlines()]
+    said = [line for line in lines if "Brelin does not cause insomnia" in line]
+    assert any("true" in line for line in said)
+    assert not any("Brelin causes insomnia" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "denied"),
+    [
+        ("causes", "does not cause"),
+        ("cause", "do not cause"),
+        ("owned", "did not own"),
+        ("wrote letters to", "did not write letters to"),
+        ("is the", "is not the"),
+        ("was born in", "was not born in"),
+        ("can cause", "can not cause"),
+        ("may have met", "may not have met"),
+        ("has office in", "does not have office in"),
+        ("had been sold to", "had not been sold to"),
+        ("has visited", "has not visited"),
+    ],
+)
+def test_a_wording_is_denied_as_english_does(phrase: str, denied: str) -> None:
+    assert deny(phrase) == denied
+
+
+def test_a_snapshot_from_before_the_column_opens_without_denials(
+    told: Snapshot, tmp_path: Path
+) -> None:
+    contract = load_contracts()["condensed"]
+    table = told.table("condensed")
+    old = table.filter(pc.invert(table["negated"])).drop_columns("negated")
+    pq.write_table(old, tmp_path / "condensed.parquet")
+
+    read = read_table(tmp_path / "condensed.parquet", contract)
+
+    assert read.column_names == table.column_names
+    assert not any(read["negated"].to_pylist())
+    contract.check_file(tmp_path / "condensed.parquet")
