@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, is_dataclass
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -110,8 +111,8 @@ class Entity(Tool):
         """A list of `Individual`, each with its facts and their sentences."""
         from kpyramid.snapshot.individuals import describe_entity, find_entities
 
-        ids = find_entities(self.name, snapshot)[:_MOST_NAMED]
-        return [describe_entity(key, snapshot, self.facts) for key in ids]
+        found = islice(find_entities(self.name, snapshot).items(), _MOST_NAMED)
+        return [describe_entity(key, facts, snapshot, self.facts) for key, facts in found]
 
 
 class Overview(Tool):
