@@ -1,12 +1,12 @@
 """What may be asked of a snapshot, as tools: for a model, an agent, or a service to call."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, is_dataclass
 from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from kpyramid.errors import InputError
 from kpyramid.snapshot.snapshot import Snapshot
@@ -231,5 +231,7 @@ def to_plain(result: Any) -> Any:
 
 
 def write_plain(result: Any) -> str:
-    """What a tool gave as JSON."""
-    return json.dumps(to_plain(result), ensure_ascii=False)
+    """What a tool gave as JSON: `to_plain` of it, without its copy, an eighth of a question."""
+    from kpyramid.snapshot.typed import Members  # whose count is more than its fields
+
+    return to_json(result.to_dict() if isinstance(result, Members) else result).decode()
