@@ -280,7 +280,9 @@ def test_neo4j_files_have_the_documented_form(told: Snapshot, tmp_path: Path) ->
         assert (row[":TYPE"] == "RELATED") == (row["relation"] not in properties)
         words = row["sentence"]
         assert (
-            texts[row["sources"].split("\x1f")[0]][int(row["start:long"]) : int(row["end:long"])]
+            texts[row["sources:string[]"].split("\x1f")[0]][
+                int(row["start:long"]) : int(row["end:long"])
+            ]
             == words
         )
     assert {row[":TYPE"] for row in rows["facts.csv"]} > {"RELATED"}
@@ -338,6 +340,7 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
     }
 
 
+@pytest.mark.filterwarnings("ignore:Dataset.default_context:DeprecationWarning")  # rdflib's own
 @pytest.mark.parametrize("form", ["turtle", "nquads", "jsonld"])
 def test_rdf_types_entities_and_values_and_explains_its_terms(
     told: Snapshot, tmp_path: Path, form: str
