@@ -40,7 +40,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import GateError
 from kpyramid.keys import JsonValue, canonical_json, content_id
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.cache import Silence
+from kpyramid.pipeline.stage import Progress
 from kpyramid.pipeline.stages import condense
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.pipeline.wiring import load_schema
@@ -89,7 +89,7 @@ def build_pyramid(corpus: Sequence[Mapping[str, str]], folder: Path) -> Snapshot
     (folder / "corpus.jsonl").write_text("\n".join(lines), "utf-8")
     warehouse = Warehouse(folder / "warehouse")
     try:
-        done = build(folder / "corpus.jsonl", warehouse, Settings(), workers=2, progress=Silence())
+        done = build(folder / "corpus.jsonl", warehouse, Settings(), workers=2, progress=Progress())
         name = done.snapshot
     except GateError as refused:  # what a real corpus may break is not what is measured here
         name = str(refused.report["snapshot"])

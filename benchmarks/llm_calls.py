@@ -33,9 +33,9 @@ from options import explain_faults, print_figures, read_options, report
 
 from kpyramid.extraction.cascade.recorded import Recorded, Recording, read_triple, write_reply
 from kpyramid.llm.ledger import read_totals
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import run_stage
+from kpyramid.pipeline.stage import Progress
 from kpyramid.settings import CascadeSettings, LLMSettings, Settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, start_run
@@ -220,7 +220,7 @@ def run_stages(
 ) -> tuple[Run, dict[str, StageMark]]:
     """A run as far as the last of the stages."""
     run = start_run(warehouse, corpus, settings, ref="main")
-    marks = {name: run_stage(run, name, workers=2, progress=Silence()) for name in stages}
+    marks = {name: run_stage(run, name, workers=2, progress=Progress()) for name in stages}
     return run, marks
 
 

@@ -40,9 +40,8 @@ from sets.mine import (
 )
 
 from kpyramid.embeddings.port import Embedder
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.runner import run_stage
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import find_result
@@ -136,7 +135,7 @@ def build_graph(text: str, warehouse: Warehouse, corpus: Path) -> list[Triple]:
     (corpus / "essay.txt").write_text(text, "utf-8")
     run = start_run(warehouse, corpus, Settings(), ref="main")
     for stage in PIPELINE:
-        mark = run_stage(run, stage.name, workers=1, progress=Silence())
+        mark = run_stage(run, stage.name, workers=1, progress=Progress())
         if stage.name == "resolve":
             break
     result = find_result(warehouse, "resolve", mark.key)

@@ -26,18 +26,13 @@ STATEMENTS: tuple[Statement, ...] = (
 Row = Mapping[str, object]
 
 
-def make_account(
-    folder: Path, statements: Iterable[Statement] = STATEMENTS, *, region: str = "lost"
-) -> None:
-    """Writes tables and schema of a snapshot below `folder`.
-
-    Wordings that begin with `region` are missing from the ontology.
-    """
+def make_account(folder: Path, statements: Iterable[Statement] = STATEMENTS) -> None:
+    """Writes tables and schema of a snapshot below `folder`; the ontology lacks `lost …`."""
     tables = plant(statements)
     relation = {r["relation_id"]: r["name"] for r in tables["relations"].to_pylist()}
     triples = tables["triples"].to_pylist()
     said = {row["triple_id"]: relation[row["relation_id"]] for row in triples}
-    tables |= _complete(said, region)
+    tables |= _complete(said)
     tables |= _condense(triples, said)
     (folder / "tables").mkdir(parents=True)
     (folder / "ontology").mkdir()
@@ -46,8 +41,8 @@ def make_account(
     (folder / "ontology" / "schema.ttl").write_text(write_schema(general_schema()))
 
 
-def _complete(said: Mapping[str, str], region: str) -> dict[str, pa.Table]:
-    missing = {key for key, wording in said.items() if wording.startswith(region)}
+def _complete(said: Mapping[str, str]) -> dict[str, pa.Table]:
+    missing = {key for key, wording in said.items() if wording.startswith("lost")}
     wordings = sorted(set(said.values()))
     phrases = [
         {
@@ -58,8 +53,8 @@ def _complete(said: Mapping[str, str], region: str) -> dict[str, pa.Table]:
             "x": float(at),
             "y": float(at % 2),
             "log_graph": -1.0,
-            "log_ontology": -4.0 if wording.startswith(region) else -1.0,
-            "region": wording.startswith(region),
+            "log_ontology": -4.0 if wording.startswith("lost") else -1.0,
+            "region": wording.startswith("lost"),
         }
         for at, wording in enumerate(wordings)
     ]
@@ -125,7 +120,7 @@ def _complete(said: Mapping[str, str], region: str) -> dict[str, pa.Table]:
                 for key, wording in said.items()
             ],
         ),
-        "proposals": build_table("proposals", [proposal] if region == "lost" and missing else []),
+        "proposals": build_table("proposals", [proposal] if missing else []),
     }
 
 

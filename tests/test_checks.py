@@ -25,7 +25,7 @@ from kpyramid.ontology.validation.checks import (
     run_checks,
     run_questions,
 )
-from kpyramid.pipeline import gates, publish
+from kpyramid.pipeline import publish
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.gates import Judgement, judge_ontology
 from kpyramid.pipeline.wiring import require_ontology
@@ -236,7 +236,7 @@ def test_a_gate_that_was_not_run_does_not_stop_a_publish(
     def judge(*_: object, **__: object) -> Judgement:
         return Judgement({"consistent": "not run: no Java on PATH", "shapes": "pass"})
 
-    monkeypatch.setattr(gates, "judge_ontology", judge)
+    monkeypatch.setattr(publish, "judge_ontology", judge)
     outcome = build_corpus(write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "w"))
     report = json.loads((outcome.run.folder / "report.json").read_bytes())
     assert report["gates"]["consistent"] == "not run: no Java on PATH"
@@ -255,7 +255,8 @@ def test_ctrl_c_ends_the_gates_and_their_processes_at_once(tmp_path: Path) -> No
         "turtle, check = map(Path, sys.argv[1:])\n"
         "print('ready', flush=True)\n"
         "files = OntologyFiles(turtle, None, None, None, (check,))\n"
-        "judge_ontology(files, turtle.read_text('utf-8'), '', seconds=60)\n"
+        "texts = {'ontology/schema.ttl': turtle.read_text('utf-8'), 'ontology/instances.nt': ''}\n"
+        "judge_ontology(files, texts, seconds=60)\n"
     )
     with subprocess.Popen(
         [sys.executable, str(script), str(SEED), str(check)],
@@ -295,7 +296,8 @@ def test_an_ontology_without_companions_says_what_was_not_run(tmp_path: Path) ->
     path.write_text(TURTLE, "utf-8")
     files = locate_ontology(str(path))
     assert files == OntologyFiles(path, None, None, None, ())
-    gates = judge_ontology(files, TURTLE, INSTANCES, seconds=60).gates
+    texts = {"ontology/schema.ttl": TURTLE, "ontology/instances.nt": INSTANCES}
+    gates = judge_ontology(files, texts, seconds=60).gates
     assert gates["checks"] == "not run: there is no own-*-violation.rq beside own.ttl"
     assert gates["questions"] == "not run: there is no own.questions.toml beside own.ttl"
     assert gates["shapes"] == "pass"

@@ -8,15 +8,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from kpyramid.pipeline.report.account import open_tables
 from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, draw_figure, read_figure
-from kpyramid.pipeline.report.tables import SnapshotTables
 from tests.accounts import make_account
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def make_figure(folder: Path) -> Figure:
-    figure = read_figure(SnapshotTables(folder))
+    with open_tables(folder) as database:
+        figure = read_figure(database)
     assert figure is not None
     return figure
 

@@ -17,10 +17,9 @@ from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.population.inducer import Grounding
 from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import run_stage
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_ontology
@@ -92,7 +91,7 @@ def induce(
     """A run up to stage induce: its mark, and the rows that it made; entities are all there are."""
     place = Warehouse(folder)
     started = start_run(place, corpus, settings, ref="main")
-    marks = [run_stage(started, name, workers=1, progress=Silence()) for name in STAGES]
+    marks = [run_stage(started, name, workers=1, progress=Progress()) for name in STAGES]
     rows: dict[str, list[dict[str, Any]]] = {}
     for mark in marks[-3:]:
         result = find_result(place, mark.stage, mark.key)

@@ -106,21 +106,22 @@ def list_values(place: Path, outcome: BuildOutcome) -> dict[str, int]:
 def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     code, output = call()
     assert code == 0
-    lines = output.splitlines()
     short = list_json()["defeated"]["short"]
-    assert lines[0] == f"{short}  defeated  (property, person -> person)"
-    assert lines[1] == "    open; 5 facts, 50% fit, score 0.25"
-    assert "50% of the facts fit its domain and range" in lines[2]
-    assert sum(" | defeated | " in line for line in lines) == 3
-    assert "praised  (property, person -> populated place)" in output
+    first = (
+        f"id {short}  label defeated  kind property  state open  facts 5  agreement 0.5  score 0.25"
+    )
+    assert output.startswith(first)
+    assert "50% of the facts fit its domain and range" in output
+    assert output.count(" | defeated | ") == 3
+    assert "ends person -> person" in output and "ends person -> populated place" in output
     assert "was born" not in output
 
 
 @pytest.mark.parametrize(
     ("decision", "shown", "said"),
     [
-        ("accept", "open, beside 'overcame', which the file accepts;", None),
-        ("reject", "open, to reject by the next build;", "reject"),
+        ("accept", "state open, beside 'overcame', which the file accepts  ", None),
+        ("reject", "state open, to reject by the next build  ", "reject"),
     ],
 )
 def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
@@ -140,7 +141,7 @@ def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
 def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) -> None:
     _, output = call("--state", "open", "-v")
     assert "That defeated." in output
-    assert "wordings: defeated" in output
+    assert "phrases defeated" in output
     lines = [line.strip() for line in output.splitlines()]
     at = next(i for i, line in enumerate(lines) if ".txt, characters " in line)
     assert " defeated " in lines[at + 1] and "|" not in lines[at + 1]

@@ -11,10 +11,9 @@ import pytest
 
 from kpyramid.completion import naming as naming
 from kpyramid.condensation import condenser as condensing
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import collect_pending, run_stage
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
@@ -105,7 +104,7 @@ def server() -> Iterator[Loopback]:
 
 def run_stages(place: Path, settings: Settings, names: list[str] = STAGES) -> dict[str, StageMark]:
     run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
-    return {name: run_stage(run, name, workers=1, progress=Silence()) for name in names}
+    return {name: run_stage(run, name, workers=1, progress=Progress()) for name in names}
 
 
 def read_rows(place: Path, mark: StageMark, table: str) -> Rows:
@@ -118,7 +117,7 @@ def read_rows(place: Path, mark: StageMark, table: str) -> Rows:
 def list_wordings(place: Path, settings: Settings) -> list[list[str]]:
     """What the proposals of each request of the first round are called by the rules."""
     run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
-    pending = collect_pending(run, workers=1, progress=Silence())
+    pending = collect_pending(run, workers=1, progress=Progress())
     texts = sorted(request.messages[-1].content for request in pending.values())
     return [re.findall(r"^Wordings: ([^;\n]*)", text, re.MULTILINE) for text in texts]
 
@@ -268,13 +267,13 @@ def test_a_batch_holds_the_first_round_alone_and_then_what_follows_from_it(
 ) -> None:
     settings = open_settings(server.base_url, rounds=3)
     run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
-    pending = collect_pending(run, workers=1, progress=Silence())
+    pending = collect_pending(run, workers=1, progress=Progress())
     run_stages(place, open_settings(server.base_url, rounds=1), STAGES[:-1])
 
     assert {request.task for request in pending.values()} == {"naming"}
     assert len(pending) == server.calls(schema="naming")
     run_stages(place, settings, STAGES[:-1])
-    pending = collect_pending(run, workers=1, progress=Silence())
+    pending = collect_pending(run, workers=1, progress=Progress())
     assert {request.task for request in pending.values()} == {"condensation"}
     run_stages(place, settings)
     assert len(pending) == server.calls(schema="condensation")

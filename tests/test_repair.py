@@ -62,9 +62,12 @@ def repair(
     files: OntologyFiles, schema: str, statements: list[InstanceStatement]
 ) -> dict[str, tuple[str, str]]:
     """Reason and detail of what is withdrawn, by key."""
-    instances = write_instances(statements)
-    judged = judge_ontology(files, schema, instances, seconds=60)
-    found = repair_ontology(files, schema, instances, statements, judged, seconds=60)
+    texts = {
+        "ontology/schema.ttl": schema,
+        "ontology/instances.nt": write_instances(statements),
+    }
+    judged = judge_ontology(files, texts, seconds=60)
+    found = repair_ontology(files, texts, statements, judged, seconds=60)
     return {str(w.statement.instance_id): (w.reason, w.detail) for w in found}
 
 

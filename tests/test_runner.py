@@ -16,9 +16,8 @@ import pyarrow as pa
 import pytest
 
 from kpyramid.errors import InputError, IntegrityError
-from kpyramid.pipeline.cache import Silence
 from kpyramid.pipeline.runner import Shard, run_stage
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.results import RowCache
 from kpyramid.storage.runs import Run, StageMark, start_run
@@ -46,7 +45,7 @@ def start(warehouse: Warehouse, name: str = "test") -> Run:
 
 
 def call(run: Run, stage: str, shard: Shard | None = None) -> StageMark:
-    return run_stage(run, stage, workers=1, progress=Silence(), shard=shard)
+    return run_stage(run, stage, workers=1, progress=Progress(), shard=shard)
 
 
 def run_until(run: Run, last: str) -> None:

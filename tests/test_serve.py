@@ -2,8 +2,10 @@
 
 import gc
 import json
+import os
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from kpyramid.cli.options import run_command
+from kpyramid.cli.serve import _listen
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.build import build
 from kpyramid.query import TOOLS, tools
@@ -422,6 +426,23 @@ def test_a_copied_folder_is_served(built: Path, tmp_path: Path) -> None:
     with serve(tmp_path, make_limits(), f"{copied}/") as client:
         assert client.call("entity", name="John Harlow").status == 200
         assert client.call("diff").status == 400
+
+
+def test_a_service_that_is_ended_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    import typer
+    import uvicorn
+
+    def end(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(uvicorn.Server, "run", end)
+    with pytest.raises(typer.Exit) as e:
+        run_command(lambda: _listen(None, "127.0.0.1", 0, 1), verbose=False)
+    address, *said = capfd.readouterr().err.splitlines()
+    assert (e.value.exit_code, address.startswith("http://127.0.0.1:")) == (143, True)
+    assert said == ["Ended by SIGTERM: nothing is served any more"]
 
 
 @pytest.mark.slow

@@ -20,7 +20,8 @@ from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
-from kpyramid.pipeline.cache import CachedEmbedder, Context, Silence
+from kpyramid.pipeline.cache import CachedEmbedder, Context
+from kpyramid.pipeline.stage import Progress
 from kpyramid.pipeline.workers import pack_vector
 from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
 from kpyramid.snapshot.snapshot import Snapshot
@@ -273,7 +274,7 @@ def test_vectors_of_another_length_are_not_stored_by_a_later_run(tmp_path: Path)
 def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(
     server: Loopback, tmp_path: Path
 ) -> None:
-    class Remover(Silence):
+    class Remover(Progress):
         def advance(self, count: int) -> None:
             shutil.rmtree(tmp_path / "cache" / "rows")
 

@@ -225,8 +225,9 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     plain = run(*asked, "--snapshot", str(told.folder), "--json")
 
     assert words.exit_code == 0, words.output
-    assert words.output.startswith("at least 1 member\nRed Harbour  director: Hana Volk")
-    assert "rows.jsonl#a" in words.output
+    assert words.output.startswith("Count  at least 1\n")
+    for shown in ("name Red Harbour", "director Hana Volk", "rows.jsonl#a, characters "):
+        assert shown in words.output
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
 
 

@@ -3,8 +3,9 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 JsonValue: TypeAlias = (
     "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -12,6 +13,17 @@ JsonValue: TypeAlias = (
 
 ID_DIGITS = 20
 """Hex digits of an id: 80 bits, a collision chance below 1e-11 for a million rows of a table."""
+
+
+def to_plain(value: Any) -> Any:
+    """A value as JSON has it, at any depth: dataclasses and what has `to_dict` as mappings."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {str(name): to_plain(each) for name, each in value.items()}
+    return [to_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def canonical_json(value: JsonValue) -> bytes:

@@ -507,14 +507,9 @@ class Settings:
     @property
     def asks_model(self) -> bool:
         """Whether any stage of a build asks a language model."""
-        return (
-            self.cascade.reads_chunks
-            or self.cascade.confirms_duplicates
-            or self.induce.mode != "rules"
-            or self.complete.naming == "llm"
-            or self.condense.mode == "llm"
-            or self.condense.summarise == "llm"
-        )
+        makers = (self.complete.naming, self.condense.mode, self.condense.summarise)
+        cascade = self.cascade.reads_chunks or self.cascade.confirms_duplicates
+        return cascade or self.induce.mode != "rules" or "llm" in makers
 
     def with_operations(self, other: "Settings") -> "Settings":
         """These settings with the other's engine, endpoint, limits, prices, budget, and [query].
@@ -525,13 +520,8 @@ class Settings:
         mine, theirs = self.llm, other.llm
         if (mine.provider, mine.model) != (theirs.provider, theirs.model):
             return replace(self, engine=other.engine)
-        llm = replace(
-            theirs,
-            temperature=mine.temperature,
-            seed=mine.seed,
-            max_tokens=mine.max_tokens,
-            recording=mine.recording,
-        )
+        shaping = ("temperature", "seed", "max_tokens", "recording")
+        llm = replace(theirs, **{name: getattr(mine, name) for name in shaping})
         return replace(self, llm=llm, query=other.query, engine=other.engine)
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:

@@ -142,7 +142,7 @@ def _list_places(blocks: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[s
 
 
 def _locate(place: Evidence) -> str:
-    return f"{place.source}, characters {place.start}-{place.end}{name_origin(place)}"
+    return f"{place.source}, characters {place.start}-{place.end}{name_origin(place.learnt)}"
 
 
 def _sort_nearest(answer: Answer) -> list[Item]:

@@ -62,17 +62,13 @@ def submit(
         )
     if done.failed:
         notes.append(f"{done.failed} failed for good: see `kpyramid rejects --requests`")
+    names = ("submitted", "pending", "open", "unfinished", "waiting", "failed")
     return name_values(
         run=run.name,
         batches=_describe(done.batches),
-        submitted=done.submitted,
-        pending=done.pending,
-        open=done.open,
-        unfinished=done.unfinished,
-        waiting=done.waiting,
+        **{name: getattr(done, name) for name in names},
         over_budget=done.refused,
         answered=_count_answers(desk, run.name),
-        failed=done.failed,
         next=next_command,
         notes=notes,
         fault=done.refusal,
@@ -175,20 +171,15 @@ def _count_answers(desk: "Desk", run: str) -> int:
 
 
 def _describe(records: "Sequence[Record]") -> list[dict[str, Any]]:
+    names = ("run", "model", "requests", "state", "status", "errors")
     return [
         {
             "id": record.batch,
             "intent": record.id,
-            "run": record.run,
-            "model": record.model,
-            "requests": record.requests,
-            "state": record.state,
-            "status": record.status,
-            "submitted": datetime.fromtimestamp(record.submitted, UTC).isoformat(timespec="seconds")
-            if record.submitted
-            else None,
+            **{name: getattr(record, name) for name in names},
+            "submitted": record.submitted
+            and datetime.fromtimestamp(record.submitted, UTC).isoformat(timespec="seconds"),
             "counts": dict(record.counts or {}),
-            "errors": list(record.errors),
         }
         for record in records
     ]

@@ -1,7 +1,7 @@
 """`kpyramid build`, `plan` and `stage`: what a build made, or would make and cost."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,14 +15,13 @@ from kpyramid.errors import InputError
 from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
+    from kpyramid.llm.estimates import Range
     from kpyramid.pipeline.runner import Shard
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 
-Range = Mapping[str, float | None]
-"""The `low`, `expected` and `high` of an estimate; None where a price is not known."""
 _WIDE = 160
 _MOST_REASONS = 12
 """Reasons of rejects that a build shows, the most frequent."""
@@ -44,17 +43,15 @@ def _word_build(report: Mapping[str, Any], page: str, place: str) -> Iterator[st
         columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
         asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
         yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-    counts = [
-        (count, f"{stage}: {reason}")
+    lines = [
+        shorten(f"{count:5} {stage}: {reason.replace('_', ' ')} — {shown[0]}", _WIDE)
         for stage, reasons in report["rejects"].items()
         for reason, count in reasons.items()
         if stage != "ingest"  # what was not read stands first
-    ]
-    lines = [
-        shorten(f"{count:5} {what.replace('_', ' ')} — {report['examples'][what][0]}", _WIDE)
-        for count, what in sorted(counts, reverse=True)
+        and (shown := report["examples"][f"{stage}: {reason}"])
     ]
     if lines:
+        lines.sort(key=lambda line: -int(line.split()[0]))
         yield "Rejected, with an example each:"
     yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
     if decided := report["decisions"]:
@@ -186,21 +183,21 @@ def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Ite
     asking = [row["model"] for row in stages if row.get("model")]
     if not asking:
         return
-    calls, tokens = (_add_ranges([model[n] for model in asking]) for n in ("calls", "tokens"))
+    calls, tokens = (_add_ranges(model[n] for model in asking) for n in ("calls", "tokens"))
     yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
     for name in sorted({name for model in asking for name in model["unpriced"]}):
         yield (
             f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
             "with input and output in dollars per million tokens to the settings."
         )
-    cost = _add_ranges([row["cost"] for row in stages])
-    batch = _add_ranges([model["batch_cost"] for model in asking])
-    if cost["high"] is not None:
+    cost = _add_ranges(row["cost"] for row in stages)
+    batch = _add_ranges(model["batch_cost"] for model in asking)
+    if cost is not None:
         yield (
             f"That costs {_show_range(cost, 4)} dollars; {_show_range(batch, 4)} as batches "
             "(`kpyramid batch submit`)."
         )
-        if budget is not None and cost["high"] > budget:
+        if budget is not None and cost.high > budget:
             yield f"The budget of {budget} dollars may stop the build before it is done."
     if not any(model["learned_from"] for model in asking):
         yield "Nothing was asked of this model yet: the range narrows after its first calls."
@@ -216,7 +213,7 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
         "to compute": "what changes above" if rows is None else rows - cached,
         "calls": row["calls"] or None,
         "tokens": row["tokens"] or None,
-        "dollars": _show_range(row["cost"], 4) if row["calls"] else None,
+        "dollars": _show_range(_add_ranges([row["cost"]]), 4) if row["calls"] else None,
         "replies there": model.get("hits") or None,
         "given up": model.get("failed") or None,
         "in open batches": model.get("waiting") or None,
@@ -239,20 +236,18 @@ def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield from (f"  {shorten(str(Unread(**kind)))}" for kind in kinds)
 
 
-def _add_ranges(ranges: Sequence[Range]) -> Range:
-    """The sum; unknown when a part is."""
-    total: dict[str, float | None] = {}
-    for bound in ("low", "expected", "high"):
-        known = [amount[bound] or 0 for amount in ranges if amount[bound] is not None]
-        total[bound] = sum(known) if len(known) == len(ranges) else None
-    return total
+def _add_ranges(ranges: Iterable[Mapping[str, Any]]) -> "Range | None":
+    """The sum; None when a price is not known."""
+    from kpyramid.llm.estimates import Range
+
+    parts = [Range(**each) for each in ranges]
+    return None if any(part.high is None for part in parts) else sum(parts, Range())
 
 
-def _show_range(amount: Range, digits: int = 0) -> str:
-    bounds = [amount[bound] for bound in ("low", "expected", "high")]
-    if None in bounds:
+def _show_range(amount: "Range | None", digits: int = 0) -> str:
+    if amount is None:
         return "unknown"
-    low, expected, high = (f"{bound:.{digits}f}" for bound in bounds)
+    low, expected, high = (f"{n:.{digits}f}" for n in (amount.low, amount.expected, amount.high))
     return expected if low == high else f"{expected} ({low}–{high})"
 
 

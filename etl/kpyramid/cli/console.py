@@ -10,12 +10,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.segment import Segment
 
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 
 if TYPE_CHECKING:
-    from kpyramid.pipeline.cache import Progress
     from kpyramid.query.types import Item
-    from kpyramid.snapshot.evidence import Evidence
 
 T = TypeVar("T")
 
@@ -87,16 +85,16 @@ def excerpt(item: "Item", question: str) -> str:
     return f"{'… ' if start else ''}{shorten(item.text[start:])}"
 
 
-def name_origin(place: "Evidence") -> str:
+def name_origin(learnt: str) -> str:
     """Says of a place that it was learnt from an answered question; nothing of what a source says.
 
     See `kpyramid learn`.
     """
     from_what = {"gold": "a gold answer", "rating": "an answer that was rated good"}
-    return f", learnt from {from_what[place.learnt]}" if place.learnt else ""
+    return f", learnt from {from_what[learnt]}" if learnt else ""
 
 
-class _StageBars:
+class _StageBars(Progress):
     """A bar per stage; a stage without long work shows only that it ran."""
 
     def __init__(self, bars: Bars) -> None:
@@ -137,7 +135,7 @@ def open_bars(*, quiet: bool) -> Iterator[Bars]:
 
 
 @contextmanager
-def show_progress(*, quiet: bool) -> Iterator["Progress"]:
+def show_progress(*, quiet: bool) -> Iterator[Progress]:
     """A bar for each stage of a build."""
     with open_bars(quiet=quiet) as bars:
         yield _StageBars(bars)

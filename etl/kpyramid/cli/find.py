@@ -1,19 +1,16 @@
 """`kpyramid find`: typed questions from the command line."""
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli.console import shorten
-from kpyramid.cli.render import Result, count_things
+from kpyramid.cli.render import Result
 from kpyramid.errors import InputError
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.evidence import Evidence
     from kpyramid.snapshot.snapshot import Snapshot
-    from kpyramid.snapshot.typed import Comparison, Condition, Member, Members, Paths
+    from kpyramid.snapshot.typed import Condition
 
 _CONDITION = re.compile(r"\s*(.+?)\s*(>=|<=|!=|=)\s*(.*?)\s*", re.DOTALL)
 
@@ -51,13 +48,11 @@ def find(
     if [class_name, compare, paths].count(None) != 2:
         raise InputError("name a CLASS, or --compare A B PROPERTY, or --paths A B")
     if compare:
-        compared = opened.compare(*compare)
-        return Result(values=compared.to_dict(), words=_word_comparison(compared))
+        return Result(values=opened.compare(*compare).to_dict())
     if paths:
-        led = opened.paths(*paths, hops)
-        return Result(values=led.to_dict(), words=_word_paths(led))
+        return Result(values=opened.paths(*paths, hops).to_dict())
     members = opened.find(class_name or "", [*map(_read_condition, where or ())], order_by, limit)
-    return Result(values=members.to_dict(), words=_word_members(members))
+    return Result(values=members.to_dict())
 
 
 def _read_condition(text: str) -> "tuple[str, Condition]":
@@ -68,35 +63,3 @@ def _read_condition(text: str) -> "tuple[str, Condition]":
     if sign in (">=", "<="):
         return name, (value, None) if sign == ">=" else (None, value)
     return name, {"not": value or None} if sign == "!=" else value or None
-
-
-def _word_members(found: "Members") -> Iterator[str]:
-    yield f"{found.count} {'member' if found.count == 1 else 'members'}"
-    for member in found.members:
-        yield from _word_member(member)
-
-
-def _word_member(member: "Member") -> Iterator[str]:
-    values = (f"{name}: {'; '.join(said) or 'not stated'}" for name, said in member.values.items())
-    yield "  ".join((member.name, *values))
-    yield from _word_places(member.evidence)
-
-
-def _word_comparison(compared: "Comparison") -> Iterator[str]:
-    yield f"{compared.first.name}, to {compared.second.name}: {compared.order}"
-    for member in (compared.first, compared.second):
-        yield from _word_member(member)
-
-
-def _word_paths(led: "Paths") -> Iterator[str]:
-    yield count_things(len(led.paths), "path")
-    for path in led.paths:
-        for hop in path:
-            yield f"{hop.head} {hop.relation} {hop.tail}"
-            yield from _word_places(hop.evidence)
-        yield ""
-
-
-def _word_places(places: "Iterable[Evidence]") -> Iterator[str]:
-    for place in [*places][:2]:
-        yield f"    {shorten(place.text)} ({place.source}, {place.start} to {place.end})"

@@ -1,13 +1,12 @@
 """`kpyramid ontology`: import, bootstrap, check and show."""
 
-from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.console import mark, show_count
+from kpyramid.cli.console import show_count
 from kpyramid.cli.options import Count
 from kpyramid.cli.render import Result, describe, name_values
 from kpyramid.errors import GateError, InputError
@@ -15,7 +14,6 @@ from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
-    from kpyramid.snapshot.individuals import Individual, Members, Statement
     from kpyramid.snapshot.snapshot import Snapshot
     from kpyramid.snapshot.view import Scope
 
@@ -204,7 +202,7 @@ def check(
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
     from kpyramid.ontology.validation.checks import label_rows
-    from kpyramid.pipeline.gates import judge_texts
+    from kpyramid.pipeline.gates import judge_ontology
     from kpyramid.snapshot.snapshot import open_snapshot
 
     opened = open_snapshot(snapshot, warehouse, scope=scope) if snapshot else None
@@ -220,7 +218,7 @@ def check(
         texts = dict(zip(_JUDGED, (turtle, "", ""), strict=True))
     else:
         texts = _read_seen(opened)
-    judged = judge_texts(files, texts, seconds=seconds, strict=strict)
+    judged = judge_ontology(files, texts, seconds=seconds, strict=strict)
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
     advice = "correct it, or what beside it judges it, and check it again"
@@ -256,26 +254,7 @@ def _read_seen(opened: "Snapshot") -> dict[str, str]:
     return {n: path.read_text("utf-8-sig") if path.is_file() else "" for n, path in paths.items()}
 
 
-_SENTENCES = 3
-"""Sentences shown of a statement; --json has all."""
 _FIRST = 20
-
-
-def _word_found(individuals: "Sequence[Individual]", members: "Members | None") -> Iterator[str]:
-    """One individual with its sentences; of several a line each."""
-    if members:
-        kind = "individual" if members.kind == "class" else "value"
-        yield f"{members.kind} {members.label}  {members.iri}: {members.count} {kind}(s)"
-        yield from (f"  {text}" for text in members.first)
-        if members.count > len(members.first):
-            yield f"  and {members.count - len(members.first)} more"
-    if len(individuals) == 1:
-        yield from _describe(individuals[0])
-        return
-    for individual in individuals:
-        kinds = ", ".join(statement.label for statement in individual.classes) or "no class"
-        count = len(individual.values) + len(individual.value_of)
-        yield f"{individual.entity_id}  {individual.name}: {kinds}; {count} value(s)"
 
 
 def show(name: str, /, *, opened: "Snapshot") -> Result:
@@ -296,30 +275,4 @@ def show(name: str, /, *, opened: "Snapshot") -> Result:
         if members is None:
             raise
         ids = []
-    found = [individuals.describe(key) for key in ids]
-    return name_values(individuals=found, members=members, words=_word_found(found, members))
-
-
-def _describe(individual: "Individual") -> Iterator[str]:
-    yield f"{individual.name}  {individual.iri}"
-    if written := [form for form in individual.surface_forms if form != individual.name]:
-        yield f"  also written {', '.join(written)}"
-    for statement in (*individual.classes, *individual.values, *individual.value_of):
-        by = "" if statement.producer == "rules" else f", by {statement.producer}"
-        yield f"  {_word(statement)}  ({statement.confidence:.2f}{by})"
-        for sentence in statement.sentences[:_SENTENCES]:
-            text = sentence.text
-            ends = [text[start:end] for start, end in sentence.marked]
-            yield f"    {sentence.source}, characters {sentence.start}-{sentence.end}:"
-            yield f"      {mark(text, ends)}"
-        if (left := len(statement.sentences) - _SENTENCES) > 0:
-            yield f"    and {left} more; --json lists all"
-
-
-def _word(statement: "Statement") -> str:
-    if statement.value is None:
-        return f"class: {statement.label}"
-    if statement.of is None:
-        return f"{statement.label}: {statement.value}"
-    verb = "" if statement.label.startswith("has ") else "has "
-    return f"{statement.of} {verb}{statement.label}: {statement.value}"
+    return name_values(members=members, individuals=[individuals.describe(key) for key in ids])

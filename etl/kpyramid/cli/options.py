@@ -342,8 +342,9 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         ended, code = (
             ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
         )
-        say(f"{ended}. {_KEPT}", err=True)
-        _print_error(f"{ended}. {_KEPT}", code)
+        said = f"{ended}: {e}" if str(e) else f"{ended}. {_KEPT}"
+        say(said, err=True)
+        _print_error(said, code)
         raise typer.Exit(code) from None
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from kpyramid.cli.render import Result, name_values
+from kpyramid.cli.render import Result, list_blocks, name_values
 from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -14,20 +14,26 @@ if TYPE_CHECKING:
     from kpyramid.snapshot.proposals import Listed
     from kpyramid.snapshot.snapshot import Snapshot
 
-_SENTENCES = 3
-_LISTED = 25
-"""Proposals that words list, as in the report; --json lists all."""
 State = Literal["open", "accepted", "alias", "rejected"]
 
 
 def _word_proposals(snapshot: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The first of them, each in a few lines."""
+    """What a person decides by; the words of a definition and of wordings where sentences are."""
     if not rows:
         yield f"Snapshot {snapshot} has no such proposals."
-    for row in rows[:_LISTED]:
-        yield from _describe(row)
-    if (left := len(rows) - _LISTED) > 0:
-        yield f"and {left:,} more; --json lists all, --state some"
+    names = {"short": "id", "label": "label", "kind": "kind", "stands": "state", "support": "facts"}
+    names |= dict.fromkeys(("agreement", "score", "note"), "")
+    explained = ("definition", "splits", "inverse_of", "phrases", "sentences")
+    shown = [
+        {
+            **{named or name: row[name] for name, named in names.items()},
+            "below" if row["kind"] == "class" else "ends": " -> ".join(row["ends"]),
+            "examples": [*row["examples"]],
+            **{name: row[name] for name in explained if "sentences" in row},
+        }
+        for row in rows
+    ]
+    yield from list_blocks(shown)
 
 
 def proposals(
@@ -166,32 +172,3 @@ def _word_state(p: "Listed", word: str | None, decisions: "Decisions") -> str:
     if word is None and like is not None and p.state == "open":
         return f"{p.state}, beside {like.label!r}, which the file accepts"
     return p.state
-
-
-def _describe(row: Mapping[str, Any]) -> Iterator[str]:
-    ends = f"below {row['ends'][0]}" if row["kind"] == "class" else " -> ".join(row["ends"])
-    yield f"{row['short']}  {row['label']}  ({row['kind']}, {ends})"
-    fit = f"{row['support']} facts, {row['agreement']:.0%} fit, score {row['score']:.4g}"
-    yield f"    {row['stands']}; {fit}"
-    if row["state"] == "alias":
-        yield f"    another name for {row['iri']}"
-    if row["note"]:
-        yield f"    {row['note']}"
-    yield from (f"      {example}" for example in row["examples"])
-    if "sentences" not in row:
-        return
-    for name, label in _EXPLAINED.items():
-        if row[name]:
-            words = row[name] if isinstance(row[name], str) else ", ".join(row[name])
-            yield f"    {label}: {words}"
-    for place in row["sentences"][:_SENTENCES]:
-        yield f"    {place['source']}, characters {place['start']}-{place['end']}:"
-        yield f"      {' '.join(place['text'].split())}"
-
-
-_EXPLAINED = {
-    "definition": "definition",
-    "splits": "a part of",
-    "inverse_of": "the inverse of",
-    "phrases": "wordings",
-}

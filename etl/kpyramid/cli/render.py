@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import RenderableType
 
-from kpyramid.cli.console import CONTROL, laid_out, out, shorten
+from kpyramid.cli.console import CONTROL, laid_out, mark, name_origin, out, shorten
 from kpyramid.errors import PyramidError
+from kpyramid.keys import to_plain
 
 _ROWS = 20
 """Rows of a list that words show."""
@@ -57,24 +58,13 @@ def name_values(
     return Result(values=values, words=words, json_only=json_only, notes=notes, fault=fault)
 
 
-def to_plain(value: object) -> Any:
-    """A value with dataclasses as dicts, at any depth."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, Mapping):
-        return {str(name): to_plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(each) for each in value]
-    return value
-
-
 def to_json(value: object) -> str:
     """The one object of a command, on a line.
 
     What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
     model may hold and no UTF-8 can.
     """
-    text = json.dumps(value.to_dict() if isinstance(value, Result) else value, ensure_ascii=False)
+    text = json.dumps(to_plain(value), ensure_ascii=False)
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -96,9 +86,12 @@ def describe(values: Mapping[str, Any]) -> Iterator[str]:
         if name in short:
             continue
         if isinstance(each, Mapping):
-            each = [{"": key, **_name_cells(inner)} for key, inner in each.items()]
+            held = [{"": key, **_name_cells(inner)} for key, inner in each.items()]
+            each = [each] if any(isinstance(x, list | tuple) for x in each.values()) else held
         yield f"{_label(name)}:"
-        if all(isinstance(row, Mapping) for row in each):
+        if any(map(_is_deep, each)):
+            yield from list_blocks(each, "  ")
+        elif all(isinstance(row, Mapping) for row in each):
             yield from name_first(lay_out(each), _ROWS + 1)
         else:
             lines = [row if isinstance(row, str) else phrase(row) or to_json(row) for row in each]
@@ -107,6 +100,47 @@ def describe(values: Mapping[str, Any]) -> Iterator[str]:
 
 def _name_cells(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {"value": value}
+
+
+def _is_deep(row: Any) -> bool:
+    """Whether a row is a list of rows, or holds something that no table has a cell for."""
+    held = row.values() if isinstance(row, Mapping) else [row]
+    return any(phrase(each) is None for each in held)
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > _WIDE
+
+
+def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
+    """Each row with its plain values on a line and what it holds below; a place as its words."""
+    for number, row in enumerate(rows[:_ROWS], 1):
+        if isinstance(row, list | tuple):
+            yield f"{margin}{number}."
+            yield from list_blocks(row, f"{margin}  ")
+        elif not isinstance(row, Mapping):
+            yield f"{margin}{row if isinstance(row, str) else phrase(row)}"
+        elif row.keys() >= _PLACE:
+            marked = [row["text"][start:end] for start, end in row.get("marked", ())]
+            place = f"{row['source']}, characters {row['start']}-{row['end']}"
+            yield f"{margin}{place}{name_origin(row.get('learnt', ''))}:"
+            yield f"{margin}  {mark(row['text'], marked)}"
+        else:
+            short = {n: each for n, each in row.items() if not _is_long(each)}
+            plain = {name: words for name, each in short.items() if (words := phrase(each))}
+            said = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
+            yield margin + ("  ".join(said) or "nothing")
+            for name, each in row.items():
+                if each and name not in plain:
+                    yield f"{margin}  {_label(name)}:"
+                    below = [each] if isinstance(each, Mapping | str) else each
+                    yield from list_blocks(below, f"{margin}    ")
+    if len(rows) > _ROWS:
+        yield f"{margin}and {len(rows) - _ROWS} more; --json lists all"
+
+
+_PLACE = {"source", "start", "end", "text"}
+"""What a place in a document has."""
 
 
 def _label(name: str) -> str:
@@ -120,7 +154,8 @@ def phrase(value: Any) -> str | None:
     if value is None or isinstance(value, int | float | str):
         return _show(value)
     if isinstance(value, Mapping):
-        parts = [f"{_show(n)} {phrase(each)}" for n, each in value.items() if _is_plain(each)]
+        named = ((str(name).replace("_", " "), each) for name, each in value.items())
+        parts = [f"{name} {phrase(each)}" for name, each in named if _is_plain(each)]
     else:
         parts = [str(phrase(each)) for each in value if _is_plain(each)]
     words = ", ".join(parts)

@@ -188,8 +188,10 @@ def _listen(app: Any, host: str, port: int, processes: int, path: str = "") -> N
         )
         shown = f"[{host}]" if ":" in host else host
         say(f"http://{shown}:{listening.getsockname()[1]}/{path}", err=True)
-        server = uvicorn.Server(config)
         if processes > 1:
             Multiprocess(config, sockets=[listening]).run()
-        else:
-            server.run(sockets=[listening])
+            return
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt as e:  # which uvicorn raises again when all requests are answered
+            raise type(e)("nothing is served any more") from None

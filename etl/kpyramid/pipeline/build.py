@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kpyramid.errors import GateError, InputError
-from kpyramid.pipeline.cache import Progress, Silence
 from kpyramid.pipeline.gates import require_floor
 from kpyramid.pipeline.models import put_run, require_key
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import PLAN, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
-from kpyramid.pipeline.stage import PIPELINE
+from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
@@ -56,7 +55,7 @@ def build(
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     _write_plan(run, workers)
     marks = tuple(
-        run_stage(run, stage.name, workers=workers, progress=progress or Silence())
+        run_stage(run, stage.name, workers=workers, progress=progress or Progress())
         for stage in PIPELINE
     )
     _finish(run, marks)
@@ -114,7 +113,7 @@ def call_stage(
                     ", ".join(_list_changed(current.settings, now)),
                     socket.gethostname(),
                 )
-    mark = run_stage(current, name, workers=workers, progress=progress or Silence(), shard=shard)
+    mark = run_stage(current, name, workers=workers, progress=progress or Progress(), shard=shard)
     if name == PIPELINE[-1].name:
         _finish(current, None)
     return mark

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -31,10 +31,11 @@ from kpyramid.keys import hash_bytes
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.ontology.sandbox import end_process, list_environment, list_python, read_line
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
-from kpyramid.pipeline.stage import find_function
+from kpyramid.pipeline.stage import Progress, find_function
 from kpyramid.pipeline.workers import (
     Compute,
     Load,
+    R,
     load_embedder,
     pack_vector,
     share_out,
@@ -55,32 +56,10 @@ _BLOCK = 1 << 19
 _SIZE = "\x00size"
 """Stands among the texts with zeros as many as the numbers of a served model's vectors."""
 
-R = TypeVar("R", str, Titled)
+FileKey = tuple[str, str]
+"""How a file's name ends, and the sha256 of its bytes."""
+Row = TypeVar("Row", str, Titled, FileKey)
 T = TypeVar("T")
-
-
-class Progress(Protocol):
-    """What shows how far long work is."""
-
-    def begin(self, stage: str) -> None: ...
-
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def end(self, stage: str) -> None: ...
-
-
-class Silence:
-    """A `Progress` that shows nothing."""
-
-    def begin(self, stage: str) -> None: ...
-
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def end(self, stage: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +72,40 @@ class Context:
     warehouse: Warehouse
     settings: Settings
     workers: int = 1
-    progress: Progress = field(default_factory=Silence)
+    progress: Progress = field(default_factory=Progress)
     read_only: bool = False
 
 
-class CachedFunction(Generic[R, T]):
-    """A function on texts, or on texts with titles, whose results are stored one by one.
+class CachedFunction(Generic[Row, T]):
+    """A function on texts, texts with titles or files, whose results are stored one by one.
 
-    `computed` counts the misses.
+    `computed` counts the misses. What is not `lasting` is not stored: another try may differ.
     """
 
     def __init__(
-        self, name: str, context: Context, compute: Compute[R], decode: Callable[[bytes], T]
+        self,
+        name: str,
+        context: Context,
+        compute: Callable[[Sequence[Row]], Iterator[bytes]],
+        decode: Callable[[bytes], T],
+        lasting: Callable[[T], bool] = lambda _: True,
     ) -> None:
         self.fingerprint = fingerprint_function(find_function(name), context.settings)
         self._cache = RowCache(context.warehouse, name, self.fingerprint)
-        self._compute: Compute[R] = compute
+        self._compute: Callable[[Sequence[Row]], Iterator[bytes]] = compute
         self._decode = decode
+        self._lasting = lasting
         self._progress = context.progress
         self._guard = threading.Lock()
         self._held: dict[str, bytes] | None = {} if context.read_only else None
         self.computed = 0
 
-    def __call__(self, texts: Sequence[R]) -> list[T]:
+    def __call__(self, texts: Sequence[Row]) -> list[T]:
         """The results, in the order of the texts."""
         results = dict(self.stream(texts))
         return [results[text] for text in texts]
 
-    def stream(self, texts: Iterable[R]) -> Iterator[tuple[R, T]]:
+    def stream(self, texts: Iterable[Row]) -> Iterator[tuple[Row, T]]:
         """Each distinct text with its result, as they come: known ones, then those computed.
 
         Memory holds one segment of the cache at a time, not all results.
@@ -137,14 +122,16 @@ class CachedFunction(Generic[R, T]):
         results = self._compute(missing)
         try:
             for text, payload in zip(missing, results, strict=True):
-                fresh[keys[text]] = payload
+                result = self._decode(payload)
+                if self._lasting(result):
+                    fresh[keys[text]] = payload
                 self.computed += 1
                 self._progress.advance(1)
                 if self._held is None and time.monotonic() - flushed > _FLUSH_SECONDS:
                     self._cache.store(fresh)
                     fresh.clear()
                     flushed = time.monotonic()
-                yield text, self._decode(payload)
+                yield text, result
         finally:  # what is done is kept, whatever ended the loop
             if self._held is None:
                 self._cache.store(fresh)
@@ -153,7 +140,7 @@ class CachedFunction(Generic[R, T]):
             if isinstance(results, Generator):
                 results.close()  # and its worker processes, when the loop was interrupted
 
-    def list_missing(self, texts: Iterable[R]) -> list[R]:
+    def list_missing(self, texts: Iterable[Row]) -> list[Row]:
         """The distinct texts that a call would compute."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
         known = {key for found in self._walk(keys.values()) for key in found}
@@ -166,7 +153,7 @@ class CachedFunction(Generic[R, T]):
         yield own
         yield from self._cache.walk(set(keys) - own.keys())
 
-    def store(self, results: Mapping[R, bytes], *, is_computed: bool = True) -> None:
+    def store(self, results: Mapping[Row, bytes], *, is_computed: bool = True) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""
         self._cache.store({key_row(self.fingerprint, text): r for text, r in results.items()})
         with self._guard:
@@ -310,8 +297,6 @@ _CONVERTED = TypeAdapter(Converted)
 _MOST_SECONDS = 120.0
 """For one file; a book of a thousand pages takes some seconds."""
 _MOST_MEMORY = 4 * 2**30
-_PASSING = frozenset({"too_slow", "killed"})
-"""Reasons that another try may not find."""
 
 
 class Converter:
@@ -389,36 +374,28 @@ def open_converter(context: Context) -> Convert | None:
     """Converts files, each once as long as the library is the same; None where it is missing."""
     if not is_installed(CONVERTER):
         return None
-    function = find_function("converter")
-    fingerprint = fingerprint_function(function, context.settings)
-    cache = RowCache(context.warehouse, function.name, fingerprint)
 
     def convert(files: Sequence[SourceFile], most_bytes: int) -> dict[str, Converted]:
         keys = {
-            file.path: key_row(fingerprint, [name_ending(file.path), hash_bytes(file.data)])
+            file.path: (name_ending(file.path), hash_bytes(file.data))
             for file in files
             if file.problem is None and len(file.data) <= most_bytes
         }
-        known = {
-            key: _CONVERTED.validate_json(row) for key, row in cache.load(keys.values()).items()
-        }
-        wanted = {
-            key: (name_ending(file.path), file.data)
-            for file in files
-            if (key := keys.get(file.path)) is not None and key not in known
-        }
-        context.progress.expect(len(wanted))
-        made: dict[str, Converted] = {}
-        results = Converter(context.workers).convert_all(list(wanted.values())) if wanted else ()
-        try:
-            for key, one in zip(wanted, results, strict=True):
-                made[key] = one
-                context.progress.advance(1)
-        finally:  # what is done is kept
-            if not context.read_only:
-                lasting = {k: one for k, one in made.items() if one.reason not in _PASSING}
-                cache.store({key: _CONVERTED.dump_json(one) for key, one in lasting.items()})
-        done = {**known, **made}
-        return {file.path: done.get(keys.get(file.path, ""), Converted()) for file in files}
+        data = {keys[file.path]: file.data for file in files if file.path in keys}
+
+        def compute(missing: Sequence[FileKey]) -> Iterator[bytes]:
+            wanted = [(ending, data[ending, digest]) for ending, digest in missing]
+            for converted in Converter(context.workers).convert_all(wanted) if wanted else ():
+                yield _CONVERTED.dump_json(converted)
+
+        decode = _CONVERTED.validate_json
+        function = CachedFunction("converter", context, compute, decode, _is_lasting)
+        done = dict(function.stream(data))
+        return {f.path: done[keys[f.path]] if f.path in keys else Converted() for f in files}
 
     return convert
+
+
+def _is_lasting(converted: Converted) -> bool:
+    """Whether another try would give the same."""
+    return converted.reason not in ("too_slow", "killed")

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.pipeline.build import build
-from kpyramid.pipeline.cache import Progress, Silence
 from kpyramid.pipeline.models import open_replies
+from kpyramid.pipeline.stage import Progress
 from kpyramid.settings import Settings
 from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored
@@ -154,7 +154,7 @@ def erase(
     _require_free(warehouse, caches, found)
     if found.refs:
         _set_aside(warehouse)
-    successors = _build_successors(warehouse, settings, found, workers, progress or Silence())
+    successors = _build_successors(warehouse, settings, found, workers, progress or Progress())
     found = replace(find_document(warehouse, document_id), refs=found.refs)
     for name in found.tags:
         remove_tag(warehouse, name)

@@ -4,7 +4,8 @@ One place names all ingredients, so that one test can flip each of them.
 """
 
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kpyramid.errors import PyramidError
 from kpyramid.graph import synonyms
 from kpyramid.keys import ID_DIGITS, JsonValue, hash_value
 from kpyramid.llm.cache import describe_source
-from kpyramid.pipeline.stage import FUNCTIONS, Function, Stage
+from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Function, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import hash_contract
@@ -159,7 +160,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             ),
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
-            **_describe_decisions(stage, settings),
+            **(
+                {"decisions": load_decisions(settings.complete).describe()}
+                if "decisions" in stage.ports
+                else {}
+            ),
             **(
                 {"min_confidence": settings.publish.min_confidence}
                 if "min_confidence" in stage.ports
@@ -168,13 +173,6 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             **({"lexicon": _identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )
-
-
-def _describe_decisions(stage: Stage, settings: Settings) -> dict[str, JsonValue]:
-    """What a person decided, for the stage that reads it."""
-    if "decisions" not in stage.ports:
-        return {}
-    return {"decisions": load_decisions(settings.complete).describe()}
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
@@ -200,3 +198,23 @@ def find_stored(
     """
     key = hash_value([fingerprint_stage(stage, settings), inputs])
     return key, find_result(warehouse, stage.name, key)
+
+
+def walk_stored(
+    warehouse: Warehouse, settings: Settings, corpus: str
+) -> Iterator[tuple[Stage, Result]]:
+    """The stages of a build, from the first on, as far as all that they would make is stored.
+
+    `corpus`: its fingerprint, without what was erased. Publish, which stores nothing, is none.
+    """
+    made: dict[str, list[JsonValue]] = defaultdict(list)
+    for stage in PIPELINE[:-1]:
+        inputs: dict[str, JsonValue] = {table: made[table] for table in stage.reads}
+        if "corpus" in stage.ports:
+            inputs["corpus"] = corpus
+        _, result = find_stored(warehouse, stage, settings, inputs)
+        if result is None:
+            return
+        for name, file in result.tables.items():
+            made[name].append(file.sha256)
+        yield stage, result

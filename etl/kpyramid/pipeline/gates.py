@@ -206,23 +206,19 @@ class Judgement:
 
 
 def judge_ontology(
-    files: OntologyFiles,
-    schema_turtle: str,
-    instances_nt: str,
-    *,
-    provenance_nt: str = "",
-    seconds: float,
-    strict: bool = False,
+    files: OntologyFiles, texts: Mapping[str, str], *, seconds: float, strict: bool = False
 ) -> Judgement:
     """What HermiT, SHACL, the ontology's own checks and its competency questions say.
 
-    The files' Turtle is not judged but `schema_turtle`, which completion may have let grow;
-    `seconds` bound HermiT, pyshacl and each query.
+    `texts`: the files of a snapshot's `ontology/` folder. Their schema is judged, which completion
+    may have let grow, not the Turtle of `files`. `seconds` bound HermiT, pyshacl and each query.
     Competency questions have to run, and, if `strict`, to give the rows that they must.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
     """
+    schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
+    provenance_nt = texts.get("ontology/provenance.nt", "")
     schema = parse_schema(schema_turtle, source="the schema")
     shapes = {"the shapes of the schema": derive_shapes(schema)}
     if files.shapes:
@@ -272,8 +268,7 @@ def judge_ontology(
 
 def repair_ontology(
     files: OntologyFiles,
-    schema_turtle: str,
-    instances_nt: str,
+    texts: Mapping[str, str],
     statements: Iterable[InstanceStatement],
     judged: Judgement,
     *,
@@ -284,6 +279,7 @@ def repair_ontology(
     Of the statements that contradict each other those with the most evidence stay. Empty where no
     statement is at fault, or where it was not found in `seconds`.
     """
+    schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
     labels = {one.iri: one.label for one in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
@@ -324,20 +320,6 @@ def _list_terms(schema: Schema) -> frozenset[str]:
     named = {word for line in schema.axioms for word in line.split(" ") if word.startswith("<")}
     terms = {iri.strip("<>") for iri in named}
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
-
-
-def judge_texts(
-    files: OntologyFiles, texts: Mapping[str, str], *, seconds: float, strict: bool = False
-) -> Judgement:
-    """What the ontology's gates say of the files of a snapshot's `ontology/` folder."""
-    return judge_ontology(
-        files,
-        texts["ontology/schema.ttl"],
-        texts["ontology/instances.nt"],
-        provenance_nt=texts["ontology/provenance.nt"],
-        seconds=seconds,
-        strict=strict,
-    )
 
 
 # Gate `floor`: questions that a snapshot must answer well enough to become HEAD.

@@ -1,7 +1,8 @@
 """What a build would compute and pay, found without writing anything or asking anybody."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -18,8 +19,8 @@ from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
-from kpyramid.pipeline.cache import CachedEmbedder, Context, Silence, open_converter
-from kpyramid.pipeline.fingerprints import describe_model_part, find_stored
+from kpyramid.pipeline.cache import CachedEmbedder, Context, open_converter
+from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import (
     Looker,
     Model,
@@ -28,7 +29,7 @@ from kpyramid.pipeline.models import (
     open_collector,
     open_replies,
 )
-from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
@@ -44,7 +45,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.layout import Warehouse, name_place
-from kpyramid.storage.results import TableFile, read_result
+from kpyramid.storage.results import Result, TableFile, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
 # A stage is run on what is stored, with a model that asks nobody and notes what it would be
@@ -85,20 +86,22 @@ class Outlook:
 
 
 class Forecast:
-    """Looks ahead of one build; `files` are the parts of tables that are made already, by name.
+    """Looks ahead of one build; `stored` are the results of stages that are made already.
 
     What the rules find, and vectors, are stored for the build that follows unless `context` is
     read only.
     """
 
-    def __init__(
-        self, context: Context, corpus: Corpus, files: Mapping[str, Sequence[TableFile]]
-    ) -> None:
+    def __init__(self, context: Context, corpus: Corpus, stored: Iterable[Result]) -> None:
         self._context = context
         self._warehouse = context.warehouse
         self._settings = context.settings
         self._corpus = corpus
-        self._files = files
+        self._files: dict[str, list[TableFile]] = defaultdict(list)
+        """The parts of tables, by name."""
+        for result in stored:
+            for name, file in result.tables.items():
+                self._files[name].append(file)
         self._foreseen: dict[str, pa.Table] = {}
         """What stages would make as far as it is known, without what a model would say."""
         self._share_new = 1.0
@@ -137,7 +140,14 @@ class Forecast:
         """What earlier runs of the warehouse teach."""
         return calibrate(self._warehouse.runs, self._settings.llm.model, EXPECTED)
 
-    def look_ahead(self, stage: str) -> Outlook:
+    def look_ahead(self, stage: Stage) -> Iterator[Outlook]:
+        """What a stage would ask the models that are served; a recording costs nothing."""
+        if self._settings.llm.is_served and list_tasks(stage.name, self._settings):
+            yield self._look_ahead_of_replies(stage.name)
+        if self._settings.embed.is_served and "embedder" in stage.ports:
+            yield self._look_ahead_of_vectors(stage.name)
+
+    def _look_ahead_of_replies(self, stage: str) -> Outlook:
         """What a stage would ask a language model, and pay."""
         from kpyramid.llm.batch.jobs import list_open_keys  # loads openai
 
@@ -145,7 +155,7 @@ class Forecast:
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys
         )
-        estimate = FORECASTS[stage](self, model)
+        estimate = self.foresee(stage, model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
         if stage == "extract" and counts.asked:
@@ -160,7 +170,7 @@ class Forecast:
             learned_from=sum(self.estimator.seen.values()),
         )
 
-    def look_ahead_of_vectors(self, stage: str) -> Outlook:
+    def _look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
         embedder = _StoredVectors(self._context)
         new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
@@ -176,7 +186,7 @@ class Forecast:
             in_batches=False,
         )
 
-    def foresee_extract(self, model: Model) -> Estimate:
+    def _foresee_extract(self, model: Model) -> Estimate:
         """The first step exactly; a later one is shown what the steps before it make."""
         settings = self._settings
         cascade = self._open("extract", model).cascade
@@ -196,28 +206,27 @@ class Forecast:
             estimate += later.scale(_SKIPPED, 1.0, 1.0)
         return estimate
 
-    def foresee_resolve(self, model: Model) -> Estimate:
-        """All that is asked when the stored vectors suffice to find it; else by experience."""
+    def foresee(self, stage: str, model: Model) -> Estimate:
+        """Exactly what is asked where all that a stage needs is there; else by experience.
+
+        Of complete the first round exactly, later ones by the rules' names.
+        """
+        if stage in ("extract", "induce"):
+            known = self._foresee_extract if stage == "extract" else self._foresee_induce
+            return known(model)
+        if stage == "condense" and "proposals" not in self._known:
+            self._run("complete", model)  # with the names that rules give proposals
         # Vectors of names are not made for a plan: they would take as long as the stage.
-        complete = self._run("resolve", model, stored=True)
+        is_exact = self._run(stage, model, stored=stage == "resolve")
         found = self.estimator.estimate(model.pending.values())
-        return found if complete else found.at_least(self._foresee_batches("resolve"))
-
-    def foresee_complete(self, model: Model) -> Estimate:
-        """Where the graph is there the first round exactly, later ones by the rules' names."""
-        rounds = self._settings.complete.rounds
-        if self._run("complete", model):
-            found = self.estimator.estimate(model.pending.values())
-            return found.scale(1 / rounds, 1.0, _LATER_ROUNDS)
-        return self._foresee_batches("complete", rounds * naming.MOST / naming.BATCH)
-
-    def foresee_condense(self, model: Model) -> Estimate:
-        """All that is asked where the graph is there, with the names that rules give proposals."""
-        if "proposals" not in self._known:
-            self._run("complete", model)
-        if self._run("condense", model):
-            return self.estimator.estimate(model.pending.values())
-        return self._foresee_batches("condense")
+        rounds, most = self._settings.complete.rounds, math.inf
+        if stage == "complete":
+            found = found.scale(1 / rounds, 1.0, _LATER_ROUNDS)
+            most = rounds * naming.MOST / naming.BATCH
+        if is_exact:
+            return found
+        batches = (self._foresee_task(task, most) for task in list_tasks(stage, self._settings))
+        return found.at_least(sum(batches, Estimate()))
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
@@ -241,7 +250,7 @@ class Forecast:
             return False
         return True
 
-    def foresee_induce(self, model: Model) -> Estimate:
+    def _foresee_induce(self, model: Model) -> Estimate:
         """Exact, as it follows from the chunks; all is routed where vectors have a price."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
@@ -250,20 +259,13 @@ class Forecast:
         ]
         bought = self._settings.embed.is_served
         embedder = None if bought else self._open("induce", model).embedder
-        open_inducer(self._settings, model.caller, embedder, Silence()).induce(passages)
+        open_inducer(self._settings, model.caller, embedder, Progress()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 
     @property
     def _known(self) -> set[str]:
         """The tables that are stored or foreseen."""
         return {*self._files, *self._foreseen}
-
-    def _foresee_batches(self, stage: str, most: float = math.inf) -> Estimate:
-        """What a stage's requests of many small questions will take: by experience, or default."""
-        estimate = Estimate()
-        for task in list_tasks(stage, self._settings):
-            estimate += self._foresee_task(task, most)
-        return estimate
 
     def _foresee_task(self, task: Task, most: float) -> Estimate:
         base = [each.name for each in list_tasks("extract", self._settings)[:1]]
@@ -296,16 +298,6 @@ class Forecast:
             return self._foreseen[table]
         contract = load_contracts()[table]
         return contract.unite([read_result(file, contract) for file in self._files[table]])
-
-
-FORECASTS: Mapping[str, Callable[[Forecast, Model], Estimate]] = {
-    "extract": Forecast.foresee_extract,
-    "resolve": Forecast.foresee_resolve,
-    "induce": Forecast.foresee_induce,
-    "complete": Forecast.foresee_complete,
-    "condense": Forecast.foresee_condense,
-}
-"""What each stage that may ask a language model would ask of it."""
 
 
 class _StoredVectors:
@@ -366,43 +358,33 @@ def plan_build(
 
 
 def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
-    warehouse, settings = context.warehouse, context.settings
-    made: dict[str, list[JsonValue]] = {}
-    files: dict[str, list[TableFile]] = {}
-    rows: dict[str, tuple[int, int]] = {}
+    corpus = load_erased(context.warehouse).mark(listing.fingerprint)
+    walked = walk_stored(context.warehouse, context.settings, corpus)
+    stored = {stage.name: result for stage, result in walked}
+    forecast = Forecast(context, listing, stored.values())
+    counts = {name: (count, count) for name, count in _count_stored(stored).items()}
+    if is_known := len(stored) == len(PIPELINE) - 1:
+        counts[PIPELINE[-1].name] = 1, 1
+    else:
+        counts = _count_rows(forecast, context) | counts
     plan: list[Row] = []
-    known = True
-    forecast = Forecast(context, listing, files)
     for stage in PIPELINE:
-        inputs: dict[str, JsonValue] = {table: made.get(table, []) for table in stage.reads}
-        if "corpus" in stage.ports:
-            inputs["corpus"] = load_erased(warehouse).mark(listing.fingerprint)
-        _, result = find_stored(warehouse, stage, settings, inputs)
-        result = result if known and stage.writes else None
-        if result is not None:
-            for name, file in result.tables.items():
-                made.setdefault(name, []).append(file.sha256)
-                files.setdefault(name, []).append(file)
-            count = sum(f.rows for name, f in result.tables.items() if name != "rejects")
-            plan.append({"stage": stage.name, "rows": count, "cached": count, **_FREE})
-            continue
-        if known:
-            rows, known = _count_rows(forecast, context), False
-        total, cached = rows.get(stage.name, (None, None))
+        total, cached = counts.get(stage.name, (None, None))
         row: Row = {"stage": stage.name, "rows": total, "cached": cached, **_FREE}
-        outlooks = []
-        # A recording costs nothing.
-        if settings.llm.is_served and describe_model_part(stage.name, settings):
-            outlooks.append(forecast.look_ahead(stage.name))
-        if settings.embed.is_served and "embedder" in stage.ports:
-            outlooks.append(forecast.look_ahead_of_vectors(stage.name))
+        outlooks = [] if is_known or stage.name in stored else [*forecast.look_ahead(stage)]
         if outlooks:
-            row.update(_describe_outlooks(outlooks, settings))
+            row.update(_describe_outlooks(outlooks, context.settings))
         plan.append(row)
     plan[0]["unread"] = [asdict(kind) for kind in forecast.unread]
-    if all(row["cached"] is not None for row in plan[:-1]):
-        plan[-1].update(rows=1, cached=1)
     return plan
+
+
+def _count_stored(stored: Mapping[str, Result]) -> dict[str, int]:
+    """The rows of results by stage, without rejects."""
+    return {
+        stage: sum(file.rows for name, file in result.tables.items() if name != "rejects")
+        for stage, result in stored.items()
+    }
 
 
 def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:

@@ -25,9 +25,9 @@ from kpyramid.pipeline.gates import (
     judge_answers,
     judge_floor,
     judge_kept,
+    judge_ontology,
     judge_size,
     judge_standing,
-    judge_texts,
     judge_traces,
     judge_withdrawn,
     repair_ontology,
@@ -188,12 +188,11 @@ def _withdraw(
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = judge_texts(files, texts, seconds=seconds)
+        judged = judge_ontology(files, texts, seconds=seconds)
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
-        schema, stated = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
-        found = repair_ontology(files, schema, stated, statements, judged, seconds=seconds)
+        found = repair_ontology(files, texts, statements, judged, seconds=seconds)
         if not found:
             break
         more = stage.reject_withdrawn(left["instances"], found)
@@ -268,7 +267,7 @@ def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, s
     gates = settled.gates
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-        gates = judge_texts(files, settled.texts, seconds=seconds).gates
+        gates = judge_ontology(files, settled.texts, seconds=seconds).gates
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 

@@ -18,11 +18,11 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
-from kpyramid.pipeline.cache import Context, Progress
+from kpyramid.pipeline.cache import Context
 from kpyramid.pipeline.fingerprints import find_stored
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
-from kpyramid.pipeline.stage import PIPELINE, Stage, find_stage
+from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
 from kpyramid.storage.contracts import hash_contract, load_contracts
@@ -128,17 +128,6 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
     model = ports.describe_model()
     rejects = _count_rejects(result)
     return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
-
-
-def is_stored(run: Run, name: str) -> bool:
-    """Whether all that a stage would make of the marks before it is known; not for the first.
-
-    Raises:
-        InputError: a stage before it is not done.
-    """
-    stage = find_stage(name)
-    _, result = find_stored(run.warehouse, stage, run.settings, _list_inputs(run, stage))
-    return result is not None
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:

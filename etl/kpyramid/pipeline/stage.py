@@ -7,6 +7,22 @@ parameters are the tables in `reads`; its keyword parameters are the ports in `p
 from dataclasses import dataclass
 
 
+class Progress:
+    """What is told how far long work is; this one shows nothing."""
+
+    def begin(self, stage: str) -> None:
+        """A stage begins."""
+
+    def expect(self, total: int) -> None:
+        """So much more is to be done."""
+
+    def advance(self, count: int) -> None:
+        """So much more is done."""
+
+    def end(self, stage: str) -> None:
+        """A stage is done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """An expensive pure function from a text to a result, cached text by text.

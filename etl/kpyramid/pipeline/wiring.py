@@ -38,13 +38,12 @@ from kpyramid.pipeline.cache import (
     CachedEmbedder,
     CachedFunction,
     Context,
-    Progress,
     open_converter,
     share_work,
 )
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.pipeline.models import Looker, Model, Opener
-from kpyramid.pipeline.stage import Stage
+from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import load_extractor, load_parser
 from kpyramid.settings import Settings

@@ -247,7 +247,7 @@ def join_cluster(address: str) -> Iterator[tuple[Any, int]]:
                 "`ray start --head`, or give --address HOST:PORT of its head"
             ) from e
         try:
-            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+            resources = ray.cluster_resources()
             processors = int(resources.get("CPU", 0))
             if not processors:  # tasks would wait for ever
                 raise EndpointError(

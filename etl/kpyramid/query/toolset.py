@@ -1,7 +1,6 @@
 """What may be asked of a snapshot, as tools: for a model, an agent, or a service to call."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, is_dataclass
 from itertools import islice
 from typing import Any
 
@@ -219,15 +218,6 @@ def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot)
         InputError: there is no such tool, it does not take these arguments, or they are refused.
     """
     return read_call(name, arguments).run(snapshot)
-
-
-def to_plain(result: Any) -> Any:
-    """What a tool gave as plain values."""
-    if hasattr(result, "to_dict"):
-        return result.to_dict()
-    if is_dataclass(result) and not isinstance(result, type):
-        return asdict(result)
-    return [to_plain(each) for each in result] if isinstance(result, list | tuple) else result
 
 
 def write_plain(result: Any) -> str:

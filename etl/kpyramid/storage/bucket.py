@@ -15,8 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError, SettingsError
@@ -320,7 +319,7 @@ def _summarise(text: str) -> str:
     return " ".join(text.split("Debug source")[0].split())[:300]
 
 
-def _import_obstore() -> ModuleType:
+def _import_obstore() -> Any:
     try:
         import obstore.exceptions
         import obstore.store

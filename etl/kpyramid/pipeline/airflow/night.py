@@ -31,10 +31,11 @@ from kpyramid.pipeline.airflow.corpora import (
 )
 from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.cache import CachedEmbedder, Context
+from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import Looker
 from kpyramid.pipeline.report.report import describe_mark
-from kpyramid.pipeline.runner import Shard, is_stored, read_parts
-from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.runner import Shard, read_parts
+from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.stages.extract import list_passages
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.pipeline.stages.tables import title_chunks
@@ -117,12 +118,9 @@ def plan(
         run = open_run(open_warehouse(warehouse), night.run)
         _name_unread(run, warehouse)
         marks = [read, call_stage("chunk", run=night.run, warehouse=warehouse)]
-        stored = []
-        for stage in PIPELINE[2:-1]:
-            if not is_stored(run, stage.name):
-                break
-            marks.append(call_stage(stage.name, run=night.run, warehouse=warehouse))
-            stored.append(stage.name)
+        walked = [*walk_stored(run.warehouse, run.settings, read.details["corpus"])]
+        stored = [stage.name for stage, _ in walked[len(marks) :]]
+        marks += [call_stage(name, run=night.run, warehouse=warehouse) for name in stored]
         most = _count_new(run, {"resolve", "embed"} - {*stored}) // _FEW
     count = min(corpus.declared.shards, most, MOST_SHARDS)
     shards = tuple(f"{index}/{count}" for index in range(count)) if count > 1 else ()

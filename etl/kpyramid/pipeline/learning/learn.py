@@ -61,9 +61,6 @@ class Known(Triple):
 
     types: tuple[str, str]
 
-    def __str__(self) -> str:
-        return f"{self.head} {self.relation} {self.tail}"
-
 
 class Graph:
     """The triples of a published graph, in one scope, and those that are learnt besides.

@@ -1,14 +1,15 @@
 """Both layers in one space, before and after, as SVG (PolyRAG, Figure 4)."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from jinja2 import Environment, PackageLoader, Template
 
-from kpyramid.pipeline.report.tables import SnapshotTables, load_template, to_numpy
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Database
 
 MOST_POINTS = 1500
 """Phrases of a layer that are drawn: of more, those whose keys, which are hashes, come first."""
@@ -57,91 +58,62 @@ class Figure:
         return f"The first two axes of the space that both layers share. {panels}."
 
 
-def read_figure(tables: SnapshotTables) -> Figure | None:
-    """The figure of a snapshot; None of a graph without facts."""
-    phrases = tables.read("phrases", ("phrase_id", "layer", "x", "y", "region"))
-    graph = phrases.filter(pc.equal(phrases["layer"], "graph"))
-    if not graph.num_rows:
+def read_figure(database: "Database") -> Figure | None:
+    """The figure of a snapshot, whose tables these are; None of a graph without facts."""
+    rows = database.sql(_PHRASES).to_arrow_table()
+    phrases = {name: np.asarray(rows[name]) for name in rows.column_names}
+    graph = phrases["layer"] == "graph"
+    if not graph.any():
         return None
-    places, region = _place(graph), np.asarray(graph["region"], dtype=bool)
-    linked, free = _find_condensed(tables, graph)
+    places = np.stack([phrases["x"], phrases["y"]], axis=1)
+
+    def pick(words: str, colour: str, mask: npt.NDArray[np.bool_]) -> Layer:
+        return Layer(words, colour, places[np.asarray(mask, dtype=bool)])
+
     layers = (
-        Layer("phrases of the graph", _BLUE, places),
-        Layer(
-            "phrases of the ontology",
-            _YELLOW,
-            _place(phrases.filter(pc.equal(phrases["layer"], "ontology"))),
-        ),
+        pick("phrases of the graph", _BLUE, graph),
+        pick("phrases of the ontology", _YELLOW, ~graph),
     )
-    explained = tables.read("layers", ("explained",))["explained"].to_pylist()
+    region = graph & phrases["region"]
+    lacking = (
+        pick("phrases that it covers", _PALE, graph & ~region),
+        pick("phrases of the priority region", _RED, region),
+    )
+    condensed = (
+        pick("phrases with facts near no anchor", _BLUE, graph & phrases["free"]),
+        pick("phrases with facts linked to an anchor", _GREEN, graph & phrases["linked"]),
+    )
+    labels = tuple(database.sql(_LABELS, params=[_MOST_LABELS]).fetchall())
+    explained = database.sql("SELECT explained FROM layers ORDER BY layer LIMIT 1").fetchall()
     return Figure(
         (
-            Panel(
-                "Before: graph and ontology",
-                layers,
-                tuple(layer for layer in layers if len(layer.points)),
-            ),
-            Panel(
-                "What the ontology lacks",
-                (
-                    Layer("phrases that it covers", _PALE, places[~region]),
-                    Layer("phrases of the priority region", _RED, places[region]),
-                ),
-                labels=tuple(_place_proposals(tables, graph)),
-            ),
-            Panel(
-                "After condensation",
-                (
-                    Layer("phrases with facts near no anchor", _BLUE, places[free]),
-                    Layer("phrases with facts linked to an anchor", _GREEN, places[linked]),
-                ),
-            ),
+            Panel("Before: graph and ontology", layers, tuple(x for x in layers if len(x.points))),
+            Panel("What the ontology lacks", lacking, labels=labels),
+            Panel("After condensation", condensed),
         ),
-        tuple(explained[0][:2]) if explained else (),
+        tuple(explained[0][0][:2]) if explained else (),
     )
 
 
-def _place(phrases: pa.Table) -> Points:
-    return np.stack([np.asarray(phrases["x"]), np.asarray(phrases["y"])], axis=1)
-
-
-def _find_condensed(
-    tables: SnapshotTables, graph: pa.Table
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which phrases condensed facts keep: those linked to an anchor, and those near none."""
-    condensed = tables.read("condensed", ("anchor", "derived_from", "how"))
-    derived = condensed["derived_from"].combine_chunks()
-    kept = pc.equal(pc.list_flatten(condensed["how"].combine_chunks()), "kept")
-    owners = pc.list_parent_indices(derived).filter(kept)
-    scored = tables.read("priorities", ("triple_id", "phrase_id"))
-    at = pc.index_in(pc.list_flatten(derived).filter(kept), scored["triple_id"].combine_chunks())
-    used = scored["phrase_id"].combine_chunks().take(at)
-    places = pc.index_in(used, graph["phrase_id"].combine_chunks())
-    near = pc.is_valid(condensed["anchor"].combine_chunks()).take(owners)
-    masks = []
-    for chosen in (near, pc.invert(near)):
-        mask = np.zeros(graph.num_rows, dtype=bool)
-        mask[to_numpy(places.filter(chosen).drop_null())] = True
-        masks.append(mask)
-    return masks[0], masks[1]
-
-
-def _place_proposals(tables: SnapshotTables, graph: pa.Table) -> Iterator[tuple[str, float, float]]:
-    """Accepted proposals, then open ones, the best first, at the median of their facts' phrases."""
-    columns = ("proposal_id", "label", "state", "score", "triple_ids")
-    rows = [
-        row
-        for row in tables.read("proposals", columns).to_pylist()
-        if row["state"] in ("accepted", "open") and row["triple_ids"]
-    ]
-    rows.sort(key=lambda row: (row["state"], -row["score"], row["proposal_id"]))
-    scored = tables.read("priorities", ("triple_id", "phrase_id"))
-    places = _place(graph)
-    for row in rows[:_MOST_LABELS]:
-        facts = scored.filter(pc.is_in(scored["triple_id"], pa.array(row["triple_ids"])))
-        at = pc.index_in(facts["phrase_id"], graph["phrase_id"].combine_chunks())
-        x, y = np.median(places[to_numpy(at.combine_chunks().drop_null())], axis=0).tolist()
-        yield row["label"], x, y
+_PHRASES = """
+WITH used AS (
+    SELECT phrase_id, bool_or(anchor IS NOT NULL) AS linked, bool_or(anchor IS NULL) AS free
+    FROM derivations JOIN condensed USING (condensed_id) JOIN priorities USING (triple_id)
+    WHERE derivations.how = 'kept' GROUP BY phrase_id
+)
+SELECT layer, x, y, region, coalesce(linked, false) AS linked, coalesce(free, false) AS free
+FROM phrases LEFT JOIN used USING (phrase_id) ORDER BY phrase_id
+"""
+"""The phrases, and whether facts that were kept of them are linked to an anchor, or near none."""
+_LABELS = """
+SELECT label, median(x) AS x, median(y) AS y
+FROM (
+    SELECT proposal_id, label, state, score, unnest(triple_ids) AS triple_id
+    FROM proposals WHERE state IN ('accepted', 'open')
+) JOIN priorities USING (triple_id) JOIN phrases USING (phrase_id)
+GROUP BY proposal_id, label, state, score ORDER BY state, score DESC, proposal_id LIMIT ?
+"""
+"""Accepted proposals, then open ones, the best first, at the median of their facts' phrases."""
 
 
 def draw_figure(figure: Figure) -> str:
@@ -190,3 +162,14 @@ def draw_figure(figure: Figure) -> str:
         explained=figure.explained,
         about=figure.describe(),
     )
+
+
+def load_template(name: str) -> Template:
+    """A page, or a part of one, of the report."""
+    return _open_templates().get_template(name)
+
+
+@cache
+def _open_templates() -> Environment:
+    loader = PackageLoader("kpyramid.pipeline.report")
+    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)

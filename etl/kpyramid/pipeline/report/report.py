@@ -15,9 +15,12 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.ledger import Sum, Totals, read_totals
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.pipeline.report.figure import draw_figure, read_figure
-from kpyramid.pipeline.report.layers import describe_completion, describe_condensation
-from kpyramid.pipeline.report.tables import SnapshotTables, Words, load_template
+from kpyramid.pipeline.report.account import (
+    describe_completion,
+    describe_condensation,
+    open_tables,
+)
+from kpyramid.pipeline.report.figure import draw_figure, load_template, read_figure
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.storage.contracts import load_contracts, read_table
@@ -73,7 +76,7 @@ class Account:
 
 
 def describe_snapshot(folder: Path) -> Account:
-    """The account of the snapshot in a folder, from some columns of its tables.
+    """The account of the snapshot in a folder, asked of its tables.
 
     Raises:
         IntegrityError: a table or the schema is missing or damaged.
@@ -83,14 +86,15 @@ def describe_snapshot(folder: Path) -> Account:
         turtle = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise IntegrityError(f"schema {path} cannot be read: {e}") from e
-    tables, words = SnapshotTables(folder), Words(parse_schema(turtle, source=str(path)))
-    figure = read_figure(tables)
-    return Account(
-        describe_completion(tables, words),
-        describe_condensation(tables, words),
-        draw_figure(figure) if figure else None,
-        figure.describe() if figure else "",
-    )
+    schema = parse_schema(turtle, source=str(path))
+    with open_tables(folder) as database:
+        figure = read_figure(database)
+        return Account(
+            describe_completion(database, schema),
+            describe_condensation(database, schema),
+            draw_figure(figure) if figure else None,
+            figure.describe() if figure else "",
+        )
 
 
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
