@@ -4,23 +4,31 @@ Metrics: replies a second, and the usual percentiles of a reply's wall time as a
 same for bare vector search, one warm process that embeds a question and ranks the passages by
 cosine. No published system is reproduced.
 
-`--data`: a warehouse, or a snapshot's folder. Questions are drawn from its facts with a seed.
+`--data`: a snapshot's folder, a warehouse, or a corpus, which is built first; the demo's passages
+by default. Questions are drawn from the facts with a seed.
 """
 
+import argparse
 import json
 import random
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from http.client import HTTPConnection
 from itertools import cycle, islice
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from incremental import DEMO
 from options import print_figures, read_options, refuse
 
+from kpyramid.pipeline.build import build
+from kpyramid.settings import Settings
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
+from kpyramid.storage.layout import open_warehouse
 
 CLIENTS = (1, 16, 100)
 PROCESSES = (1, 2)
@@ -87,16 +95,32 @@ def time_vectors(snapshot: Snapshot, questions: list[str]) -> dict[str, float]:
 
 
 def main() -> None:
-    options = read_options(__doc__, limit="questions for each number of clients")
-    is_snapshot = (options.data / "manifest.json").is_file()
-    place = [str(options.data.resolve())] if is_snapshot else ["main", "--warehouse", options.data]
-    warehouse = None if is_snapshot else options.data
-    snapshot = open_snapshot(options.data if is_snapshot else "main", warehouse)
+    options = read_options(
+        __doc__,
+        data=DEMO,
+        limit="questions for each number of clients",
+        seed="draws the questions; 0 by default",
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        print_figures(measure(options, Path(folder)), options.json)
+
+
+def measure(options: argparse.Namespace, folder: Path) -> dict[str, object]:
+    """The figures of both numbers of processes, and of vectors alone."""
+    if (options.data / "manifest.json").is_file():
+        place, warehouse = str(options.data.resolve()), None
+    else:
+        place, warehouse = "main", options.data
+        if not (warehouse / "refs").is_dir():
+            warehouse = folder / "warehouse"
+            build(options.data, open_warehouse(warehouse), Settings())
+    snapshot = open_snapshot(place, warehouse)
     most = options.limit or ASKED
     questions = list(islice(cycle(list_questions(snapshot, options.seed or 0, most)), most))
     figures: dict[str, object] = {"vectors": time_vectors(snapshot, questions)}
     for processes in PROCESSES:
-        command = [sys.executable, "-m", "kpyramid", "serve", *map(str, place), "--port", "0"]
+        command = [sys.executable, "-m", "kpyramid", "serve", place, "--port", "0"]
+        command += ["--warehouse", str(warehouse)] if warehouse else []
         served = subprocess.Popen(
             [*command, "--processes", str(processes)], stderr=subprocess.PIPE, text=True
         )
@@ -112,7 +136,7 @@ def main() -> None:
         finally:
             served.terminate()
             served.wait(60)
-    print_figures(figures, options.json)
+    return figures
 
 
 def wait_for(port: int) -> None:
