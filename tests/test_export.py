@@ -340,7 +340,9 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
     }
 
 
-@pytest.mark.filterwarnings("ignore:Dataset.default_context:DeprecationWarning")  # rdflib's own
+@pytest.mark.filterwarnings(
+    "ignore:.* is deprecated, use Dataset:DeprecationWarning"
+)  # rdflib's own
 @pytest.mark.parametrize("form", ["turtle", "nquads", "jsonld"])
 def test_rdf_types_entities_and_values_and_explains_its_terms(
     told: Snapshot, tmp_path: Path, form: str

@@ -279,9 +279,8 @@ def write_facts(facts: Iterable[StandardFact]) -> str:
 
 def write_json_ld(turtle: Path, path: Path) -> None:
     """Writes a Turtle file of our own as JSON-LD."""
-    prefixes = {"kp": n.KP, "prov": n.PROV, "rdf": n.RDF, "rdfs": n.RDFS, "skos": n.SKOS}
     triples = ox.parse(path=turtle, format=ox.RdfFormat.TURTLE)
-    ox.serialize(triples, path, format=ox.RdfFormat.JSON_LD, prefixes=prefixes)
+    ox.serialize(triples, path, format=ox.RdfFormat.JSON_LD)
 
 
 def check_rdf(folder: Path) -> list[str]:
