@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from kpyramid.documents import words
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import Adjacency, Edges
+from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 THING = "thing"
 """The class of everything."""
-MOST_HOPS, MOST_PATHS = 4, 20
+MOST_PATHS = 20
 _LONGEST = 200
 """Characters of a value in a message."""
 _MOST_EDGES = 1_000
