@@ -66,6 +66,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
+    "serve": (TINY, "--limit 8", "vectors processes_1_clients_1 processes_2_clients_100"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong answered best questions forms"),
     "tables": ("real_files", "--limit 3", "right found cells facts files"),

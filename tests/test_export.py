@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -176,6 +177,9 @@ def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(
     world = owlready2.World()
     loaded = world.get_ontology(place.as_uri()).load()
     assert {one.iri for one in loaded.individuals()} == individuals
+    assert all(list(one.get_properties()) is not None for one in loaded.individuals())
+    values = [one[0] for p in loaded.data_properties() for one in p.get_relations()]
+    assert values or not [*loaded.data_properties()]
     anna = loaded.search_one(label="Anna Holm")
     assert str(anna.is_a[0].label.first()) == "agent"
     for name in ("graph.ttl", "ontology/schema.ttl", "ontology/instances.nt"):
@@ -222,7 +226,11 @@ def test_graphml_is_read_by_networkx_and_igraph(told: Snapshot, tmp_path: Path) 
     export(told, "graphml", tmp_path / "a.graphml")
     read = networkx.read_graphml(tmp_path / "a.graphml", force_multigraph=True)
     other = igraph.Graph.Read_GraphML(str(tmp_path / "a.graphml"))
-    assert read.number_of_edges() == other.ecount() == count_facts(told)
+    assert read.number_of_edges() == other.ecount()
+    kinds = Counter(kind for _, _, kind in read.edges(data="kind"))
+    assert kinds["fact"] == count_facts(told)
+    classes = {iri: node["label"] for iri, node in read.nodes(data=True) if node["type"] == "CLASS"}
+    assert kinds["subclass of"] and kinds["instance of"] and "person" in classes.values()
     assert read.number_of_nodes() == other.vcount()
     assert sorted(label for _, label in read.nodes(data="label")) == sorted(other.vs["label"])
     (edge,) = (
@@ -230,10 +238,12 @@ def test_graphml_is_read_by_networkx_and_igraph(told: Snapshot, tmp_path: Path) 
         for one, two, data in read.edges(data=True)
         if (read.nodes[one]["label"], read.nodes[two]["label"]) == ("Anna Holm", "Aster Pictures")
     )
+    assert edge["sentence"] == RECORDS[0]["text"][edge["start"] : edge["end"]]
+    assert "founded" in edge["sentence"]
     assert edge["relation"] == "founded" and 0 < edge["confidence"] <= 1
     assert edge["licences"] == RECORDS[0]["licence"] and edge["sources"] == "a.jsonl#holm"
     (anna,) = (data for _, data in read.nodes(data=True) if data["label"] == "Anna Holm")
-    assert anna["classes"].startswith("https://w3id.org/kpyramid/general#Agent")
+    assert "agent" in anna["classes"].split("; ")
     assert edge["attributions"] == "Ida Bell; Per \ufffdLund", "XML cannot hold the other"
 
 
@@ -266,6 +276,18 @@ def test_neo4j_files_have_the_documented_form(told: Snapshot, tmp_path: Path) ->
     assert len(rows["facts.csv"]) == count_facts(told)
     (anna,) = (row for row in rows["entities.csv"] if row["name"] == "Anna Holm")
     assert anna[":LABEL"].split("\x1f")[:2] == ["Entity", "Agent"]
+    properties = {entry.label for entry in told.schema.properties}
+    texts = {f"a.jsonl#{record['id']}": record["text"] for record in RECORDS}
+    for row in rows["facts.csv"]:
+        assert (row[":TYPE"] == "RELATED") == (row["relation"] not in properties)
+        words = row["sentence"]
+        assert (
+            texts[row["sources:string[]"].split("\x1f")[0]][
+                int(row["start:long"]) : int(row["end:long"])
+            ]
+            == words
+        )
+    assert {row[":TYPE"] for row in rows["facts.csv"]} > {"RELATED"}
     titles = {row["source"]: row["title"] for row in rows["documents.csv"]}
     assert titles["a.jsonl#holm"] == STRANGE
 
@@ -293,6 +315,10 @@ def test_one_duckdb_file_has_all_tables_and_views(told: Snapshot, tmp_path: Path
             rows = database.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0]
             assert rows == told.table(name).num_rows
         assert database.sql("FROM facts").fetchall()
+        asked = "FROM evidence_of_facts WHERE relation = 'founded' AND tail = 'Aster Pictures'"
+        assert "Anna Holm founded Aster" in str(database.sql(asked).fetchall())
+        views = "SELECT comment FROM duckdb_views() WHERE NOT internal"
+        assert all(comment for (comment,) in database.sql(views).fetchall())
         noted = "SELECT comment FROM duckdb_columns() WHERE column_name = 'confidence'"
         assert "Unit: probability" in str(database.sql(noted).fetchall())
 
@@ -308,9 +334,40 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
         expected = told.neighbours(query, 3, name)
         assert [row["id"] for row in found] == [key for key, *_ in expected]
         assert [row["text"] for row in found] == [text for _, text, _ in expected]
+    for name in ("chunks", "condensed"):
+        for row in held.open_table(name).to_arrow().to_pylist():
+            assert row["source"].startswith("a.jsonl#") and 0 <= row["start"] < row["end"]
     assert {row["licence"] for row in held.open_table("documents").to_arrow().to_pylist()} == {
         record.get("licence") for record in RECORDS
     }
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.* is deprecated, use Dataset:DeprecationWarning"
+)  # rdflib's own
+@pytest.mark.parametrize("form", ["turtle", "nquads", "jsonld"])
+def test_rdf_types_entities_and_values_and_explains_its_terms(
+    told: Snapshot, tmp_path: Path, form: str
+) -> None:
+    import rdflib
+    from rdflib import OWL, RDF, RDFS, XSD
+
+    export(told, form, tmp_path / "out")
+    kind = {"jsonld": "json-ld"}.get(form, form)
+    read = rdflib.Dataset(default_union=True)
+    read.parse(data=(tmp_path / "out").read_text("utf-8"), format=kind)
+    (anna,) = {s for s in read.subjects(RDFS.label, rdflib.Literal("Anna Holm"))}
+    assert rdflib.URIRef("https://w3id.org/kpyramid/general#Agent") in {
+        *read.objects(anna, RDF.type)
+    }
+    objects = [
+        o for s in read.subjects(RDF.type, RDF.Statement) for o in read.objects(s, RDF.object)
+    ]
+    typed = {(str(o), o.datatype) for o in objects if isinstance(o, rdflib.Literal)}
+    assert ("1951-05-05", XSD.date) in typed and ("1951", XSD.gYear) in typed
+    used = {p for p in read.predicates() if str(p).startswith(n.KP)}
+    assert {str(p).removeprefix(n.KP) for p in used} >= {"confidence", "time"}
+    assert used <= {*read.subjects(RDF.type, OWL.AnnotationProperty)}
 
 
 def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
@@ -319,7 +376,7 @@ def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
         import networkx
 
         edges = networkx.read_graphml(path, force_multigraph=True).edges(keys=True, data=True)
-        rows = [{"id": key, **data} for _, _, key, data in edges]
+        rows = [{"id": key, **data} for _, _, key, data in edges if data["kind"] == "fact"]
     elif form == "neo4j":
         with (path / "facts.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -331,9 +388,8 @@ def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
         rows = lancedb.connect(path).open_table("condensed").to_arrow().to_pylist()
     else:
         store = ox.Store()
-        store.bulk_load(
-            path=path, format=ox.RdfFormat.TURTLE if form == "turtle" else ox.RdfFormat.N_QUADS
-        )
+        forms = {"turtle": "TURTLE", "nquads": "N_QUADS", "jsonld": "JSON_LD"}
+        store.bulk_load(path=path, format=getattr(ox.RdfFormat, forms[form]))
         asked = f"""PREFIX rdf: <{n.RDF}> PREFIX rdfs: <{n.RDFS}> PREFIX kp: <{n.KP}>
             SELECT ?id ?relation ?more_detailed_id WHERE {{
             ?id a rdf:Statement ; rdf:predicate/rdfs:label ?relation
@@ -347,7 +403,9 @@ def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
     return {row["id"]: (row["relation"], row.get("more_detailed_id") or "") for row in rows}
 
 
-@pytest.mark.parametrize("form", ["turtle", "nquads", "graphml", "neo4j", "jsonl", "lance"])
+@pytest.mark.parametrize(
+    "form", ["turtle", "nquads", "jsonld", "graphml", "neo4j", "jsonl", "lance"]
+)
 def test_a_fact_has_its_standard_relation_and_the_fact_that_says_more(
     told: Snapshot, tmp_path: Path, form: str
 ) -> None:

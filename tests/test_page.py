@@ -1,14 +1,17 @@
-"""The page of the service in a real browser: it shows, works by keyboard, asks no other host."""
+"""The page in a real browser, of the service and as a site: it works by keyboard, asks no host."""
 
-import os
-import shutil
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.test_serve import Client, built, make_limits, serve
+from kpyramid.snapshot.export import export
+from kpyramid.snapshot.snapshot import open_snapshot
+from kpyramid.storage.layout import Warehouse
+from tests.browser import check_view, open_browser, wait_for
+from tests.corpora import share
+from tests.test_serve import SECRET, Client, built, make_limits, serve
 
 __all__ = ["built"]  # a fixture
 
@@ -22,17 +25,6 @@ VIEWS = {
     "#entity=nobody%20at%20all": "This could not be shown",
     "#changes": "Changes",
 }
-WIDTHS = (360, 1000, 1600)
-_SEEN = """
-    const hosts = performance.getEntriesByType("resource").map((one) => new URL(one.name).host);
-    return {
-        heading: document.querySelector("main h1")?.textContent,
-        busy: document.querySelector("main").getAttribute("aria-busy"),
-        overflow: document.documentElement.scrollWidth - innerWidth,
-        hosts: [...new Set(hosts)],
-    };
-"""
-_AXE = "const done = arguments[arguments.length - 1]; axe.run().then((r) => done(r.violations));"
 
 
 @pytest.fixture(scope="module")
@@ -41,55 +33,61 @@ def client(built: Any) -> Iterator[Client]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    """The folder of an exported site."""
+
+    def make(folder: Path) -> None:
+        snapshot = open_snapshot("main", built / "warehouse")
+        export(snapshot, "site", folder / "site", warehouse=Warehouse(built / "warehouse"))
+
+    return share("site", make) / "site"
+
+
 @pytest.fixture(scope="module", params=["light", "dark"])
 def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
-    driver = shutil.which("chromedriver")
-    if driver is None:
-        assert "CI" not in os.environ, "CI needs Debian's chromium and chromium-driver"
-        pytest.skip("chromium and chromedriver are not installed")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    for name in ("headless", "no-sandbox", "disable-gpu", "disable-background-networking"):
-        options.add_argument(f"--{name}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options, webdriver.ChromeService(driver))
-    media = [{"name": "prefers-color-scheme", "value": request.param}]
-    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    opened.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})  # axe is no part of the page
-    yield opened
-    opened.quit()
-
-
-def wait_for(browser: Any, heading: str) -> dict[str, Any]:
-    from selenium.webdriver.support.wait import WebDriverWait
-
-    def look(driver: Any) -> Any:
-        seen = driver.execute_script(_SEEN)
-        return seen if seen["busy"] == "false" and seen["heading"] == heading else None
-
-    found: dict[str, Any] = WebDriverWait(browser, 60).until(look)
-    return found
+    with open_browser(request.param) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_show_at_every_width(client: Client, browser: Any, view: str) -> None:
-    address = f"http://127.0.0.1:{client.port}/"
-    for width in WIDTHS:
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        browser.get("about:blank")
-        browser.get(address + view)
-        seen = wait_for(browser, VIEWS[view])
-        assert seen["overflow"] <= 0, width
-        assert {*seen["hosts"]} <= {f"127.0.0.1:{client.port}"}
-    script = files("axe_core_python").joinpath("axe.min.js").read_text("utf-8")
-    browser.execute_script(script)
-    found = browser.execute_async_script(_AXE)
-    assert not [one["id"] for one in found if one["impact"] in ("serious", "critical")]
-    refused = "nobody" in view  # a browser notes every reply that is no success
-    said = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
-    assert not said or refused, said
+    host = f"127.0.0.1:{client.port}"
+    logged = check_view(browser, f"http://{host}/{view}", VIEWS[view], host)
+    assert not logged or "nobody" in view, logged  # a browser notes every reply without success
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_site_shows_the_same_from_a_folder(site: Path, browser: Any, view: str) -> None:
+    address = f"{(site / 'index.html').as_uri()}{view}"
+    assert check_view(browser, address, VIEWS[view], "") == []
+
+
+SAID = {
+    "#q=Where%20was%20John%20Harlow%20born%3F": "born in Leeds",
+    "#entity=John%20Harlow": "John Harlow was born in Leeds.",
+    "#q=Nils%20Vik": "<script>alert(1)</script>",
+    "#changes": "rows.jsonl#d",
+}
+
+
+@pytest.mark.parametrize("view", SAID)
+def test_a_site_says_which_sentence_says_so(site: Path, browser: Any, view: str) -> None:
+    browser.get("about:blank")
+    browser.get(f"{(site / 'index.html').as_uri()}{view}")
+    heading = "Changes" if view == "#changes" else view.partition("=")[2]
+    wait_for(browser, heading.replace("%20", " ").replace("%3F", "?"))
+    open_all = "document.querySelectorAll('details').forEach((one) => { one.open = true; });"
+    browser.execute_script(open_all)
+    read = "return document.querySelector('main').textContent"
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(browser, 20).until(lambda driver: SAID[view] in driver.execute_script(read))
+
+
+def test_a_site_has_nothing_of_what_has_labels(site: Path) -> None:
+    written = b"".join(path.read_bytes() for path in site.rglob("*.js"))
+    assert b"Leeds" in written and SECRET.encode() not in written
 
 
 def test_it_works_by_keyboard_and_shows_names_as_they_are(client: Client, browser: Any) -> None:

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -179,6 +180,18 @@ REFUSED: list[tuple[str, str, object, int, str]] = [
     ("POST", "/v1/paths", {"first": "a", "second": "b", "hops": 9}, 400, "hops"),
     ("GET", "/v1/entity/Jon%20Harlw", None, 400, "John Harlow"),
     ("GET", "/v1/evidence/condensed-0", None, 400, "nothing has the id"),
+    ("GET", "/v1/entity/John%20Harlow?fact=1", None, 400, "fact: Extra"),
+    ("GET", "/v1/entity/John%20Harlow?facts=many", None, 400, "facts"),
+    ("GET", "/v1/entity/John%20Harlow?facts=1&facts=2", None, 400, "facts is given twice"),
+    ("GET", "/v1/entity/John%20Harlow?name=Aster", None, 400, "name is given twice"),
+    (
+        "POST",
+        "/v1/retrieve?scope=all",
+        {"question": "a"},
+        400,
+        "scope: arguments stand in the body",
+    ),
+    ("POST", "/v1/retrieve", {"question": "a" * 10_000_000}, 413, "64000 bytes"),
     ("GET", "/v1/retrieve", None, 405, "Not Allowed"),
     ("GET", "/../pyproject.toml", None, 404, "Not Found"),
 ]
@@ -192,6 +205,22 @@ def test_what_is_refused_says_why(
     assert (reply.status, reply.kind) == (status, "application/problem+json")
     assert reply.value["status"] == status
     assert said in reply.value["detail"]
+
+
+def test_an_address_takes_the_other_arguments_as_parameters(client: Client) -> None:
+    (thing,) = client.ask("GET", "/v1/entity/John%20Harlow?facts=1").value
+    assert (len(thing["facts"]), thing["count"] > 1) == (1, True)
+
+
+@pytest.mark.parametrize("tool", [*ASKED])
+def test_replies_have_the_schema_that_is_described(client: Client, tool: str) -> None:
+    import jsonschema
+
+    described = client.ask("GET", "/openapi.json").value
+    responses = described["paths"][f"/v1/{tool}"]["post"]["responses"]
+    schema = responses["200"]["content"]["application/json"]["schema"]
+    value = client.call(tool, **ASKED[tool][0]).value
+    jsonschema.validate(value, {**schema, "components": described["components"]})
 
 
 @pytest.mark.parametrize("tool", [*ASKED])
@@ -347,6 +376,48 @@ def test_a_body_that_never_ends_is_let_go(built: Path) -> None:
             slow.sendall(b"POST /v1/retrieve HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{")
             assert b" 408 " in slow.recv(1000)
         assert client.ask("GET", "/healthz").status == 200
+
+
+def test_clients_that_hang_up_or_do_not_read_hold_nothing(built: Path) -> None:
+    """As many as may be: each is sent away, or waits without a thread; others are answered."""
+    most = min(2_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 3)
+    head = "POST /v1/overview HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"
+    with serve(built / "warehouse", make_limits(seconds=20.0)) as client, ExitStack() as stack:
+        for at in range(most):
+            place = ("127.0.0.1", client.port)
+            opened = stack.enter_context(socket.create_connection(place, timeout=30))
+            if at % 10 == 0:
+                opened.sendall(f"{head}{{}}".encode())  # and nobody reads the reply
+            elif at % 10 == 1:
+                opened.sendall(head.encode())
+                opened.close()
+        wait_until(lambda: client.call("entity", name="John Harlow").status == 200)
+    with serve(built / "warehouse", make_limits()) as client:
+        assert client.call("entity", name="John Harlow").status == 200
+
+
+@pytest.mark.parametrize("harm", ["removed", "damaged"])
+def test_the_next_takes_over_from_what_was_harmed(built: Path, tmp_path: Path, harm: str) -> None:
+    """Of a removed folder the open files are read on; a file that was cut is named."""
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(built / "first", warehouse)
+    with serve(warehouse, make_limits(follow=0.2)) as client:
+        first = client.ask("GET", "/healthz").value["snapshot"]
+        folder = warehouse / "snapshots" / first
+        if harm == "removed":
+            folder.rename(tmp_path / "aside")
+        else:
+            for file in folder.glob("index/*.arrow"):
+                file.write_bytes(b"?")
+        asked = {"question": "Who bought Aster in that year?"}
+        reply = client.call("retrieve", **asked)
+        assert reply.status == (200 if harm == "removed" else 503)
+        if harm == "damaged":
+            assert reply.kind == "application/problem+json"
+            assert "index/" in reply.value["detail"]
+        assert client.ask("GET", "/healthz").status == 200
+        second = move_on(built, warehouse)
+        wait_until(lambda: client.call("retrieve", **asked).snapshot == second)
 
 
 def test_a_copied_folder_is_served(built: Path, tmp_path: Path) -> None:

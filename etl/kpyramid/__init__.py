@@ -6,6 +6,8 @@ What stands in `__all__` is public; every other module is internal and may chang
 import os
 from typing import TYPE_CHECKING, Any
 
+from kpyramid.errors import InputError, IntegrityError, PyramidError
+
 if TYPE_CHECKING:
     from kpyramid.query import (
         EVERYTHING,
@@ -36,6 +38,9 @@ __all__ = [
     "Answer",
     "Backends",
     "Evidence",
+    "InputError",
+    "IntegrityError",
+    "PyramidError",
     "Retrieval",
     "Scope",
     "Snapshot",

@@ -69,5 +69,5 @@ class RefusedError(EndpointError):
 
 def name_extra(missing: ModuleNotFoundError) -> str:
     """What to install for a module that is not there: the base install only reads snapshots."""
-    extra = "export" if missing.name == "lancedb" else "build"
+    extra = {"lancedb": "export", "duckdb": "duckdb"}.get(str(missing.name), "build")
     return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'"

@@ -38,9 +38,10 @@ def export(
     s3://served/news.ttl --to turtle
 
     `path`: file or folder to write, here or at s3://bucket/prefix; it must not be there.
-    `to`: folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. turtle,
-    nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin. jsonl. duckdb: one
-    file of all tables. lance: the vectors.
+    `to`: folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. site: the page
+    of `kpyramid serve` as a folder that a browser opens without a service or a network.
+    turtle, jsonld, nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin.
+    jsonl. duckdb: one file of all tables. lance: the vectors.
     """
     from kpyramid.snapshot import export as forms
     from kpyramid.snapshot.snapshot import hold_snapshot, is_path, open_snapshot

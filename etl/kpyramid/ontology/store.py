@@ -1,5 +1,6 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -185,7 +186,23 @@ def write_ontology(schema_turtle: str, instances_nt: str) -> str:
     named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
     declared = {f"{subject} {individual}" for subject in named}
     kept = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
-    return "".join(sorted({*kept, *lines, *declared}))
+    return "".join(sorted(map(_fit_datatype, {*kept, *lines, *declared})))
+
+
+_OWL_TYPES = {"gYear": "integer", "gYearMonth": "string", "date": "dateTime"}
+"""Datatypes that OWL 2 does not have, and those that stand for them."""
+_OUTSIDE = re.compile(rf"(?:\"\^\^)?<{re.escape(n.XSD)}({'|'.join(_OWL_TYPES)})>( \.\n)$")
+
+
+def _fit_datatype(line: str) -> str:
+    """A line of N-Triples within the datatypes of OWL 2: of its value, or of a range."""
+
+    def fit(found: re.Match[str]) -> str:
+        hour = "T00:00:00" if found[1] == "date" else ""
+        mark = f'{hour}"^^' if found[0].startswith('"') else ""
+        return f"{mark}<{n.XSD}{_OWL_TYPES[found[1]]}>{found[2]}"
+
+    return _OUTSIDE.sub(fit, line)
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
@@ -258,6 +275,12 @@ def write_facts(facts: Iterable[StandardFact]) -> str:
 
     label = make_iri(n.LABEL)
     return write_sorted(list_triples())
+
+
+def write_json_ld(turtle: Path, path: Path) -> None:
+    """Writes a Turtle file of our own as JSON-LD."""
+    triples = ox.parse(path=turtle, format=ox.RdfFormat.TURTLE)
+    ox.serialize(triples, path, format=ox.RdfFormat.JSON_LD)
 
 
 def check_rdf(folder: Path) -> list[str]:

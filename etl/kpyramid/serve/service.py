@@ -5,16 +5,15 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
-from importlib.resources import files
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import anyio
 import prometheus_client as prometheus
 from prometheus_client.multiprocess import MultiProcessCollector
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -25,6 +24,7 @@ from starlette.routing import Route
 
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.query.answering import STRATEGIES, answer
+from kpyramid.query.retrieval import Retrieval
 from kpyramid.query.toolset import (
     MOST_ROWS,
     TOOLS,
@@ -33,9 +33,15 @@ from kpyramid.query.toolset import (
     read_call,
     write_plain,
 )
+from kpyramid.query.types import Answer
 from kpyramid.serve.current import Current
-from kpyramid.snapshot.diff import NAMES, compare
+from kpyramid.snapshot.diff import NAMES, Counts, Row, compare
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.individuals import Entity
+from kpyramid.snapshot.overview import Overview
+from kpyramid.snapshot.site import PAGE, read_page
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.typed import Comparison, Member, Paths
 
 log = logging.getLogger("kpyramid.serve")
 
@@ -48,7 +54,7 @@ _POLICY = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_PAGES = {"": "index.html", "page.js": "page.js", "page.css": "page.css"}
+_PAGES = {"": "index.html", **{name: name for name in PAGE if name != "index.html"}}
 _KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 
 
@@ -100,6 +106,43 @@ class Ask(Tool):
         return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What `Diff` gives; `before` is None where the ref was nowhere before."""
+
+    before: str | None
+    after: str
+    summary: str
+    tables: Mapping[str, Counts]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    at_least: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMembers:
+    """`Members` as `to_dict` writes them."""
+
+    members: tuple[Member, ...]
+    count: LowerBound
+
+
+REPLIES: Mapping[str, Any] = {
+    "overview": Overview,
+    "retrieve": Retrieval,
+    "find": ListedMembers,
+    "compare": Comparison,
+    "paths": Paths,
+    "entity": list[Entity],
+    "evidence": list[Evidence],
+    "sparql": list[dict[str, str]],
+    "ask": Answer,
+    "diff": Changes,
+}
+"""What each tool gives."""
 SERVED: Mapping[str, type[Tool]] = {**TOOLS, "ask": Ask, "diff": Diff}
 """All tools of the service by name."""
 
@@ -151,18 +194,17 @@ class Service:
 
     async def call(self, request: Request) -> Response:
         """POST /v1/TOOL: the arguments are the body, a JSON object."""
-        return await self._answer(request, request.path_params["tool"], None)
+        return await self._answer(request, request.path_params["tool"])
 
     async def call_by_address(self, request: Request) -> Response:
-        """GET /v1/entity/NAME and /v1/evidence/ID."""
-        name = request.url.path.removeprefix(PREFIX).partition("/")[0]
-        return await self._answer(request, name, json.dumps(request.path_params).encode())
+        """GET /v1/entity/NAME and /v1/evidence/ID; other arguments are query parameters."""
+        return await self._answer(request, request.url.path.split("/")[2])
 
     async def show_page(self, request: Request) -> Response:
         """The page, which reads all it shows from this service."""
         name = _PAGES[request.url.path.removeprefix("/")]
         kind = _KINDS[name.rpartition(".")[2]]
-        return Response(_read_page(name), media_type=kind, headers=_POLICY)
+        return Response(read_page(name), media_type=kind, headers=_POLICY)
 
     async def tell_health(self, _: Request) -> Response:
         """200 while requests are answered; `problem` says why the ref's newest is not served.
@@ -181,15 +223,15 @@ class Service:
         """The OpenAPI description."""
         return JSONResponse(describe_service())
 
-    async def _answer(self, request: Request, name: str, body: bytes | None) -> Response:
+    async def _answer(self, request: Request, name: str) -> Response:
         started = time.monotonic()
-        status, told, labels = 500, "", frozenset[str]()
+        status, told, labels, body = 500, "", frozenset[str](), b""
         try:
             if name not in SERVED:
                 known = ", ".join(SERVED)
                 raise HTTPException(404, f"there is no tool {name!r}; there are {known}")
             labels = self._read_labels(request)
-            body = await self._read_body(request) if body is None else body
+            body = await self._read_arguments(request, name)
             text, told = await self._run(read_call(name, body or b"{}", SERVED), labels)
             status = 200
             return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
@@ -213,8 +255,20 @@ class Service:
                 "client": request.client.host if request.client else None,
             }
             if self.limits.logs_questions:
-                line["arguments"] = (body or b"").decode("utf-8", "replace")
+                line["arguments"] = body.decode("utf-8", "replace")
             log.info("%s", json.dumps(line, ensure_ascii=False))
+
+    async def _read_arguments(self, request: Request, name: str) -> bytes:
+        """The body, or of an address its parts as a JSON object."""
+        given = request.query_params
+        if request.method == "POST":
+            if given:
+                raise InputError(f"{next(iter(given))}: arguments stand in the body, a JSON object")
+            return await self._read_body(request)
+        for key in given:
+            if key in request.path_params or len(given.getlist(key)) > 1:
+                raise InputError(f"{name}: the parameter {key} is given twice")
+        return json.dumps({**request.path_params, **given}).encode()
 
     async def _read_body(self, request: Request) -> bytes:
         most, seconds = self.limits.body, self.limits.seconds
@@ -278,17 +332,12 @@ class Service:
             return tool.run(snapshot)
         before = self.current.find_former(tool.before, snapshot.id)
         if before is None:
-            return {"before": None, "after": snapshot.id, "summary": "", "tables": {}, "rows": []}
+            return Changes(None, snapshot.id, "", {}, [])
         opened = self.current.open_former(before, snapshot.scopes[-1])
         with opened as other, compare(other, snapshot) as changes:
             rows = changes.read(tool.table, tool.limit) if tool.table else []
-            return {
-                "before": other.id,
-                "after": snapshot.id,
-                "summary": changes.summarise(),
-                "tables": {name: asdict(changes.count(name)) for name in NAMES},
-                "rows": [*map(asdict, rows)],
-            }
+            tables = {name: changes.count(name) for name in NAMES}
+            return Changes(other.id, snapshot.id, changes.summarise(), tables, rows)
 
 
 def create_app(current: Current, limits: Limits | None = None) -> Starlette:
@@ -314,29 +363,58 @@ def create_app(current: Current, limits: Limits | None = None) -> Starlette:
 
 def describe_service() -> dict[str, Any]:
     """The service in OpenAPI 3.1."""
+    inputs: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
+        (name, "serialization", TypeAdapter(kind)) for name, kind in REPLIES.items()
+    ]
+    found, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
+    replies = {name: schema for (name, _), schema in found.items()}
     paths: dict[str, Any] = {}
     for name, tool in SERVED.items():
         schema = {"application/json": {"schema": describe_arguments(tool)}}
-        paths[PREFIX + name] = {
-            "post": _operate(
-                name, tool.__doc__ or "", requestBody={"required": True, "content": schema}
-            )
-        }
+        body = {"required": True, "content": schema}
+        about = tool.__doc__ or ""
+        paths[PREFIX + name] = {"post": _operate(name, about, replies[name], requestBody=body)}
     for name, key in (("entity", "name"), ("evidence", "id")):
-        given = [{"name": key, "in": "path", "required": True, "schema": {"type": "string"}}]
-        path = f"{PREFIX}{name}/{{{key}}}"
-        paths[path] = {
-            "get": _operate(f"{name}_by_{key}", SERVED[name].__doc__ or "", parameters=given)
-        }
+        fields = describe_arguments(SERVED[name])["properties"]
+        given = [
+            {
+                "name": field,
+                "in": "path" if field == key else "query",
+                "required": field == key,
+                "schema": schema,
+            }
+            for field, schema in fields.items()
+        ]
+        about, operation = SERVED[name].__doc__ or "", f"{name}_by_{key}"
+        get = _operate(operation, about, replies[name], parameters=given)
+        paths[f"{PREFIX}{name}/{{{key}}}"] = {"get": get}
     for name, said in (("healthz", "Which snapshot is served."), ("metrics", "For Prometheus.")):
         paths[f"/{name}"] = {"get": _operate(name, said)}
     info = {"title": "Knowledge Pyramid", "version": "1", "description": "Errors are problem+json."}
-    return {"openapi": "3.1.0", "info": info, "paths": paths}
+    components = {"schemas": {**schemas["$defs"], "Problem": _PROBLEM}}
+    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
 
 
-def _operate(name: str, summary: str, **more: Any) -> dict[str, Any]:
-    problem = {"description": "a problem", "content": {PROBLEM: {"schema": {"type": "object"}}}}
-    responses = {"200": {"description": "what was asked for"}, "default": problem}
+_PROBLEM = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["type", "status", "detail"],
+}
+
+
+def _operate(
+    name: str, summary: str, reply: Mapping[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    problem = {"description": "a problem", "content": {PROBLEM: schema}}
+    good: dict[str, Any] = {"description": "what was asked for"}
+    if reply is not None:
+        good["content"] = {"application/json": {"schema": reply}}
+    responses = {"200": good, "default": problem}
     return {
         "operationId": name,
         "summary": summary.partition("\n")[0],
@@ -361,7 +439,3 @@ async def _show_problem(request: Request, error: Exception) -> Response:
     headers = getattr(error, "headers", None)
     told = {"type": "about:blank", "status": status, "detail": detail}
     return JSONResponse(told, status, headers, media_type=PROBLEM)
-
-
-def _read_page(name: str) -> bytes:
-    return files("kpyramid.serve").joinpath("page", name).read_bytes()

@@ -5,5 +5,17 @@ Imports storage, ontology and embeddings; imported by `query` and the pipeline.
 
 from typing import Literal
 
-Form = Literal["folder", "tar", "turtle", "nquads", "graphml", "neo4j", "jsonl", "duckdb", "lance"]
+Form = Literal[
+    "folder",
+    "tar",
+    "site",
+    "turtle",
+    "jsonld",
+    "nquads",
+    "graphml",
+    "neo4j",
+    "jsonl",
+    "duckdb",
+    "lance",
+]
 """What a snapshot is exported to; named here, where nothing heavy is loaded."""

@@ -3,11 +3,12 @@
 import logging
 import re
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,9 +19,12 @@ from jinja2 import Environment, StrictUndefined
 
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers
-from kpyramid.ontology.store import write_ontology
+from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.store import write_json_ld, write_ontology, write_sorted
+from kpyramid.ontology.turtle import parse_turtle
 from kpyramid.snapshot.graph import (
     ATTRIBUTION,
+    QUOTED,
     RDF_FACTS,
     READS,
     name_source,
@@ -30,13 +34,16 @@ from kpyramid.snapshot.graph import (
     write_quads,
     write_turtle,
 )
+from kpyramid.snapshot.site import write_site
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import GRAPH, SEARCHED, VECTORS
+from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import Exported, copy_folder, note_export, write_tarball
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import discard, is_there, write_at
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import Warehouse, name_place
+from kpyramid.storage.refs import list_entries, list_refs
 from kpyramid.storage.writing import sync_folder, sync_tree
 
 if TYPE_CHECKING:
@@ -86,17 +93,33 @@ def export(
         raise InputError(f"{place} is there already; nothing was written. Name another place")
     log.info("exporting snapshot %s as %s to %s", snapshot.id, form, place)
     noted = Exported(snapshot.id, form, name_place(place), corpus, ref)
+    write = FORMS[form]
+    if form == "site":
+        write = partial(write_site, former=_open_former(snapshot, warehouse))
     with note_export(warehouse, noted) if warehouse else nullcontext(), write_at(place) as path:
-        made = _write(snapshot, form, path)
+        made = _write(snapshot, write, path)
     return made
 
 
-def _write(snapshot: Snapshot, form: str, path: Path) -> Export:
+def _open_former(snapshot: Snapshot, warehouse: Warehouse | None) -> Snapshot | None:
+    """What a ref was at before it came to a snapshot; None where that is not there any more."""
+    if warehouse is None:
+        return None
+    for name in list_refs(warehouse):
+        ids = [entry.snapshot for entry in list_entries(warehouse, name)]
+        if snapshot.id in ids[1:]:
+            folder = warehouse.snapshots / ids[ids.index(snapshot.id, 1) - 1]
+            former = Snapshot(folder, scope=EVERYTHING) if folder.is_dir() else None
+            return former and reduce(Snapshot.scoped, snapshot.scopes, former)
+    return None
+
+
+def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     discard(part)
     try:
-        left_out = FORMS[form](snapshot, part)
+        left_out = write(snapshot, part)
         sync_tree(part)
         part.rename(path)
     finally:
@@ -107,9 +130,54 @@ def _write(snapshot: Snapshot, form: str, path: Path) -> Export:
     return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
 
 
-def _open(snapshot: Snapshot, facts: Sequence[str]) -> "AbstractContextManager[Database]":
+_ONTOLOGY = """
+CREATE TEMP VIEW individual AS
+SELECT entity.*, coalesce(names, []) AS names, coalesce(labels, []) AS labels
+FROM entity LEFT JOIN (
+    SELECT id, list_sort(list(DISTINCT name)) AS names, list_sort(list(DISTINCT label)) AS labels
+    FROM (SELECT id, unnest(classes) AS iri FROM entity) JOIN ontology_class USING (iri)
+    GROUP BY id
+) USING (id) ORDER BY id;
+CREATE TEMP VIEW subclass AS
+SELECT iri, parent FROM (SELECT iri, unnest(parents) AS parent FROM ontology_class)
+WHERE parent IN (SELECT iri FROM ontology_class) ORDER BY ALL;
+CREATE TEMP VIEW membership AS
+SELECT id, iri FROM (SELECT id, unnest(classes) AS iri FROM entity)
+WHERE iri IN (SELECT iri FROM ontology_class) ORDER BY ALL;
+"""
+"""Entities with the labels of their classes, `names` as identifiers; and edges of the ontology."""
+
+
+@contextmanager
+def _open(snapshot: Snapshot, facts: Sequence[str]) -> "Iterator[Database]":
     names = READS if facts else ("documents",)
-    return open_graph({name: snapshot.locate_table(name) for name in names}, facts)
+    tables = {name: snapshot.locate_table(name) for name in names}
+    with open_graph(tables, facts) as database:
+        if facts:
+            for name, table in _list_terms(snapshot.schema).items():
+                database.register(name, table)
+            database.execute(_ONTOLOGY)
+        yield database
+
+
+def _list_terms(schema: Schema) -> dict[str, pa.Table]:
+    """The classes of an ontology and the labels of its properties."""
+    rows = sorted(
+        (c.iri, c.label, _name_label(c.label), c.comment, list(c.parents)) for c in schema.classes
+    )
+    fields = dict.fromkeys(("iri", "label", "name", "comment"), pa.string())
+    kinds = pa.schema({**fields, "parents": pa.list_(pa.string())})
+    classes = [dict(zip(kinds.names, row, strict=True)) for row in rows]
+    labels = sorted({entry.label for entry in schema.properties})
+    return {
+        "ontology_class": pa.Table.from_pylist(classes, kinds),
+        "ontology_property": pa.table({"label": pa.array(labels, pa.string())}),
+    }
+
+
+def _name_label(label: str) -> str:
+    """A label as an identifier: `PopulatedPlace`."""
+    return "".join(word[:1].upper() + word[1:] for word in re.findall(r"\w+", label)) or "Thing"
 
 
 # The whole snapshot.
@@ -125,6 +193,10 @@ def _write_whole(
         )
     write(snapshot.folder, path)
     return ()
+
+
+_VOCABULARY = Path(__file__).parent / "vocabulary.ttl"
+"""What the terms of `kp:` mean."""
 
 
 # RDF: the ontology, its individuals and where they are said, then the graph.
@@ -151,7 +223,17 @@ def _write_rdf(
 
 
 def _state_ontology(snapshot: Snapshot) -> bytes:
-    return write_ontology(*snapshot._view.read_ontology(sources=True)).encode()
+    stated = write_ontology(*snapshot._view.read_ontology(sources=True))
+    vocabulary = parse_turtle(_VOCABULARY.read_text("utf-8"), source="the vocabulary")
+    return (stated + write_sorted(vocabulary)).encode()
+
+
+def _write_json_ld(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+    with tempfile.TemporaryDirectory(prefix="kpyramid-") as folder:
+        graph = Path(folder) / "graph.ttl"
+        _write_turtle(snapshot, graph)
+        write_json_ld(graph, path)
+    return ()
 
 
 # Property graphs: entities and values are nodes, facts are edges.
@@ -166,20 +248,28 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
-_PLAIN = ("relation", "wording", "negated", "more_detailed_id", "confidence")
+_PLAIN = ("relation", "wording", "negated", "more_detailed_id", "confidence", *QUOTED)
 _LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
 
 
+_EDGES = (
+    ("instance of", "membership", "id", "iri"),
+    ("subclass of", "subclass", "iri", "parent"),
+)
+"""What the ontology adds to the facts: kinds of edges, their tables and ends."""
+
+
 def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
-    fields = {"node": ("label", "type", "forms", "classes"), "edge": (*_PLAIN, *_LISTS)}
+    fields = {"node": ("label", "type", "forms", "classes"), "edge": ("kind", *_PLAIN, *_LISTS)}
+    kinds = {"confidence": "double", "start": "long", "end": "long"}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
-        f'attr.type="{"double" if name == "confidence" else "string"}"/>\n'
+        f'attr.type="{kinds.get(name, "string")}"/>\n'
         for kind, names in fields.items()
         for name in names
     )
-    about = "".join(f" || data('{name}', {name}::VARCHAR)" for name in _PLAIN)
+    about = "".join(f""" || data('{name}', "{name}"::VARCHAR)""" for name in _PLAIN)
     about += "".join(f" || data('{name}', {_join(name, '; ')})" for name in _LISTS)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     facts = (*_ENDS, *_PLAIN, *_LISTS)
@@ -188,12 +278,20 @@ def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
         for query in (
             "SELECT '<node id=\"' || id || '\">' || data('label', name) || data('type', type) || "
-            f"data('forms', {_join('forms', '; ')}) || data('classes', {_join('classes', ' ')}) || "
-            "E'</node>\\n' FROM entity",
+            f"data('forms', {_join('forms', '; ')}) || data('classes', {_join('labels', '; ')}) || "
+            "E'</node>\\n' FROM individual",
+            "SELECT '<node id=\"' || xml(iri) || '\">' || data('label', label) || "
+            "data('type', 'CLASS') || E'</node>\\n' FROM ontology_class",
             "SELECT '<node id=\"value:' || xml(literal) || '\">' || data('label', literal) || "
             f"data('type', 'LITERAL') || E'</node>\\n' FROM {_VALUES}",
             "SELECT '<edge id=\"' || id || '\" source=\"' || head || '\" target=\"' || "
-            f"coalesce(tail, 'value:' || xml(literal)) || '\">'{about} || E'</edge>\\n' FROM fact",
+            f"coalesce(tail, 'value:' || xml(literal)) || '\">' || data('kind', 'fact'){about} || "
+            "E'</edge>\\n' FROM fact",
+            *(
+                f"SELECT '<edge source=\"' || xml({source}) || '\" target=\"' || xml({target}) || "
+                f"'\">' || data('kind', '{kind}') || E'</edge>\\n' FROM {table}"
+                for kind, table, source, target in _EDGES
+            ),
         ):
             write_lines(database, query, sink)
         sink.write(b"</graph>\n</graphml>\n")
@@ -204,6 +302,10 @@ def _join(name: str, between: str) -> str:
     return f"nullif(array_to_string({name}, '{between}'), '')"
 
 
+_TYPE = """CASE WHEN NOT negated AND relation IN (SELECT label FROM ontology_property)
+    THEN coalesce(nullif(upper({words}), ''), 'RELATED') ELSE 'RELATED' END"""
+"""Properties of the ontology are types of their own; other relations stand in `relation`, and so
+do denials, which a query for a type must not take for facts."""
 _WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
 _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "documents": (
@@ -220,13 +322,20 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"id:ID": "chunk_id", "text": "text", "start:long": "start", ":LABEL": "'Chunk'"},
     ),
     "entities": (
-        "entity",
+        "individual",
         {
             "id:ID": "id",
             **{name: name for name in ("name", "type")},
             **{f"{name}:string[]": name for name in ("forms", "classes")},
-            ":LABEL": "concat_ws(chr(31), 'Entity', nullif(array_to_string(list_transform(classes, "
-            "lambda c: regexp_extract(c, '[^/#]+$')), chr(31)), ''))",
+            ":LABEL": "concat_ws(chr(31), 'Entity', nullif(array_to_string(names, chr(31)), ''))",
+        },
+    ),
+    "classes": (
+        "ontology_class",
+        {
+            "id:ID": "iri",
+            **{name: name for name in ("label", "comment")},
+            ":LABEL": "'Class'",
         },
     ),
     "values": (
@@ -238,13 +347,15 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             ":START_ID": "head",
             ":END_ID": "coalesce(tail, 'value:' || literal)",
-            ":TYPE": f"coalesce(nullif(upper({_WORDS}), ''), 'RELATED_TO')",
+            ":TYPE": _TYPE.format(words=_WORDS),
             "id": "id",
             "relation": "relation",
             "wording": "wording",
             "negated:boolean": "negated",
             "more_detailed_id": "more_detailed_id",
             "confidence:double": "confidence",
+            **{"sentence": "sentence", "section": "section"},
+            **{"start:long": "start", "end:long": '"end"'},
             **{f"{name}:string[]": name for name in ("chunks", *_LISTS)},
         },
     ),
@@ -257,12 +368,19 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "entity, chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
         {":START_ID": "entity", ":END_ID": "chunk", ":TYPE": "'MENTIONED_IN'"},
     ),
+    **{
+        table: (table, {":START_ID": source, ":END_ID": target, ":TYPE": f"'{kind}'"})
+        for kind, table, source, target in (
+            (kind.upper().replace(" ", "_"), *ends) for kind, *ends in _EDGES
+        )
+    },
 }
 """Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL."""
 _NEO4J_COMMAND = """\
 neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter=U+001F \\
     --nodes=documents.csv --nodes=chunks.csv --nodes=entities.csv --nodes=values.csv \\
-    --relationships=facts.csv --relationships=parts.csv --relationships=mentions.csv
+    --nodes=classes.csv --relationships=facts.csv --relationships=parts.csv \\
+    --relationships=mentions.csv --relationships=membership.csv --relationships=subclass.csv
 """
 
 
@@ -367,6 +485,13 @@ def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     return ()
 
 
+_PLACED = {"document_id": pa.string(), "source": pa.string(), "section": pa.string()} | {
+    "start": pa.int64(),
+    "end": pa.int64(),
+}
+"""What is said of the first place that states a fact."""
+
+
 def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     """The rows of a searched table that are seen: id, words, vector, and a chunk's document.
 
@@ -375,7 +500,7 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
-    width, keys = part.matrix.shape[1], view.rows("documents").column("document_id")
+    width, documents = part.matrix.shape[1], view.rows("documents")
 
     def read(some: Integers) -> pa.RecordBatch:
         at, numbers = pa.array(some), some.tolist()
@@ -385,24 +510,35 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
             "vector": pa.FixedSizeListArray.from_arrays(part.matrix[some].reshape(-1), width),
         }
         if name == "chunks":
-            owners = part.rows.numbers("document")[some]
-            columns["document_id"] = keys.take(pa.array(owners))
+            owners = pa.array(part.rows.numbers("document")[some])
+            for field in ("document_id", "source", "title"):
+                columns[field] = documents.column(field).take(owners)
+            for field in ("start", "end"):
+                columns[field] = part.rows.column(field).take(at)
         elif name == "condensed":
             relations = [view.state_standard(row)[2] for row in numbers]
             more = [view.find_detailed(row) or None for row in numbers]
             columns["relation"] = pa.array(relations, pa.string())
             columns["negated"] = part.rows.column("negated").take(at)
             columns["more_detailed_id"] = pa.array(more, pa.string())
+            ids = columns["id"].to_pylist()
+            places = [next(iter(snapshot.evidence(key)), None) for key in ids]
+            for field, kind in _PLACED.items():
+                values = [place and getattr(place, field) for place in places]
+                columns[field] = pa.array(values, kind)
         return pa.record_batch(columns)
 
     blocks = (read(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
     return pa.RecordBatchReader.from_batches(read(rows[:0]).schema, blocks)
 
 
-FORMS: Mapping[str, Callable[[Snapshot, Path], tuple[str, ...]]] = {
+_Form = Callable[[Snapshot, Path], tuple[str, ...]]
+FORMS: Mapping[str, _Form] = {
     "folder": partial(_write_whole, copy_folder),
     "tar": partial(_write_whole, write_tarball),
+    "site": write_site,
     "turtle": _write_turtle,
+    "jsonld": _write_json_ld,
     "nquads": partial(_write_rdf, write_quads),
     "graphml": _write_graphml,
     "neo4j": _write_neo4j,
@@ -439,6 +575,7 @@ def describe_folder(manifest: Mapping[str, Any], documents: Path) -> dict[str, b
     )
     return {
         "README.md": _write_readme(manifest, documents).encode(),
+        "vocabulary.ttl": _VOCABULARY.read_bytes(),
         "views.sql": (first + "\n".join(views) + "\n").encode(),
     }
 
@@ -455,10 +592,14 @@ def list_views(without: Collection[str] = (), *, kind: str = "VIEW") -> Iterator
         for column in contract.columns:
             unit = f" Unit: {column.unit}." if column.unit else ""
             yield f'COMMENT ON COLUMN {name}."{column.name}" IS {_quote(column.about + unit)};'
-    for path in locate_declarations("views").values():
+    absent = [*without]
+    for name, path in locate_declarations("views").items():
         text = path.read_text("utf-8").strip()
-        if not any(re.search(rf"\b(FROM|JOIN) {name}\b", text) for name in without):
-            yield text
+        if any(re.search(rf"\b(FROM|JOIN) {other}\b", text) for other in absent):
+            absent.append(name)
+            continue
+        about = text.partition("\n")[0].removeprefix("-- ")
+        yield f"{text}\nCOMMENT ON VIEW {name} IS {_quote(about)};"
 
 
 def _quote(text: str) -> str:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from kpyramid.documents.words import deny
 from kpyramid.errors import IntegrityError
 from kpyramid.ontology import names as n
+from kpyramid.snapshot.evidence import SECTION
 from kpyramid.storage.contracts import load_contracts
 
 if TYPE_CHECKING:  # who only reads has none
@@ -129,7 +130,8 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
         coalesce(others.name, literal)) AS wording, negated, more_detailed_id,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
     round(confidence, 4) AS confidence, modality,
-    documents, chunks, sources, licences, attributions, places
+    documents, chunks, sources, licences, attributions, places,
+    places[1].document AS first_document, places[1].first AS start, places[1].last AS "end"
 FROM condensed JOIN said USING (condensed_id)
 JOIN relations USING (relation_id)
 JOIN entities AS heads ON heads.entity_id = head_id
@@ -137,6 +139,15 @@ JOIN entities AS ends ON ends.entity_id = standard_head_id
 LEFT JOIN entities AS others ON others.entity_id = tail_id
 LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
 """
+_QUOTED = """
+CREATE TEMP VIEW quoted AS
+SELECT facts.*, place.text AS sentence, section.path AS section
+FROM facts
+JOIN place ON place.document_id = first_document AND place.first = start AND place.last = "end"
+ASOF LEFT JOIN section ON section.document_id = first_document AND section.start <= facts.start
+"""
+"""With the words of the first place that states a fact, and the headings above it."""
+QUOTED = ("sentence", "start", "end", "section")
 
 
 @contextmanager
@@ -159,9 +170,40 @@ def open_graph(
         if facts:  # what is not named is not computed
             database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
             database.execute(_GRAPH)
-            columns = ", ".join(facts)
-            database.execute(f"CREATE TEMP TABLE fact AS SELECT {columns} FROM facts ORDER BY id")
+            source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
+            if not {*QUOTED}.isdisjoint(facts):
+                database.register("section", _list_sections(database))
+                database.execute(_QUOTED)
+                source = "quoted"
+            query = f"SELECT {columns} FROM {source} ORDER BY id"
+            database.execute(f"CREATE TEMP TABLE fact AS {query}")
         yield database
+
+
+_HEADINGS = """
+SELECT document_id, list_transform(headings, lambda h: {'level': h.level, 'start': h.start,
+    'text': substring(text, h.start + 1, h."end" - h.start)}) AS headings
+FROM (SELECT document_id, text, list_filter(blocks, lambda b: b.kind = 'heading') AS headings
+    FROM documents) WHERE len(headings) > 0
+"""
+
+
+def _list_sections(database: "Database") -> pa.Table:
+    """Where each heading of a document stands, with all that it stands under."""
+    sections: list[tuple[str, int, str]] = []
+    for batch in database.sql(_HEADINGS).to_arrow_reader(1_024):
+        for row in batch.to_pylist():
+            path: list[tuple[int, str]] = []
+            for heading in row["headings"]:
+                while path and path[-1][0] >= heading["level"]:
+                    path.pop()
+                path.append((heading["level"], heading["text"]))
+                words = SECTION.join(text for _, text in path)
+                sections.append((row["document_id"], heading["start"], words))
+    fields = [("document_id", pa.string()), ("start", pa.int64()), ("path", pa.string())]
+    columns = zip(*sections, strict=True) if sections else [[], [], []]
+    arrays = [pa.array(v, kind) for v, (_, kind) in zip(columns, fields, strict=True)]
+    return pa.table(arrays, [name for name, _ in fields])
 
 
 def write_lines(database: "Database", query: str, sink: BinaryIO) -> None:
@@ -187,11 +229,26 @@ _PREFIXES = {
 }
 _CURIE = re.compile(r"<(\w+:\w+)>")
 _RELATION = f"'{n.RELATION.removeprefix(n.ENTITY)}' || url_encode(relation)"
-_OBJECT = "CASE WHEN tail IS NULL THEN text(literal) ELSE iri(tail) END"
+_OBJECT = """CASE
+    WHEN tail IS NOT NULL THEN iri(tail)
+    WHEN regexp_full_match(literal, '[12][0-9]{3}') THEN text(literal) || '^^' || <xsd:gYear>
+    WHEN regexp_full_match(literal, '-?(0|[1-9][0-9]*)') THEN text(literal) || '^^' || <xsd:integer>
+    WHEN regexp_full_match(literal, '[1-9][0-9]{0,2}(,[0-9]{3})+')
+        THEN text(replace(literal, ',', '')) || '^^' || <xsd:integer>
+    WHEN regexp_full_match(literal, '-?(0|[1-9][0-9]*)\\.[0-9]+')
+        THEN text(literal) || '^^' || <xsd:decimal>
+    WHEN day(literal) IS NOT NULL THEN text(day(literal)) || '^^' || <xsd:date>
+    ELSE text(literal) END"""
+"""Prose sets off the thousands of a quantity, so that four bare digits are a year."""
 _TERMS = """
 CREATE OR REPLACE TEMP MACRO iri(x) AS '<{base}' || x || '>';
 CREATE OR REPLACE TEMP MACRO text(x) AS '"' || replace(replace(replace(replace(
     x, '\\', '\\\\'), '"', '\\"'), chr(10), '\\n'), chr(13), '\\r') || '"';
+CREATE OR REPLACE TEMP MACRO day(x) AS CASE WHEN regexp_matches(x, '[0-9]{{4}}')
+    THEN (try_strptime(x, ['%d %B %Y', '%B %d, %Y', '%Y-%m-%d'])::DATE)::VARCHAR END;
+CREATE OR REPLACE TEMP MACRO qualified(x, role) AS flatten(list_transform(
+    list_filter(x, lambda q: starts_with(q, role || ': ')),
+    lambda q: string_split(substring(q, length(role) + 3), ' / ')));
 CREATE OR REPLACE TEMP MACRO texts(x) AS list_transform(x, lambda t: text(t));
 CREATE OR REPLACE TEMP MACRO named(x) AS CASE
     WHEN regexp_full_match(x, 'https?://[^\\x00-\\x20<>"{{}}|\\\\^`]+') THEN '<' || x || '>'
@@ -202,6 +259,8 @@ RDF_FACTS = (
     *("wording", "negated", "more_detailed_id", "confidence", "modality", "qualifiers", "places"),
 )
 """Columns of `fact` that are said in RDF."""
+_ROLES = ("time", "place", "document")
+"""Qualifiers that are properties of their own."""
 _Says = Sequence[tuple[str, str]]
 """Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms."""
 _RDF: Sequence[tuple[str, str, str, _Says]] = (
@@ -228,6 +287,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
         "iri(id)",
         "",
         (
+            ("rdf:type[]", "list_transform(classes, lambda c: '<' || c || '>')"),
             ("rdfs:label", "text(name)"),
             ("skos:altLabel[]", "texts(list_filter(forms, lambda f: f <> name))"),
             ("kp:entityType", "text(type)"),
@@ -254,7 +314,12 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
             ("kp:moreDetailed", "iri(more_detailed_id)"),
             ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
             ("kp:modality[]", "texts(modality)"),
-            ("kp:qualifier[]", "texts(qualifiers)"),
+            *((f"kp:{role}[]", f"texts(qualified(qualifiers, '{role}'))") for role in _ROLES),
+            (
+                "kp:qualifier[]",
+                "texts(list_filter(qualifiers, lambda q: "
+                f"NOT regexp_matches(q, '^({'|'.join(_ROLES)}): ')))",
+            ),
             (
                 "prov:wasDerivedFrom[]",
                 "list_transform(places, lambda p: "

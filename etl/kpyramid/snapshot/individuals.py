@@ -162,7 +162,9 @@ class Individuals:
 
     def _list_rows(self, entity_id: str) -> list[int]:
         """The rows of the statements that have an individual as an end."""
-        return self._select(("subject_id", "object_id"), [entity_id])
+        row = self._view.find("entities", entity_id)
+        listed = () if row is None else self._view.rows("entities").list_of("instances", row)
+        return self._view.select("instances", listed)
 
     def _read_rows(self, column: str, iris: Sequence[str]) -> list[dict[str, Any]]:
         return [*map(self._view.read_instance, self._select((column,), iris))]
@@ -213,17 +215,17 @@ _MOST_RANKED = 1_000
 """Facts of a thing that are ranked by their support."""
 
 
-def find_entities(name: str, snapshot: Snapshot) -> list[str]:
-    """The ids of the entities that a name, id or IRI means, those with most facts first.
+def find_entities(name: str, snapshot: Snapshot) -> dict[str, list[str]]:
+    """The entities that a name, id or IRI means: ids with the keys of their facts, most first.
 
     Raises:
         InputError: there is none, or the scope hides all of it; gives the nearest names.
     """
-    keys = _link(name, snapshot)
-    if not keys:
+    facts = {key: snapshot.facts_about([key]) for key in _link(name, snapshot)}
+    if not facts:
         near = _name_nearest(name, snapshot)
         raise InputError(f"snapshot {snapshot.id} has nothing named {name!r}{near}")
-    return sorted(keys, key=lambda key: (-len(snapshot.facts_about([key])), key))
+    return dict(sorted(facts.items(), key=lambda pair: (-len(pair[1]), pair[0])))
 
 
 def _link(name: str, snapshot: Snapshot) -> set[str]:
@@ -240,13 +242,14 @@ def _name_nearest(name: str, snapshot: Snapshot) -> str:
     return f"; near: {', '.join(stated)}" if near else ""
 
 
-def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
+def describe_entity(entity_id: str, keys: Sequence[str], snapshot: Snapshot, most: int) -> Entity:
     """What ontology and graph say of an entity: at most so many facts, the best supported first.
+
+    `keys` are those of all its facts, as `find_entities` gives them.
 
     Raises:
         KeyError: the id is unknown, or the scope hides it.
     """
-    keys = snapshot.facts_about([entity_id])
     weighed = zip(keys, snapshot.weigh_condensed(keys[:_MOST_RANKED]), strict=False)
     ranked = sorted(weighed, key=lambda pair: (-pair[1][1], -pair[1][0], pair[0]))
     facts = []

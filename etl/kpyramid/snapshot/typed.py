@@ -6,6 +6,7 @@ denied nor hedged. Texts never say everything, so that a count is a lower bound.
 """
 
 import heapq
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 THING = "thing"
 """The class of everything."""
 MOST_PATHS = 20
+_LONGEST = 200
+"""Characters of a value in a message."""
 _MOST_EDGES = 1_000
 """Facts of one thing that a path goes on with, the surest."""
 _NEAREST, _SHORTLIST = 5, 200
@@ -594,25 +597,31 @@ def _cut_kind(said: str) -> tuple[str, ...]:
     return tuple(map(words.lemmatise, plain[: next(ends, None)]))
 
 
+def _show(value: object) -> str:
+    """A value as JSON writes it, for a message; a long one is cut."""
+    words = json.dumps(value, ensure_ascii=False, default=str)
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
 def _read_name(what: str, name: object) -> str:
     if not isinstance(name, str) or not name.strip(" -^"):
-        raise InputError(f"{what} {name!r}: pass a label, a name or an IRI")
+        raise InputError(f"{what} {_show(name)}: pass a label, a name or an IRI")
     return " ".join(name.split())
 
 
 def _check_number(name: str, number: object, most: float = float("inf")) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         upto = f"from 1 to {most}" if most < float("inf") else "1 or more"
-        raise InputError(f"{name} = {number!r}: pass a whole number, {upto}")
+        raise InputError(f"{name} {_show(number)}: pass a whole number, {upto}")
 
 
 def _read_where(where: Where) -> Iterator[tuple[str, Condition]]:
     pairs = where.items() if isinstance(where, Mapping) else where
     if not isinstance(pairs, Iterable) or isinstance(pairs, str):
-        raise InputError(f"where = {where!r}: pass conditions by property, or pairs of both")
+        raise InputError(f"where {_show(where)}: pass pairs of a property and a condition")
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"where has {pair!r}: pass a pair of property and condition")
+            raise InputError(f"where has {_show(pair)}: pass a pair of a property and a condition")
         name, condition = _read_name("property", pair[0]), pair[1]
         if isinstance(condition, Mapping) and set(condition) == {"not"}:
             _check_value(name, condition["not"])
@@ -626,18 +635,22 @@ def _check_value(name: str, value: object) -> None:
         low, high = map(_read_bound, value)
         places = low.compare(high) if low and high else None
         if low and high and (places is None or places[0][0] > places[1][1]):
-            raise InputError(f"{name}: nothing lies between {value[0]!r} and {value[1]!r}")
+            ends = " and ".join(map(_show, value))
+            raise InputError(f"{name}: nothing lies between {ends}")
     elif isinstance(value, bool) or value == "" or not isinstance(value, str | int | float | None):
         raise InputError(
-            f"{name}: {value!r} is no condition; pass a name, a number, a date, a range (from, "
-            'to) of which one may be None, {"not": value}, or None for what nothing is stated of'
+            f"{name}: {_show(value)} is no condition; pass a name, a number, a date, a range of "
+            "two of which one end may be left open, a denied value, or nothing at all for what "
+            "nothing is stated of"
         )
 
 
 def _read_bound(end: object) -> Measure | None:
     measure = None if isinstance(end, bool) else read_measure(str(end))
     if measure is None and end is not None:
-        raise InputError(f"{end!r} bounds no range: pass a number, with a unit or none, or a date")
+        raise InputError(
+            f"{_show(end)} bounds no range: pass a number, or one with a unit, or a date"
+        )
     return measure
 
 

@@ -1,6 +1,6 @@
 "use strict";
-// All that the page shows comes from the tools of the service, and is written as text, never as
-// markup: names and sentences of a corpus may hold anything.
+// All that the page shows comes from `ask` (data.js), and is written as text, never as markup:
+// names and sentences of a corpus may hold anything.
 
 const MOST_DRAWN = 12;
 const COMMON = new Set(
@@ -21,18 +21,6 @@ function make(name, attributes = {}, ...children) {
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
-}
-
-async function ask(tool, given) {
-  const reply = await fetch(`v1/${tool}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(given),
-  });
-  const value = await reply.json();
-  if (!reply.ok) throw new Error(value.detail || `the service says ${reply.status}`);
-  document.getElementById("version").textContent = `Snapshot ${reply.headers.get("X-Snapshot")}`;
-  return value;
 }
 
 const address = (view, value) => `#${view}=${encodeURIComponent(value)}`;
@@ -249,7 +237,11 @@ async function showQuestion(question) {
         soft(count(one.count, "fact")),
       ),
     );
-  const sure = found.facts.filter((fact) => fact.score >= 0.05);
+  const judged = found.facts.some((fact) => fact.score !== null);
+  const sure = found.facts.filter((fact) => !judged || fact.score >= 0.05);
+  const order = judged
+    ? "Nearest to the question first, with the chance that each answers it."
+    : "Of the things above, those with most words of the question first.";
   return [
     make("h1", {}, question),
     answered.text
@@ -271,14 +263,18 @@ async function showQuestion(question) {
     layer(
       "graph",
       "Facts",
-      sure.length
-        ? "Nearest to the question first, with the chance that each answers it."
-        : "None is near.",
+      sure.length ? order : "None is near.",
       make(
         "ol",
         {},
         sure.map((fact) =>
-          make("li", {}, fact.text, " ", soft(percent(fact.score)), sources(fact.evidence, words)),
+          make(
+            "li",
+            {},
+            fact.text,
+            judged ? soft(` ${percent(fact.score)}`) : null,
+            sources(fact.evidence, words),
+          ),
         ),
       ),
     ),
@@ -297,8 +293,7 @@ async function showQuestion(question) {
               {
                 ...item.evidence[0],
                 text: item.text,
-                title: found.titles[item.key],
-                section: (found.sections || {})[item.key],
+                title: found.titles[item.key] || item.evidence[0].title,
               },
               words,
             ),
