@@ -13,23 +13,23 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 542,
+    "root": 546,
     "numerics": 332,
     "embeddings": 354,
-    "documents": 3010,
-    "storage": 2929,
+    "documents": 3021,
+    "storage": 2941,
     "llm": 2910,
     "extraction": 7727,
     "graph": 2344,
-    "ontology": 6477,
+    "ontology": 6489,
     "completion": 1840,
-    "condensation": 1481,
-    "snapshot": 4236,
-    "query": 4707,
-    "serve": 486,
+    "condensation": 1516,
+    "snapshot": 4587,
+    "query": 4714,
+    "serve": 547,
     "integrations": 52,
     "evaluation": 1289,
-    "pipeline": 7989,
+    "pipeline": 8019,
     "cli": 2834,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
