@@ -39,7 +39,7 @@ from kpyramid.ontology.population.reader import (
     Matrix,
     Reader,
     SubjectModel,
-    Vocabulary,
+    make_vectorizer,
 )
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.storage.declarations import locate_ontology
@@ -150,11 +150,11 @@ def fit(sources: Sequence[Lessons]) -> General:
     """The weights that what the sources teach gives, each source weighing the same."""
     rows = [row for source in sources for group, _ in source.pairs for row in group]
     labels = [float(x) for source in sources for _, right in source.pairs for x in right]
-    vocabulary = Vocabulary(rows, least=LEAST_PAIRS)
+    vectorizer = make_vectorizer(len(rows), LEAST_PAIRS)
     importance = np.concatenate([share(sum(len(r) for _, r in s.pairs)) for s in sources])
     model = LogisticRegression(C=0.1, solver="liblinear", max_iter=200)
-    model.fit(vocabulary.encode(rows), np.array(labels), sample_weight=importance)
-    pairs = zip(vocabulary.columns, map(float, model.coef_[0]), strict=True)
+    model.fit(vectorizer.fit_transform(rows), np.array(labels), sample_weight=importance)
+    pairs = zip(vectorizer.get_feature_names_out(), map(float, model.coef_[0]), strict=True)
     subject = {name: round(weight, 2) for name, weight in pairs if abs(weight) >= 0.05}
     subject_bias = round(float(model.intercept_[0]), 2)
 

@@ -14,6 +14,7 @@ from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
+    from kpyramid.ontology.schema import Schema
     from kpyramid.snapshot.snapshot import Snapshot
     from kpyramid.snapshot.view import Scope
 
@@ -25,9 +26,10 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
 
     A build wants a label for each class and property, one domain and one range for each property,
     and datatypes whose values can be checked. What is missing is added, what is unclear is
-    settled, and every change is listed (all of them with --json): read the list, look at the
-    Turtle, and name it under induce.ontology in your settings. What contradicts itself is
-    refused, with the statements that do.
+    settled, what is deprecated or can have no instance is left out, and every change is listed
+    (all of them with --json): read the list, look at the Turtle, and name it under
+    induce.ontology in your settings. What contradicts itself is refused, with the statements
+    that do.
 
     Nothing is fetched: owl:imports are listed, and classes known only from there are declared as
     stubs. The file is parsed in a process of its own, within limits of time and memory.
@@ -38,26 +40,34 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
     `file`: Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not.
     `output`: Turtle file to write, not there yet; by default NAME.ttl, here.
     """
-    from kpyramid.ontology.importing.conversion import import_ontology
+    from kpyramid.graph.synonyms.words import load_nouns
+    from kpyramid.ontology.importing.conversion import Change, import_ontology, leave_out_empty
     from kpyramid.ontology.importing.files import read_outside
+    from kpyramid.ontology.population.kinds import infer_entity_types
     from kpyramid.ontology.schema import write_schema
-    from kpyramid.ontology.validation.consistency import judge_consistency
+    from kpyramid.ontology.validation.consistency import judge_schema
     from kpyramid.settings import PublishSettings
 
     name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
     target = choose_target(output, name)
     imported = import_ontology(read_outside(file), name=name, source=str(file))
-    turtle = write_schema(imported.schema)
-    verdict = judge_consistency(turtle, "", seconds=PublishSettings().reasoner_seconds)
+    verdict, empty = judge_schema(
+        write_schema(imported.schema), seconds=PublishSettings().reasoner_seconds
+    )
+    if empty:
+        imported = leave_out_empty(imported, empty, source=str(file))
+    schema, reasons = infer_entity_types(imported.schema, lambda noun: load_nouns().get(noun, ""))
+    typed = [Change("entity types added", f"<{iri}>", why) for iri, why in reasons.items()]
+    turtle = write_schema(schema)
     if verdict.startswith("fail"):
         raise InputError(
             f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
             "could publish it; remove one of these statements"
         )
     write_target(target, turtle)
-    schema = imported.schema
     bare = sum(not prop.alt_labels for prop in schema.properties)
-    notes = [_NEXT.format(target)]
+    size = f"{len(schema.classes)} classes, {len(schema.properties)} properties"
+    notes = [_NEXT.format(f"{target} ({size})")]
     if bare:
         notes.insert(
             0,
@@ -74,9 +84,37 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
         axioms=len(schema.axioms),
         individuals=imported.individuals,
         consistent=verdict,
-        changes=imported.changes,
+        warnings=_warn_of_blind(schema),
+        changes=[*imported.changes, *typed],
         notes=notes,
     )
+
+
+_MOST_NAMED = 8
+
+
+def _warn_of_blind(schema: "Schema") -> list[str]:
+    """What will find next to nothing, and what would help it."""
+    from kpyramid.graph.synonyms.words import load_nouns
+    from kpyramid.ontology.population.kinds import infer_entity_types, list_blind
+
+    typed, reasons = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
+    classes, properties = list_blind(typed)
+    advice = {
+        "class(es) without kp:entityType, the kinds of names that they have; `kpyramid ontology "
+        "import` writes what their words tell": [
+            f"{schema.class_by_iri[iri].label} ({why})" for iri, why in sorted(reasons.items())
+        ],
+        "class(es) whose names tell nobody what they are; add kp:entityType, a superclass that "
+        "has one, or kp:commonNouns": classes,
+        "propert(ies) between such classes, which will find next to no value": properties,
+    }
+    return [
+        f"{len(labels)} {what}: {', '.join(labels[:_MOST_NAMED])}"
+        + (f" and {len(labels) - _MOST_NAMED} more" if len(labels) > _MOST_NAMED else "")
+        for what, labels in advice.items()
+        if labels
+    ]
 
 
 def choose_target(output: Path | None, name: str) -> Path:
@@ -222,9 +260,11 @@ def check(
     store = OntologyStore(*(texts[name] for name in _JUDGED[:2]))
     failed = [name for name, verdict in judged.gates.items() if verdict.startswith("fail")]
     advice = "correct it, or what beside it judges it, and check it again"
+    schema = parse_schema(texts[_JUDGED[0]], source=str(files.turtle))
     return name_values(
         json_only=("checks",),
         ontology=str(files.turtle),
+        warnings=_warn_of_blind(schema),
         snapshot=opened.id if opened else None,
         gates=judged.gates,
         seconds=judged.seconds,

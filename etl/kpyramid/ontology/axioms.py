@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 import pyoxigraph as ox
 
@@ -69,7 +70,7 @@ def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
             users[triple.object.value].append((triple.subject, triple.predicate.value))
     if not said:
         return list(triples)
-    order = _sort_leaves_first(said, users)
+    order = _sort_leaves_first(said)
     content: dict[str, str] = {}
     for node in order:
         lines = {f"{p} {_show(t.object, content)}" for p, t in said[node]}
@@ -97,31 +98,21 @@ def _show(term: object, names: Mapping[str, str]) -> str:
     return f"_:{names[term.value]}" if isinstance(term, ox.BlankNode) else str(term)
 
 
-def _sort_leaves_first(
-    said: Mapping[str, Sequence[tuple[str, ox.Triple]]],
-    users: Mapping[str, Sequence[tuple[Subject, str]]],
-) -> list[str]:
-    """Each blank node after all it refers to; without recursion, as lists may be long."""
-    open_ends = {
-        node: sum(isinstance(triple.object, ox.BlankNode) for _, triple in statements)
+def _sort_leaves_first(said: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
+    """Each blank node after all it refers to."""
+    ends = {
+        node: [t.object.value for _, t in statements if isinstance(t.object, ox.BlankNode)]
         for node, statements in said.items()
     }
-    ready = [node for node, count in open_ends.items() if not count]
-    order: list[str] = []
-    while ready:
-        order.append(node := ready.pop())
-        for subject, _ in users.get(node, ()):
-            if isinstance(subject, ox.BlankNode):
-                open_ends[subject.value] -= 1
-                if not open_ends[subject.value]:
-                    ready.append(subject.value)
-    if len(order) < len(said):
-        left = sorted({p for node in said.keys() - set(order) for p, _ in said[node]})
+    try:
+        return [*TopologicalSorter(ends).static_order()]
+    except CycleError as e:
+        circle = {*e.args[1]}
+        left = sorted({p for node in circle for p, _ in said[node]})
         raise InputError(
-            f"{len(said) - len(order)} blank nodes refer to each other in a circle (by "
+            f"{len(circle)} blank nodes refer to each other in a circle (by "
             f"{', '.join(left[:_MOST_NAMED])}): they cannot be told apart; give one of them an IRI"
-        )
-    return order
+        ) from e
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import tomllib
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -246,27 +246,16 @@ _COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
 
 
 @dataclass
-class Concept:
-    """A class to be, with the keys of the concepts above it; `level` counts from the topmost."""
-
-    label: str
-    level: int
-    synonyms: tuple[str, ...] = ()
-    comment: str = ""
-    parents: list[str] = field(default_factory=list)
-    entity_types: tuple[str, ...] = ()
-    common_nouns: bool = False
-
-
-@dataclass
 class Cut:
-    """Concepts by key, the topmost first; links by relation as (key, key or None, in words).
+    """Classes by key, the topmost first; links by relation as (key, key or None, in words).
 
-    `instances` and `deeper` count what was left: single things, and meanings below the depth.
+    A key stands where an IRI will. `levels` count from the topmost; `instances` and `deeper` what
+    was left: single things, and meanings below the depth.
     """
 
     root: str
-    concepts: dict[str, Concept]
+    concepts: dict[str, OntologyClass]
+    levels: dict[str, int]
     links: dict[str, list[tuple[str, str | None, str]]] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     instances: int = 0
@@ -285,7 +274,7 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
     """
     levels = {top.key: 0}
     order = [top]
-    cut = Cut(top.key, {}, notices=[wordnet.licence])
+    cut = Cut(top.key, {}, levels, notices=[wordnet.licence])
     for synset in order:  # grows as it goes; a meaning that is reached again is known
         below = [key for key in synset.find("~") if key not in levels]
         if levels[synset.key] == depth:
@@ -295,16 +284,15 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
         order += map(wordnet.read, dict.fromkeys(below))
         check_size(len(order))
     for synset in order:
-        cut.concepts[synset.key] = Concept(
-            label=synset.words[0],
-            level=levels[synset.key],
-            synonyms=synset.words[1:],
-            comment=_read_definition(synset.gloss),
-            parents=[key for key in synset.find("@") if key in levels and synset != top],
-            entity_types=tuple(_ENTITY_TYPES.get(synset.field, "").split())
-            if synset == top
-            else (),
-            common_nouns=synset.field in _COMMON_NOUNS,
+        types = _ENTITY_TYPES.get(synset.field, "") if synset == top else ""
+        cut.concepts[synset.key] = OntologyClass(
+            synset.key,
+            synset.words[0],
+            tuple(word for word in synset.words if word != synset.words[0]),
+            _read_definition(synset.gloss),
+            tuple(key for key in synset.find("@") if key in levels and synset != top),
+            tuple(types.split()),
+            synset.field in _COMMON_NOUNS,
         )
         cut.instances += len(synset.find("~i"))
         for pointer in synset.pointers:
@@ -346,31 +334,19 @@ def build_schema(cut: Cut, *, title: str) -> Schema:
     base = f"{BASE}{root}#"
     iris = _choose_iris(cut, base)
     classes = [
-        OntologyClass(
-            iri=iris[key],
-            label=concept.label,
-            alt_labels=tuple(s for s in concept.synonyms if s != concept.label),
-            comment=concept.comment,
-            parents=tuple(iris[parent] for parent in concept.parents),
-            entity_types=concept.entity_types,
-            common_nouns=concept.common_nouns,
-        )
-        for key, concept in cut.concepts.items()
+        replace(found, iri=iris[key], parents=tuple(iris[parent] for parent in found.parents))
+        for key, found in cut.concepts.items()
     ]
     properties = _list_properties(cut, base, iris)
+    advice = "Cut from word nets, to be reviewed: classes that are wrong or not needed go."
+    stated = [
+        (n.LABEL, ox.Literal(f"{title}: a first ontology", language="en")),
+        (n.COMMENT, ox.Literal(advice, language="en")),
+        *((n.DCT + "license", ox.Literal(notice)) for notice in cut.notices),
+    ]
     header = make_iri(base.removesuffix("#"))
-    said = [
-        (n.LABEL, f"{title}: a first ontology"),
-        (n.COMMENT, "Cut from word nets, to be reviewed: classes that are wrong or not needed go."),
-        *((n.DCT + "license", notice) for notice in cut.notices),
-    ]
-    triples = [
-        ox.Triple(
-            header, make_iri(p), ox.Literal(text, language="en") if i < 2 else ox.Literal(text)
-        )
-        for i, (p, text) in enumerate(said)
-    ]
-    return Schema(base, tuple(classes), tuple(properties), write_axioms(triples))
+    axioms = write_axioms(ox.Triple(header, make_iri(p), text) for p, text in stated)
+    return Schema(base, tuple(classes), tuple(properties), axioms)
 
 
 def _choose_iris(cut: Cut, base: str) -> dict[str, str]:
@@ -483,7 +459,9 @@ def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
 def _index_labels(cut: Cut) -> dict[str, str]:
     """Concepts by their words in small letters; a label goes before a synonym."""
     by_label = {
-        synonym.lower(): key for key, c in reversed(cut.concepts.items()) for synonym in c.synonyms
+        synonym.lower(): key
+        for key, c in reversed(cut.concepts.items())
+        for synonym in c.alt_labels
     }
     return by_label | {c.label.lower(): key for key, c in reversed(cut.concepts.items())}
 
@@ -492,17 +470,17 @@ def _add_concepts(
     cut: Cut, by_label: dict[str, str], below: dict[str, set[str]], depth: int
 ) -> int:
     """The terms below those of the cut, level by level."""
-    queue = sorted(by_label, key=lambda label: (cut.concepts[by_label[label]].level, label))
+    queue = sorted(by_label, key=lambda label: (cut.levels[by_label[label]], label))
     before = len(cut.concepts)
     for term in queue:  # grows as it goes
-        level = cut.concepts[by_label[term]].level + 1
+        level = cut.levels[by_label[term]] + 1
         for child in sorted(below.get(term, ())):
             if child in by_label or level > depth or len(child.split()) > _MOST_WORDS:
                 continue
             key = f"conceptnet {child}"
             comment = f"ConceptNet: {child} is a {term}."
-            cut.concepts[key] = Concept(child, level, comment=comment, parents=[by_label[term]])
-            by_label[child] = key
+            cut.concepts[key] = OntologyClass(key, child, (), comment, (by_label[term],))
+            cut.levels[key], by_label[child] = level, key
             queue.append(child)
             check_size(len(cut.concepts))
     return len(cut.concepts) - before
@@ -535,11 +513,11 @@ def _read_dump(path: Path) -> Iterator[str]:
     if not path.is_file():
         raise InputError(f"{path}: no such file; name ConceptNet's assertions, as .csv or .csv.gz")
     with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
+        opener = gzip.open if file.read(2) == b"\x1f\x8b" else open
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
-            while line := file.readline(_LONGEST_LINE):
-                yield line.decode("utf-8", "replace").rstrip("\r\n")
+        with opener(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                yield line.rstrip("\r\n")
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
         raise InputError(f"{path}: broken gzip: {e}; fetch the dump again") from e
 

@@ -11,7 +11,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits, read_axioms, write_axioms
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, write_turtle
+from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, walk, write_turtle
 
 # Classes and properties, and their statements in RDF.
 
@@ -109,23 +109,11 @@ def _state(subject: str, predicate: str, value: str | ox.Literal) -> ox.Triple:
 # The schema.
 
 
-def measure_ancestors(start: str, list_parents: Callable[[str], Iterable[str]]) -> dict[str, int]:
-    """A class and all classes above it, each with the least number of steps up to it."""
-    above = {start: 0}
-    queue = [start]
-    for current in queue:  # grows as it goes; a cycle of subclasses is legal OWL
-        for parent in list_parents(current):
-            if parent not in above:
-                above[parent] = above[current] + 1
-                queue.append(parent)
-    return above
-
-
 def find_nearest_common(
     classes: Iterable[str], list_parents: Callable[[str], Iterable[str]]
 ) -> str | None:
     """The class above all of these with the fewest steps to it; None if there is none."""
-    climbs = [measure_ancestors(iri, list_parents) for iri in classes]
+    climbs = [walk([iri], list_parents) for iri in classes]
     common = set.intersection(*({*climb} for climb in climbs)) if climbs else set()
     return min(sorted(common), key=lambda iri: sum(climb[iri] for climb in climbs), default=None)
 
@@ -184,7 +172,7 @@ class Schema:
         """A class and all classes above it; without owl:Thing, unless it is stated."""
         found = self._ancestors.get(iri)
         if found is None:
-            found = frozenset(measure_ancestors(iri, self._list_parents))
+            found = frozenset(walk([iri], self._list_parents))
             if len(found) <= _LARGEST_KEPT:
                 self._ancestors[iri] = found
         return found
@@ -194,24 +182,35 @@ class Schema:
         return found.parents if found else ()
 
     @cached_property
-    def _class_by_type(self) -> dict[str, str]:
-        # Where two classes claim one NER label, the more general one makes no false statement.
-        typed = [c for c in self.classes if c.entity_types]
-        ordered = sorted(typed, key=lambda c: (len(self.find_ancestors(c.iri)), c.iri))
-        return {t: c.iri for c in reversed(ordered) for t in c.entity_types}
+    def _classes_by_type(self) -> dict[str, tuple[str, ...]]:
+        typed: dict[str, list[str]] = {}
+        for entry in self.classes:
+            for label in entry.entity_types:
+                typed.setdefault(label, []).append(entry.iri)
+        return {
+            label: tuple(
+                iri for iri in iris if not any(o != iri and self.is_subclass(iri, o) for o in iris)
+            )
+            for label, iris in typed.items()
+        }
 
     @cached_property
     def _limits(self) -> Limits:
         return find_limits(read_axioms(self.axioms))
 
+    def list_classes_for_type(self, entity_type: str) -> tuple[str, ...]:
+        """The classes whose instances carry an NER label, without those below one of them."""
+        return self._classes_by_type.get(entity_type, ())
+
     def class_for_type(self, entity_type: str) -> str | None:
-        """The class whose instances carry an NER label, the most general if several do."""
-        return self._class_by_type.get(entity_type)
+        """The class that an NER label tells: the most general; None where several stand apart."""
+        claims = self.list_classes_for_type(entity_type)
+        return claims[0] if len(claims) == 1 else None
 
     @property
     def knows_types(self) -> bool:
         """Whether NER labels tell classes."""
-        return bool(self._class_by_type)
+        return bool(self._classes_by_type)
 
     def is_subclass(self, child: str, parent: str) -> bool:
         """Whether every instance of `child` is one of `parent`; a class is its own subclass."""
@@ -246,7 +245,7 @@ class Schema:
         """
         found = self._entailed.get(property_iri)
         if found is None:
-            found = list(self._walk_entailed(property_iri))
+            found = list(walk([(property_iri, False)], self._list_wider))
             self._entailed[property_iri] = found
         return found
 
@@ -254,24 +253,15 @@ class Schema:
     def _entailed(self) -> dict[str, Sequence[tuple[str, bool]]]:
         return {}
 
-    def _walk_entailed(self, property_iri: str) -> Iterator[tuple[str, bool]]:
-        seen: set[tuple[str, bool]] = set()
-        queue = [(property_iri, False)]
-        while queue:
-            if (current := queue.pop(0)) not in seen:
-                seen.add(current)
-                yield current
-                iri, swapped = current
-                queue += [(other, swapped != turned) for other, turned in self._list_wider(iri)]
-
-    def _list_wider(self, iri: str) -> list[tuple[str, bool]]:
+    def _list_wider(self, end: tuple[str, bool]) -> list[tuple[str, bool]]:
+        iri, swapped = end
         turned = self._inverses.get(iri, set())
         if n.SYMMETRIC_PROPERTY in self.find_characteristics(iri):
             turned = turned | {iri}
         straight = self._limits.wider.get(iri, frozenset())
         return [
-            *((other, True) for other in sorted(turned)),
-            *((w, False) for w in sorted(straight)),
+            *((other, not swapped) for other in sorted(turned)),
+            *((wider, swapped) for wider in sorted(straight)),
         ]
 
     @cached_property

@@ -283,30 +283,83 @@ def list_patterns(query: str) -> list[Pattern]:
     nodes have no values in a row, so they are left out. The query must have passed `check_query`.
     """
     from rdflib.paths import InvPath
-    from rdflib.plugins.sparql import prepareQuery
-    from rdflib.term import Literal, URIRef, Variable
-
-    def write(term: object) -> str | None:
-        if isinstance(term, Variable):
-            return f"?{term}"
-        return f"={term}" if isinstance(term, URIRef | Literal) else None
 
     found = []
-    for subject, predicate, value in _walk_triples(prepareQuery(query).algebra):
+    for subject, predicate, value in _list_triples(query):
         if isinstance(predicate, InvPath):
             subject, predicate, value = value, predicate.arg, subject
-        ends = write(subject), write(predicate), write(value)
+        ends = _write_term(subject), _write_term(predicate), _write_term(value)
         if ends[0] and ends[1] and ends[2]:
             found.append((ends[0], ends[1], ends[2]))
     return sorted(found)
 
 
-def bind_patterns(patterns: list[Pattern], row: Mapping[str, str]) -> Iterator[Pattern]:
+Steps = tuple[tuple[str, bool], ...]
+"""The properties that a path takes, each with whether it is taken from value to subject."""
+
+
+def list_paths(query: str) -> list[tuple[Steps, Pattern]]:
+    """The patterns that `list_patterns` leaves out for their paths, with the paths' properties."""
+    from rdflib.paths import Path as PropertyPath
+
+    found = []
+    for subject, predicate, value in _list_triples(query):
+        ends = _write_term(subject), _write_term(value)
+        if isinstance(predicate, PropertyPath) and ends[0] and ends[1]:
+            steps = tuple(sorted({*_walk_path(predicate, turned=False)}))
+            found.append((steps, (ends[0], "=", ends[1])))
+    return sorted(found)
+
+
+def _walk_path(path: object, *, turned: bool) -> Iterator[tuple[str, bool]]:
+    from rdflib.paths import InvPath, MulPath
+    from rdflib.term import URIRef
+
+    if isinstance(path, URIRef):
+        yield str(path), turned
+    elif isinstance(path, InvPath):
+        yield from _walk_path(path.arg, turned=not turned)
+    elif isinstance(path, MulPath):
+        yield from _walk_path(path.path, turned=turned)
+    else:
+        for part in getattr(path, "args", ()):
+            yield from _walk_path(part, turned=turned)
+
+
+def bind_patterns(patterns: Iterable[Pattern], row: Mapping[str, str]) -> Iterator[Pattern]:
     """The statements that a row of `select_all` matches, IRIs and literals as plain text."""
     for pattern in patterns:
-        ends = [row.get(end[1:]) if end[0] == "?" else end[1:] for end in pattern]
-        if ends[0] and ends[1] and ends[2]:
-            yield ends[0], ends[1], ends[2]
+        subject, predicate, value = (_bind(end, row) for end in pattern)
+        if subject and predicate and value:
+            yield subject, predicate, value
+
+
+def bind_paths(
+    paths: Iterable[tuple[Steps, Pattern]], row: Mapping[str, str]
+) -> Iterator[tuple[Steps, str, str]]:
+    """The properties, start and end of each path that a row of `select_all` matches."""
+    for steps, (start, _, end) in paths:
+        first, last = _bind(start, row), _bind(end, row)
+        if first and last:
+            yield steps, first, last
+
+
+def _bind(end: str, row: Mapping[str, str]) -> str | None:
+    return row.get(end[1:]) if end[0] == "?" else end[1:]
+
+
+def _write_term(term: object) -> str | None:
+    from rdflib.term import Literal, URIRef, Variable
+
+    if isinstance(term, Variable):
+        return f"?{term}"
+    return f"={term}" if isinstance(term, URIRef | Literal) else None
+
+
+def _list_triples(query: str) -> Iterator[tuple[object, object, object]]:
+    from rdflib.plugins.sparql import prepareQuery
+
+    return _walk_triples(prepareQuery(query).algebra)
 
 
 def _walk_triples(node: object) -> Iterator[tuple[object, object, object]]:

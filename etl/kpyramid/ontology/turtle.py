@@ -1,16 +1,19 @@
 """Turtle in, looked up by subject; statements out as Turtle that is the same every time."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import TypeVar
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.ontology.names import RDF_FIRST, RDF_REST, RDF_TYPE
+from kpyramid.ontology.names import RDF_FIRST, RDF_NIL, RDF_REST, RDF_TYPE
 
 Node = ox.NamedNode | ox.BlankNode
 Object = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 # Only the Turtle parser ever sees the text, so an entity bomb is a mere syntax error;
 # these signs are looked for to say so in words.
@@ -36,6 +39,18 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
             f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; "
             "correct that line, or convert the file to Turtle"
         ) from e
+
+
+def walk(starts: Iterable[_Node], step: Callable[[_Node], Iterable[_Node]]) -> dict[_Node, int]:
+    """All that steps lead to, the starts included, each with the least number of steps to it."""
+    reached = dict.fromkeys(starts, 0)
+    queue = list(reached)
+    for current in queue:  # grows as it goes; circles are legal
+        for following in step(current):
+            if following not in reached:
+                reached[following] = reached[current] + 1
+                queue.append(following)
+    return reached
 
 
 class Graph:
@@ -117,6 +132,15 @@ class Graph:
             for s, said in self._said.items()
             if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
         )
+
+    def add_list(self, members: Iterable[Object]) -> Node:
+        """The head of a new RDF list."""
+        head: Node = ox.NamedNode(RDF_NIL)
+        for member in reversed([*members]):
+            rest, head = head, ox.BlankNode()
+            self.add(head, RDF_FIRST, member)
+            self.add(head, RDF_REST, rest)
+        return head
 
     def list_members(self, head: Object) -> list[Object]:
         """The members of an RDF list."""

@@ -1,9 +1,9 @@
 """A parsed ontology becomes one that a build can read; every change is named."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from urllib.parse import quote, unquote
@@ -13,15 +13,22 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import Limits, find_limits
+from kpyramid.ontology.importing.datatypes import (
+    ANY,
+    SCHEMA_ORG,
+    Datatypes,
+    choose_narrowest,
+    is_built_in,
+    is_datatype,
+)
 from kpyramid.ontology.importing.files import BASE_FILES, OutsideText
-from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.schema import (
     Schema,
     find_nearest_common,
-    measure_ancestors,
     read_schema,
+    write_schema,
 )
-from kpyramid.ontology.turtle import Graph, Object
+from kpyramid.ontology.turtle import Graph, Object, parse_turtle, walk
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 
@@ -68,26 +75,22 @@ _ONLY_OBJECTS = (
     n.IRREFLEXIVE_PROPERTY,
     n.INVERSE_FUNCTIONAL_PROPERTY,
 )
-_NEAREST = {
-    "dateTime": "date",
-    "dateTimeStamp": "date",
-    "short": "int",
-    "byte": "int",
-    "unsignedLong": "nonNegativeInteger",
-    "unsignedInt": "nonNegativeInteger",
-    "unsignedShort": "nonNegativeInteger",
-    "unsignedByte": "nonNegativeInteger",
-    "negativeInteger": "integer",
-    "nonPositiveInteger": "integer",
-    "real": "decimal",
-    "rational": "decimal",
-}
-"""The datatype whose values can be checked and come nearest; any other is taken as a string."""
+_BUILT_IN_KINDS = (
+    n.CLASS,
+    n.RDFS + "Class",
+    n.RDF + "Property",
+    n.OBJECT_PROPERTY,
+    n.DATATYPE_PROPERTY,
+    n.ANNOTATION_PROPERTY,
+    n.RDFS + "Datatype",
+)
+_INCLUDES = {n.DOMAIN: "domainIncludes", n.RANGE: "rangeIncludes"}
 
 
 def _settle_kinds(graph: Graph, changes: Changes) -> None:
     """Each property becomes either an object or a datatype property."""
     object_only = graph.find_typed(*_ONLY_OBJECTS)
+    with_literals = {t.predicate.value for t in graph if isinstance(t.object, ox.Literal)}
     for iri in sorted(
         {
             *graph.find_typed(_OBJECT, _DATA, n.RDF + "Property", n.FUNCTIONAL_PROPERTY),
@@ -114,7 +117,12 @@ def _settle_kinds(graph: Graph, changes: Changes) -> None:
                 f"<{iri}>: an object and a datatype property, and no range tells which; remove one"
             )
             continue
-        wanted = next(iter(shown or kinds or ({_OBJECT} if iri in object_only else set())), _OBJECT)
+        is_data = iri in with_literals and iri not in object_only
+        wanted = next(iter(shown or kinds), _DATA if is_data else _OBJECT)
+        for characteristic in sorted(stated & {*_ONLY_OBJECTS}) if wanted == _DATA else ():
+            graph.remove(iri, n.RDF_TYPE, ox.NamedNode(characteristic))
+            detail = f"<{characteristic}>: OWL allows it of object properties only"
+            changes.add("characteristic dropped", f"<{iri}>", detail)
         if kinds == {wanted}:
             continue
         for kind in kinds:
@@ -131,36 +139,36 @@ def _settle_kinds(graph: Graph, changes: Changes) -> None:
 def _find_kinds(graph: Graph, iri: str) -> set[str]:
     """The kinds of property that its ranges imply: none, one or both."""
     kinds = set()
-    for value in graph.find(iri, n.RANGE):
-        if _is_datatype(graph, value):
+    stated = graph.find(iri, n.RANGE)
+    included = [] if stated else _list_included(graph, iri, n.RANGE)
+    for value in stated or included:
+        if is_datatype(graph, value):
             kinds.add(_DATA)
         elif not isinstance(value, ox.NamedNode) or graph.find_types(value) & _CLASSES:
             kinds.add(_OBJECT)
-    return kinds
+    return {_OBJECT} if included and _OBJECT in kinds else kinds
 
 
-def _is_datatype(graph: Graph, value: Object) -> bool:
-    """Whether a range is a datatype, named or not."""
-    if isinstance(value, ox.NamedNode):
-        local = value.value.rpartition("#")[2]
-        if value.value.startswith((n.XSD, n.RDF)) or value.value == n.RDFS + "Literal":
-            return True
-        if value.value.startswith(n.OWL):
-            return local in ("real", "rational")
-    if isinstance(value, ox.NamedNode | ox.BlankNode):
-        types = graph.find_iris(value, n.RDF_TYPE)
-        if n.RDFS + "Datatype" in types or n.OWL + "DataRange" in types:
-            return True
-        if graph.find(value, n.OWL + "onDatatype"):
-            return True
-        for head in (*graph.find(value, n.UNION_OF), *graph.find(value, n.OWL + "oneOf")):
-            members = graph.list_members(head)
-            return any(
-                isinstance(m, ox.Literal)
-                or (isinstance(m, ox.NamedNode) and m.value.startswith(n.XSD))
-                for m in members
-            )
-    return False
+def _list_included(graph: Graph, iri: str, predicate: str) -> list[ox.NamedNode]:
+    """The ends that schema.org's way of stating them names: any of them will do."""
+    name = _INCLUDES[predicate]
+    found = [v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)]
+    return [ox.NamedNode(iri) for iri in sorted({*found})]
+
+
+def _map_datatypes(graph: Graph, changes: Changes) -> None:
+    """No datatype is left whose values cannot be checked, wherever the file names one."""
+    places: Counter[tuple[str, str]] = Counter()
+    for subject, predicate, old, new in [*Datatypes(graph).map_all()]:
+        graph.remove(subject, predicate, old)
+        graph.add(subject, predicate, new)
+        was, now = (str(v.datatype if isinstance(v, ox.Literal) else v) for v in (old, new))
+        if predicate == n.RANGE and isinstance(subject, ox.NamedNode):
+            changes.add("datatype replaced", subject, f"{now} for {was}")
+        else:
+            places[was, now] += 1
+    for (was, now), count in sorted(places.items()):
+        changes.add("datatype mapped", was, f"{now}, in {count} restrictions and values")
 
 
 def _mend_ends(graph: Graph, changes: Changes) -> None:
@@ -195,14 +203,25 @@ class _Ends:
     def __init__(self, graph: Graph, changes: Changes) -> None:
         self._graph, self._changes = graph, changes
         self._classes = {*graph.find_typed(n.CLASS)}
+        self._datatypes = Datatypes(graph)
 
     @cached_property
     def _limits(self) -> Limits:
         return find_limits(self._graph)
 
-    def find_inherited(self, iri: str, predicate: str) -> tuple[str, str] | None:
-        """The nearest end that a super-property or an inverse states, and which does."""
-        seen, queue = {iri}, [(iri, predicate)]
+    @cached_property
+    def _equal(self) -> Mapping[str, Set[str]]:
+        equal: defaultdict[str, set[str]] = defaultdict(set)
+        for node in self._graph.list_subjects():
+            for other in self._graph.find_iris(node, n.OWL + "equivalentProperty"):
+                if isinstance(node, ox.NamedNode):
+                    equal[node.value].add(other)
+                    equal[other].add(node.value)
+        return equal
+
+    def find_inherited(self, iri: str, end: str) -> tuple[str, str] | None:
+        """The nearest end that a super-property, an equal or an inverse states, and which does."""
+        seen, queue = {iri}, [(iri, end)]
         for current, wanted in queue:  # grows as it goes
             found = self._graph.find(current, wanted)
             if current != iri and len(found) == 1 and isinstance(found[0], ox.NamedNode):
@@ -210,6 +229,7 @@ class _Ends:
             other = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
             steps = [(i, other) for i in self._graph.find_iris(current, n.INVERSE_OF)]
             steps += [(s, wanted) for s in self._graph.find_iris(current, n.SUBPROPERTY)]
+            steps += [(s, wanted) for s in sorted(self._equal.get(current, ()))]
             for step in steps:
                 if step[0] not in seen:
                     seen.add(step[0])
@@ -224,16 +244,19 @@ class _Ends:
         *,
         is_data: bool,
     ) -> None:
-        """States exactly one end, of those that are stated, inherited, or the widest."""
+        """States exactly one end, of those that are stated, inherited, included, or the widest."""
         stated = self._graph.find(iri, predicate)
         name = predicate.rpartition("#")[2]
         if not stated:
             found = missing.get((iri, predicate))
             if found and self._fits(found[0], is_data=is_data):
                 end, why = found[0], f"from <{found[1]}>"
-                end = self._check_datatype(ox.NamedNode(end)) if is_data else end
+                end = self._datatypes.find(ox.NamedNode(end)) if is_data else end
+            elif included := self._choose_included(iri, predicate, is_data=is_data):
+                end, why = included, f"by schema:{_INCLUDES[predicate]}"
             else:
-                end, why = (n.XSD + "string" if is_data else n.THING), "none was stated"
+                end = self._datatypes.assume(iri) if is_data else n.THING
+                why = "none was stated"
             self._changes.add(f"{name} added", f"<{iri}>", f"<{end}>, {why}")
         elif is_data:
             end = self._choose_datatype(iri, stated)
@@ -243,39 +266,30 @@ class _Ends:
             self._graph.remove(iri, predicate)
             self._graph.add(iri, predicate, ox.NamedNode(end))
 
+    def _choose_included(self, iri: str, predicate: str, *, is_data: bool) -> str | None:
+        ends = _list_included(self._graph, iri, predicate)
+        if is_data:
+            datatypes = {self._datatypes.find(v) for v in ends if is_datatype(self._graph, v)}
+            return datatypes.pop() if len(datatypes) == 1 else ANY if datatypes else None
+        classes = [v.value for v in ends if v.value in self._classes]
+        return self._find_common(classes) if classes else None
+
     def _fits(self, end: str, *, is_data: bool) -> bool:
-        datatype = _is_datatype(self._graph, ox.NamedNode(end))
+        datatype = is_datatype(self._graph, ox.NamedNode(end))
         return datatype if is_data else end in self._classes or end == n.THING
 
     def _choose_datatype(self, iri: str, stated: Sequence[Object]) -> str:
-        chosen = sorted({self._check_datatype(value) for value in stated})
-        if len(chosen) > 1:
+        chosen = sorted({self._datatypes.find(value) for value in stated})
+        narrowest = choose_narrowest(chosen)
+        if narrowest is None:
             self._changes.problems.append(
                 f"<{iri}>: its ranges {', '.join(chosen)} are several datatypes; remove all but one"
             )
-        if stated != [ox.NamedNode(chosen[0])]:
-            detail = f"<{chosen[0]}> for {', '.join(sorted(self._show(v) for v in stated))}"
+        end = narrowest or chosen[0]
+        if stated != [ox.NamedNode(end)]:
+            detail = f"<{end}> for {', '.join(sorted(self._show(v) for v in stated))}"
             self._changes.add("datatype replaced", f"<{iri}>", detail)
-        return chosen[0]
-
-    def _check_datatype(self, value: Object) -> str:
-        """The datatype itself if its values can be checked, else what it is made of, or nearest."""
-        seen: set[Object] = set()
-        while isinstance(value, ox.NamedNode | ox.BlankNode) and value not in seen:
-            seen.add(value)
-            if isinstance(value, ox.NamedNode):
-                if value.value in DATATYPES:
-                    return value.value
-                local = value.value.rpartition("#")[2]
-                if value.value.startswith((n.XSD, n.OWL)) and local in _NEAREST:
-                    return n.XSD + _NEAREST[local]
-            inner = self._graph.find(value, n.OWL + "onDatatype")
-            inner += self._graph.find(value, n.EQUIVALENT_CLASS)
-            for head in self._graph.find(value, n.OWL + "oneOf"):
-                literals = self._graph.list_members(head)
-                inner += [m.datatype for m in literals[:1] if isinstance(m, ox.Literal)]
-            value = inner[0] if inner else value
-        return n.XSD + "string"
+        return end
 
     def _choose_class(self, iri: str, predicate: str, stated: Sequence[Object]) -> str:
         if stated == [ox.NamedNode(n.THING)]:
@@ -337,7 +351,7 @@ class _Ends:
 
     def _climb(self, iri: str) -> Set[str]:
         """A class and those above it."""
-        return measure_ancestors(iri, self._list_parents).keys()
+        return walk([iri], self._list_parents).keys()
 
     def _find_common(self, classes: Sequence[str]) -> str:
         """The nearest class above all of these, owl:Thing if there is none."""
@@ -361,12 +375,14 @@ class _Ends:
 
 # The import.
 
+_OBSOLETE = "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass"
 _COMMENTS = (
     n.SKOS + "definition",
     "http://purl.obolibrary.org/obo/IAO_0000115",
     n.DCT + "description",
     "http://purl.org/dc/elements/1.1/description",
 )
+_LABELS = (n.LABEL, n.PREF_LABEL)
 _SYNONYMS = (
     n.PREF_LABEL,
     "http://www.geneontology.org/formats/oboInOwl#hasExactSynonym",
@@ -398,8 +414,11 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
             "base assumed", f"<{BASE_FILES}{quote(name, safe='')}>", "the file has relative IRIs"
         )
     _remove_code(graph, changes)
+    _drop_built_in(graph, changes)
+    _leave_out_deprecated(graph, changes)
     _mend_classes(graph, changes)
     _settle_kinds(graph, changes)
+    _map_datatypes(graph, changes)
     _declare_stubs(graph, changes)
     _mend_ends(graph, changes)
     classes = graph.find_typed(n.CLASS)
@@ -412,8 +431,9 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
             "this is data: import the ontology that declares their classes"
         )
     _mend_header(graph, changes, [*classes, *properties], name)
+    languages = _order_languages(graph)
     for iri in [*classes, *properties]:
-        _mend_words(graph, changes, iri)
+        _mend_words(graph, changes, iri, languages)
     if changes.problems:
         listed = "".join(f"\n  {problem}" for problem in changes.problems)
         raise InputError(f"{source}: {len(changes.problems)} to correct by hand:{listed}")
@@ -432,16 +452,67 @@ def _remove_code(graph: Graph, changes: Changes) -> None:
                 changes.add("code removed", subject, detail)
 
 
+def _drop_built_in(graph: Graph, changes: Changes) -> None:
+    """No term of OWL or of the datatypes is one of the ontology's."""
+    for iri in graph.find_typed(*_BUILT_IN_KINDS):
+        if iri.startswith(n.BUILT_IN) or is_built_in(ox.NamedNode(iri)):
+            stays = iri.startswith(n.BUILT_IN)
+            for predicate in [n.RDF_TYPE] if stays else graph.list_predicates(iri):
+                graph.remove(iri, predicate)
+            changes.add("declaration dropped", f"<{iri}>", "the standards have it built in")
+
+
 def _mend_classes(graph: Graph, changes: Changes) -> None:
-    for iri in graph.find_typed(n.CLASS):
-        if iri.startswith(n.BUILT_IN):
-            graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
-            changes.add("declaration dropped", f"<{iri}>", "OWL has it built in")
     for iri in graph.find_typed(n.RDFS + "Class"):
         graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.RDFS + "Class"))
-        if not iri.startswith(n.BUILT_IN) and iri not in graph.find_typed(n.CLASS):
+        if n.CLASS not in graph.find_types(iri):
             graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
             changes.add("class declared", f"<{iri}>", "an rdfs:Class is read as an owl:Class")
+
+
+def _leave_out_deprecated(graph: Graph, changes: Changes) -> None:
+    """No class, property or individual that its authors gave up."""
+    kinds = (n.OWL + "DeprecatedClass", n.OWL + "DeprecatedProperty")
+    gone = {*graph.find_typed(*kinds)}
+    classes = {*graph.find_typed(*_CLASSES)}
+    for subject in graph.list_subjects():
+        if isinstance(subject, ox.NamedNode) and n.ONTOLOGY not in graph.find_types(subject):
+            is_obsolete = _OBSOLETE in graph.find_iris(subject, n.SUBCLASS) or any(
+                graph.find(subject, base + "supersededBy") for base in SCHEMA_ORG
+            )
+            if is_obsolete or graph.is_true(subject, n.OWL + "deprecated"):
+                gone.add(subject.value)
+    gone |= classes & {_OBSOLETE}
+    if classes and classes <= gone:  # the file as a whole gave way to another
+        changes.add("deprecated terms stay", f"{len(gone)} terms", "they have all its classes")
+        return
+    leave_out(graph, gone)
+    for iri in sorted(gone):
+        changes.add("term left out", f"<{iri}>", "it is deprecated")
+
+
+def leave_out(graph: Graph, iris: Iterable[str]) -> None:
+    """Withdraws terms and all axioms that name one; a list of what is disjoint only gets shorter.
+
+    What is left is true wherever the whole is.
+    """
+    gone: set[Object] = {ox.NamedNode(iri) for iri in iris}
+    for subject in graph.list_subjects() if gone else ():
+        for head in graph.find(subject, n.MEMBERS):
+            members = graph.list_members(head)
+            stay = [member for member in members if member not in gone]
+            if len(stay) < len(members):
+                graph.remove(subject, n.MEMBERS)
+                graph.add(subject, n.MEMBERS, graph.add_list(stay))
+    users: defaultdict[Object, list[Object]] = defaultdict(list)
+    for t in graph:
+        if isinstance(t.subject, ox.BlankNode):
+            users[t.object].append(t.subject)
+            users[t.predicate].append(t.subject)
+    gone.update(walk(gone, lambda term: users.get(term, ())))
+    for t in [*graph] if gone else ():
+        if t.subject in gone or t.object in gone or t.predicate in gone:
+            graph.remove(t.subject, t.predicate.value, t.object)
 
 
 def _declare_stubs(graph: Graph, changes: Changes) -> None:
@@ -498,18 +569,39 @@ def _mend_header(graph: Graph, changes: Changes, iris: Iterable[str], name: str)
             changes.add("import not followed", imported, detail)
 
 
-def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
+def _order_languages(graph: Graph) -> list[str]:
+    """The languages of labels, that of most of them first."""
+    counts: Counter[str] = Counter()
+    for t in graph:
+        if t.predicate.value in _LABELS and isinstance(t.object, ox.Literal):
+            counts[t.object.language or ""] += 1
+    return sorted(counts, key=lambda language: (-counts[language], language))
+
+
+def _find_label(graph: Graph, iri: str, languages: Sequence[str]) -> tuple[str, str] | None:
+    """What a term without an rdfs:label in English is called, and where that stands."""
+    if stated := graph.find_texts(iri, n.PREF_LABEL):
+        return stated[0], "its skos:prefLabel"
+    found = [v for p in _LABELS for v in graph.find(iri, p) if isinstance(v, ox.Literal)]
+    known = [(languages.index(v.language or ""), v) for v in found if v.value.strip()]
+    if not known:
+        return None
+    best = min(known, key=lambda pair: (pair[0], pair[1].value))[1]
+    return best.value, f"its label in the language {best.language}"
+
+
+def _mend_words(graph: Graph, changes: Changes, iri: str, languages: Sequence[str]) -> None:
     labels = graph.find_texts(iri, n.LABEL)
-    synonyms = [text for predicate in _SYNONYMS for text in graph.find_texts(iri, predicate)]
+    synonyms = {text for predicate in _SYNONYMS for text in graph.find_texts(iri, predicate)}
     if not labels:
-        stated = graph.find_texts(iri, n.PREF_LABEL)
-        label = stated[0] if stated else derive_label(iri)
+        label, came = _find_label(graph, iri, languages) or (derive_label(iri), "its name")
+        if label not in graph.find_texts(iri, n.PREF_LABEL) and not re.search(r"\d", iri):
+            synonyms.add(derive_label(iri))  # names of IRIs are English more often than not
         labels = [label]
         graph.add(iri, n.LABEL, ox.Literal(label, language="en"))
-        came = "its skos:prefLabel" if stated else "its name"
         changes.add("label added", f"<{iri}>", f'"{label}", from {came}')
     known = {*labels, *graph.find_texts(iri, n.ALT_LABEL)}
-    for text in sorted({*synonyms} - known):
+    for text in sorted(synonyms - known):
         graph.add(iri, n.ALT_LABEL, ox.Literal(text, language="en"))
         changes.add("synonym added", f"<{iri}>", f'"{text}"')
     if not graph.find_texts(iri, n.COMMENT):
@@ -518,3 +610,31 @@ def _mend_words(graph: Graph, changes: Changes, iri: str) -> None:
                 graph.add(iri, n.COMMENT, ox.Literal(stated[0], language="en"))
                 changes.add("comment added", f"<{iri}>", f"from <{predicate}>")
                 break
+
+
+# Classes that can have no instance.
+
+
+def leave_out_empty(imported: Imported, empty: Mapping[str, str], *, source: str) -> Imported:
+    """The import without the classes that can have no instance, and what depends on them.
+
+    `empty`: why each cannot, by IRI. What depends on one are the properties of which it is domain
+    or range, and the axioms that name it or them.
+
+    Raises:
+        InputError: no class is left.
+    """
+    made = [
+        Change("class left out", f"<{iri}>", f"it can have no instance: {why}".rstrip(": "))
+        for iri, why in sorted(empty.items())
+    ]
+    gone = {*empty}
+    for prop in imported.schema.properties:
+        if ends := {prop.domain, prop.range} & empty.keys():
+            gone.add(prop.iri)
+            why = f"<{min(ends)}>, its domain or range, can have no instance"
+            made.append(Change("property left out", f"<{prop.iri}>", why))
+    graph = Graph(parse_turtle(write_schema(imported.schema), source=source))
+    leave_out(graph, gone)
+    schema = read_schema(graph, source=source)
+    return replace(imported, schema=schema, changes=(*imported.changes, *made))

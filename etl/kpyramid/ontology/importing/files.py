@@ -117,8 +117,8 @@ def _find_form(data: bytes, path: Path) -> str:
     for sign, name in _FOREIGN.items():
         if head.startswith(sign):
             raise InputError(
-                f"{path}: this is {name}, which is not read; "
-                "convert it to Turtle, for example with ROBOT or Protégé"
+                f"{path}: this is {name}, which is not read; convert it to OWL or Turtle, for "
+                f"example with ROBOT: robot convert --input {path.name} --output {path.stem}.owl"
             )
     return "RDF/XML" if head.lower().startswith(XML_SIGNS) else "Turtle"
 

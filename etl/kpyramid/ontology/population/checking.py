@@ -427,8 +427,8 @@ def fit_class(
         return 1.0
     if not _may_become(individual.kinds, wanted, schema):
         return None
-    known = schema.class_for_type(individual.type) if is_typed(individual) else None
-    if known is not None and schema.is_subclass(known, wanted):
+    claims = schema.list_classes_for_type(individual.type) if is_typed(individual) else ()
+    if any(schema.is_subclass(known, wanted) for known in claims):
         return TYPED
     if not guess:
         return None
@@ -439,11 +439,11 @@ def fit_class(
         if find_head(individual.name) in MEASURES:
             return None
         return guessed if is_proper(individual) or takes_nouns(wanted, schema) else None
-    if known is None:  # a label that the ontology has no class for
+    if not claims:  # a label that the ontology has no class for
         above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(wanted))
         typed = any(found.entity_types for found in above if found)
         return None if typed else guessed
-    return guessed if schema.is_subclass(wanted, known) else None
+    return guessed if any(schema.is_subclass(wanted, known) for known in claims) else None
 
 
 def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:

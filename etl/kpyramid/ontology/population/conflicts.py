@@ -15,6 +15,7 @@ from kpyramid.ontology.names import (
 )
 from kpyramid.ontology.population.checking import Candidate, Place, combine_confidence, order_places
 from kpyramid.ontology.schema import OntologyProperty
+from kpyramid.ontology.turtle import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,21 +313,11 @@ def _find_limit(
         return "irreflexive", f"<{iri}> relates nothing to itself"
     if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
         return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
-    if stated >= _STRICT_ORDER and _reaches(kept, iri, value, subject):
+    if stated >= _STRICT_ORDER and subject in walk(
+        [value], lambda at: kept.values.get((iri, at), ())
+    ):
         return "circular", f"<{iri}> leads from {value} back to {subject}; the others are surer"
     return None
-
-
-def _reaches(kept: _Kept, iri: str, start: str, goal: str) -> bool:
-    """Whether a property leads from one individual to another, directly or by way of others."""
-    seen, waiting = {start}, [start]
-    while waiting:
-        reached = kept.values.get((iri, waiting.pop()), {}).keys() - seen
-        if goal in reached:
-            return True
-        seen |= reached
-        waiting.extend(reached)
-    return False
 
 
 def list_classes(findings: Sequence[Finding]) -> dict[str, set[str]]:

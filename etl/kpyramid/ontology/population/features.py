@@ -1,6 +1,5 @@
 """Features of candidates as values and subjects, and measures of properties' wording."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kpyramid.documents.words import ARTICLES, JOINING, PREPOSITIONS
-from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import Node, Tree
-from kpyramid.ontology import names as n
 from kpyramid.ontology.population.candidates import LITERALS, CandidateSpan, fold_name
+from kpyramid.ontology.population.kinds import find_kind, find_kinds, split_words, widen_kind
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 # Features of a candidate as a value, and of another as that value's subject.
@@ -20,6 +18,8 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
+_SMALL = frozenset(("CCONJ", "ADP", "DET", "PUNCT", "PART"))
+"""Inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,67 +152,46 @@ def _list_capitals(tree: Tree, c: CandidateSpan, start: int, end: int) -> Iterat
 
 
 def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
-    nodes = tree.nodes
-    head = nodes[c.head]
+    """What a candidate is, what stands around it, and what it depends on."""
+    nodes, head = tree.nodes, tree[c.head]
     start, end = tree.sentences[head.sentence]
-    yield "kind=" + c.kind
-    yield "name" if c.is_name else "noun"
-    yield f"words={min(c.last - c.first + 1, 5)}"
-    yield "shape=" + _shape(c.text)
-    yield "dep=" + head.dep
-    for node in nodes[c.first + 1 : c.last]:
-        if node.pos in {"CCONJ", "ADP", "DET", "PUNCT", "PART"}:
-            yield "inner=" + node.word  # "Ann Lee and Tom Askew" are two, "Rio de Janeiro" one
+    yield from ("kind=" + c.kind, "name" if c.is_name else "noun", "shape=" + _shape(c.text))
+    yield from (f"words={min(c.last - c.first + 1, 5)}", "dep=" + head.dep)
     yield "last=" + nodes[c.last].lemma.lower()
+    yield from ("inner=" + n.word for n in nodes[c.first + 1 : c.last] if n.pos in _SMALL)
     if not c.is_name:
         yield "t=" + fold_name(c.text)
-        for node in nodes[c.first : c.last + 1]:
-            yield "w=" + node.lemma.lower()
-    before = [_word_at(tree, i, start, end) for i in range(c.first - 1, c.first - 5, -1)]
-    after = [_word_at(tree, i, start, end) for i in range(c.last + 1, c.last + 5)]
-    yield "p1=" + before[0]
-    yield "p2=" + before[1]
-    yield "p21=" + before[1] + "_" + before[0]
-    yield "p321=" + "_".join(before[2::-1])
-    yield "n1=" + after[0]
-    yield "n12=" + after[0] + "_" + after[1]
+        yield from ("w=" + n.lemma.lower() for n in nodes[c.first : c.last + 1])
+    before = [_word_at(tree, c.first - step, start, end) for step in (1, 2, 3)]
+    after = [_word_at(tree, c.last + step, start, end) for step in (1, 2)]
+    yield from ("p1=" + before[0], "p2=" + before[1], "p21=" + "_".join(before[1::-1]))
+    yield from ("p321=" + "_".join(before[::-1]), "n1=" + after[0], "n12=" + "_".join(after))
     yield "p1n1=" + before[0] + "_" + after[0]
-    kind = "L" if c.kind in {"DATE", "YEAR", "NUMBER"} else "N" if c.is_name else "c"
-    for i in range(max(start, c.first - _WINDOW), c.first):
-        if nodes[i].pos in _CONTENT:
-            yield "b=" + _lemma(nodes[i])
-            yield f"b{kind}=" + _lemma(nodes[i])
-    for i in range(c.last + 1, min(end, c.last + 1 + _WINDOW)):
-        if nodes[i].pos in _CONTENT:
-            yield "a=" + _lemma(nodes[i])
-    for i in range(start, end):
-        if nodes[i].pos in {"VERB", "NOUN"} and not c.first <= i <= c.last:
-            yield f"s{kind}=" + _lemma(nodes[i])
+    form = "L" if c.kind in {"DATE", "YEAR", "NUMBER"} else "N" if c.is_name else "c"
+    for i, node in enumerate(nodes[start:end], start):
+        if c.first <= i <= c.last or node.pos not in _CONTENT:
+            continue
+        if c.first - _WINDOW <= i < c.first:
+            yield from ("b=" + _lemma(node), f"b{form}=" + _lemma(node))
+        elif c.last < i <= c.last + _WINDOW:
+            yield "a=" + _lemma(node)
+        if node.pos in {"VERB", "NOUN"}:
+            yield f"s{form}=" + _lemma(node)
     yield from _list_path_features(head, c)
     yield from _list_capitals(tree, c, start, end)
-    if nodes[c.head].i == c.last and c.last + 1 < end and head.head.i == c.last + 1:
-        yield "modifies=" + _lemma(nodes[c.last + 1])
-        if head.dep in {"compound", "amod", "nmod"}:
-            yield "modifier"
+    if head.head.i == c.last + 1 < end:
+        yield "modifies=" + _lemma(head.head)
     if _is_cut_before(tree, c, start):
-        yield "cut-before"
         yield "cut-before=" + nodes[c.first - 1].pos
-    for node in nodes[c.head].children:
-        if node.i > c.last and node.dep == "prep":
-            yield "then=" + node.word
-    if c.first == start:
-        yield "leads"
-    if c.first == 0:
-        yield "opens"
-    if head.sentence > 0:
-        yield "later"
+    yield from ("then=" + n.word for n in head.children if n.i > c.last and n.dep == "prep")
+    for name, holds in (("leads", c.first == start), ("opens", c.first == 0)):
+        if holds:
+            yield name
 
 
 def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
-    if i < start:
-        return "<"
-    if i >= end:
-        return ">"
+    if not start <= i < end:
+        return "<" if i < start else ">"
     node = tree[i]
     if node.pos == "PROPN":
         return "^"
@@ -220,41 +199,29 @@ def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
 
 
 def _list_path_features(head: Node, c: CandidateSpan) -> Iterator[str]:
-    way = ""
-    lexical = ""
-    steps = 0
-    for dep, above in _climb(head):
-        if c.first <= above.i <= c.last:
-            continue
+    """The heads above a candidate up to a verb, and that verb with its subject and object."""
+    way = lexical = ""
+    steps = [(d, n) for d, n in _climb(head) if not c.first <= n.i <= c.last and d != "conj"][:4]
+    for dep, above in steps:
         way += ">" + dep
-        if dep in {"conj"}:
-            way = way[: -len(">conj")]
-            continue
-        steps += 1
         lexical += f">{dep}:{_lemma(above)}"
-        if steps <= 3:
-            yield "way=" + lexical
-        if steps <= 2:
-            yield "up=" + _lemma(above)
-        if above.pos in {"VERB", "AUX"}:
-            passive = any(x.dep == "auxpass" for x in above.children)
-            verb = _lemma(above)
-            yield f"verb={verb}{'-ed' if passive or above.tag == 'VBN' else ''}:{way}"
-            yield "verb=" + verb
-            for child in above.children:
-                if c.first <= child.i <= c.last:
-                    continue
-                if child.dep in _SUBJECTS:
-                    yield f"subj={_lemma(child) if child.pos != 'PROPN' else '^'}:{way}"
-                    for g in child.children:
-                        if g.dep in {"compound", "amod"} and g.pos != "PROPN":
-                            yield f"subjmod={_lemma(g)}_{_lemma(child)}:{way}"
-                elif child.dep in {"dobj", "attr", "acomp", "prt", "oprd"}:
-                    yield f"obj={verb}_{_lemma(child)}:{way}"
-                    yield f"obj={_lemma(child)}"
-            break
-        if steps >= 4:
-            break
+        yield from ("way=" + lexical, "up=" + _lemma(above))
+        if above.pos not in {"VERB", "AUX"}:
+            continue
+        verb = _lemma(above)
+        passive = above.tag == "VBN" or any(x.dep == "auxpass" for x in above.children)
+        yield from (f"verb={verb}{'-ed' if passive else ''}:{way}", "verb=" + verb)
+        for child in above.children:
+            if c.first <= child.i <= c.last:
+                continue
+            if child.dep in _SUBJECTS:
+                yield f"subj={_lemma(child)}:{way}"
+                for modifier in child.children:
+                    if modifier.dep in {"compound", "amod"} and modifier.pos != "PROPN":
+                        yield f"subjmod={_lemma(modifier)}_{_lemma(child)}:{way}"
+            elif child.dep in {"dobj", "attr", "acomp", "prt", "oprd"}:
+                yield from (f"obj={verb}_{_lemma(child)}:{way}", f"obj={_lemma(child)}")
+        break
 
 
 def _shape(text: str) -> str:
@@ -356,9 +323,7 @@ def _find_path(one: Node, other: Node) -> str:
 Matrix = npt.NDArray[np.float64]
 MEASURES = 36
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMPTY = ARTICLES | PREPOSITIONS | JOINING | frozenset("is are was were has have be its it".split())
-_PLACES = frozenset(("GPE", "LOC", "FAC"))
 _BY_DATATYPE = {
     **dict.fromkeys(("decimal", "double", "float"), frozenset(("NUMBER", "YEAR"))),
     **dict.fromkeys(
@@ -367,30 +332,6 @@ _BY_DATATYPE = {
     ),
     **dict.fromkeys(("date", "gYear", "gYearMonth"), frozenset(("DATE", "YEAR"))),
 }
-# Class words that `find_kind_label` does not know; general English, as ontologies use them.
-_KINDS = {
-    "human": "PERSON",
-    "people": "PERSON",
-    "place": "GPE",
-    "location": "GPE",
-    "organisation": "ORG",
-    "organization": "ORG",
-    "language": "LANGUAGE",
-    "year": "YEAR",
-    "date": "DATE",
-    "day": "DATE",
-    "time": "DATE",
-    "number": "NUMBER",
-    "demonym": "NORP",
-    "ethnicity": "NORP",
-    "work": "WORK_OF_ART",
-    "nationality": "NORP",
-}
-
-
-def split_words(label: str) -> list[str]:
-    """The words of a label in small letters: "birthPlace", "birth_place" → birth, place."""
-    return [word.lower() for word in _WORD.findall(label)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,41 +359,11 @@ def _describe(p: OntologyProperty, schema: Schema) -> Wording:
     if p.is_datatype:
         objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
-        kind = _find_kind(p.label)
-        named = _widen(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
+        kind = find_kind(p.label)
+        named = widen_kind(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
         objects = find_kinds(p.range, schema) or named or frozenset()  # "birth date", "composer"
     kinds = find_kinds(p.domain, schema)
     return Wording(tuple(dict.fromkeys(phrasings)), kinds, objects)
-
-
-def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
-    """The kinds of names that may denote instances of a class; empty where nothing is known."""
-    found = schema.class_by_iri.get(iri)
-    if found is None or iri == n.THING:
-        return frozenset()
-    kinds: set[str] = set(found.entity_types)
-    for label in (found.label, *found.alt_labels):
-        if kind := _find_kind(label):
-            kinds |= _widen(kind)
-    if not kinds:
-        for parent in found.parents:
-            if not schema.is_subclass(parent, iri):
-                kinds |= find_kinds(parent, schema)
-    return frozenset(kinds)
-
-
-def _find_kind(label: str) -> str | None:
-    """The kind of names that the last word of a label tells."""
-    words = split_words(label)
-    return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
-
-
-def _widen(kind: str) -> frozenset[str]:
-    if kind in _PLACES:
-        return _PLACES
-    if kind in {"DATE", "YEAR"}:
-        return frozenset(("DATE", "YEAR"))
-    return frozenset((kind,))
 
 
 def are_related(one: str, other: str) -> bool:

@@ -31,8 +31,8 @@ from kpyramid.ontology.population.features import (
     describe_text,
     fit_kind,
     list_subject_features,
-    split_words,
 )
+from kpyramid.ontology.population.kinds import split_words
 from kpyramid.ontology.schema import Schema
 
 # Linear models over named features.
@@ -66,45 +66,24 @@ def load_general() -> General:
     return General(np.array(data["role"]), data["role_bias"], data["subject"], data["subject_bias"])
 
 
-class Vocabulary:
-    """The features that are known, each with its column; others are passed over."""
+def make_vectorizer(rows: int, least: int = 2) -> Any:
+    """A column of ones for each feature that enough rows show; others are passed over.
 
-    def __init__(self, rows: Iterable[Iterable[str]], least: int) -> None:
-        counts: dict[str, int] = {}
-        for row in rows:
-            for name in set(row):
-                counts[name] = counts.get(name, 0) + 1
-        known = sorted(name for name, count in counts.items() if count >= least)
-        self.columns: Mapping[str, int] = {name: at for at, name in enumerate(known)}
+    `rows`: how many there will be.
+    """
+    from sklearn.feature_extraction.text import CountVectorizer
 
-    def encode(self, rows: Iterable[Iterable[str]]) -> Any:
-        """A sparse matrix of ones, one row each."""
-        from scipy.sparse import csr_matrix
-
-        columns = self.columns
-        starts = [0]
-        indices: list[int] = []
-        for row in rows:
-            indices.extend(sorted({columns[name] for name in row if name in columns}))
-            starts.append(len(indices))
-        shape = (len(starts) - 1, len(columns))
-        return csr_matrix((np.ones(len(indices)), indices, starts), shape=shape)
+    return CountVectorizer(
+        analyzer=list, binary=True, min_df=least if rows > least else 1, dtype=np.float64
+    )
 
 
-def add_column(matrix: Any, column: Matrix) -> Any:
-    """A sparse matrix with one more column."""
-    from scipy.sparse import csr_matrix, hstack
-
-    return hstack([matrix, csr_matrix(column[:, None])], format="csr")
-
-
-def fit_weights(matrix: Any, labels: Matrix, importance: Matrix) -> tuple[Matrix, float]:
-    """Weights and bias of the logistic regression of labels (0 and 1, both present) on rows."""
+def fit_weights(matrix: Any, labels: Matrix, importance: Matrix | None = None) -> Any:
+    """The logistic regression of labels (0 and 1, both present) on rows."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=_STRENGTH, solver="liblinear", max_iter=100, tol=1e-3)
-    model.fit(matrix, labels, sample_weight=importance)
-    return np.asarray(model.coef_[0]), float(model.intercept_[0])
+    return model.fit(matrix, labels, sample_weight=importance)
 
 
 def squash(scores: Matrix) -> Matrix:
@@ -243,6 +222,13 @@ _OWN, _GENERAL = 1.0, 0.3
 _CROSSED = frozenset("kind before after dep path gap opens owner n1 leads".split())
 
 
+def _add_column(matrix: Any, column: Matrix) -> Any:
+    """A sparse matrix with one more column."""
+    from scipy.sparse import csr_matrix, hstack
+
+    return hstack([matrix, csr_matrix(column[:, None])], format="csr")
+
+
 class RoleModel:
     """The model of roles: the probability that a candidate is a value of a property."""
 
@@ -254,15 +240,12 @@ class RoleModel:
     ) -> None:
         self._words = words
         self._general = general
+        self._models: dict[int, Any] = {}
         rows = [role for reading, _, _ in texts for role in reading.roles]
-        self._vocabulary = Vocabulary(rows, least=2)
-        self._weights = np.zeros((len(self._vocabulary.columns), words.size))
-        self._bias = np.zeros(words.size)
-        self._trust = np.zeros(words.size)
-        self._is_seen = np.zeros(words.size, dtype=bool)
         if not rows:
             return
-        matrix = self._vocabulary.encode(rows)
+        self._vectorizer = make_vectorizer(len(rows))
+        matrix = self._vectorizer.fit_transform(rows)
         judged = np.concatenate([self._judge(reading) for reading, _, _ in texts])
         weight = [
             1.0 if whole else _INCOMPLETE for reading, _, whole in texts for _ in reading.roles
@@ -277,19 +260,19 @@ class RoleModel:
             right = labels[:, p] > 0
             if right.any() and not right.all():
                 importance = np.where(right, 1.0, weight)
-                columns = add_column(matrix, judged[:, p])
-                weights, self._bias[p] = fit_weights(columns, labels[:, p], importance)
-                self._weights[:, p], self._trust[p] = weights[:-1], weights[-1]
-                self._is_seen[p] = True
+                columns = _add_column(matrix, judged[:, p])
+                self._models[p] = fit_weights(columns, labels[:, p], importance)
 
     def predict(self, reading: TextFeatures) -> Matrix:
         """Probabilities; shape (candidates, properties)."""
         score = self._judge(reading)
-        own = self._vocabulary.encode(reading.roles) @ self._weights + self._bias
-        own = own + self._trust * score
-        if self._is_seen.any():
-            score = score + _UNSEEN
-        return squash(np.where(self._is_seen, own, score))
+        if self._models:
+            matrix = self._vectorizer.transform(reading.roles)
+            own = score + _UNSEEN
+            for p, model in self._models.items():
+                own[:, p] = model.decision_function(_add_column(matrix, score[:, p]))
+            score = own
+        return squash(score)
 
     def _judge(self, reading: TextFeatures) -> Matrix:
         """The log-odds that the general weights give; shape (candidates, properties)."""
@@ -323,10 +306,11 @@ class SubjectModel:
                 rows.append([*plain, *(f"{p}|{name}" for name in crossed)])
                 labels.append(float(s in right))
         if len(set(labels)) == 2:
-            vocabulary = Vocabulary(rows, least=2)
-            matrix = vocabulary.encode(rows)
-            weights, self._bias = fit_weights(matrix, np.array(labels), np.ones(len(labels)))
-            self._weights = dict(zip(vocabulary.columns, map(float, weights), strict=True))
+            vectorizer = make_vectorizer(len(rows))
+            model = fit_weights(vectorizer.fit_transform(rows), np.array(labels))
+            names = vectorizer.get_feature_names_out()
+            self._weights = dict(zip(names, map(float, model.coef_[0]), strict=True))
+            self._bias = float(model.intercept_[0])
 
     def describe(
         self, reading: TextFeatures, p: int, s: CandidateSpan, value: CandidateSpan

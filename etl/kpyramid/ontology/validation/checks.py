@@ -1,14 +1,11 @@
 """The gates `checks` and `questions`: queries that must find nothing, and those that must run."""
 
-import json
 import logging
-import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import pyoxigraph as ox
 from pydantic import TypeAdapter, ValidationError
@@ -16,10 +13,19 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import QueryStoppedError, ask_function
-from kpyramid.ontology.sparql import check_query, list_iris, load_store, read_prefixes, shut_doors
+from kpyramid.ontology.sandbox import QueryStoppedError
+from kpyramid.ontology.sparql import (
+    Pattern,
+    bind_paths,
+    bind_patterns,
+    check_query,
+    list_iris,
+    list_paths,
+    list_patterns,
+    read_prefixes,
+    select_all,
+)
 from kpyramid.ontology.store import OntologyStore
-from kpyramid.ontology.validation.reasoner import Part, shrink
 from kpyramid.ontology.validation.repair import Fault
 from kpyramid.storage.declarations import OntologyFiles
 
@@ -29,9 +35,6 @@ _MOST_NAMED = 3
 _MOST_COUNTED = 1000
 _MOST_EXPLAINED = 10_000
 """Violations of one check that are traced to their facts at once."""
-_MEMORY = 2 * 2**30
-_BYTES_OF_A_STORE = 20
-"""Memory that a store and its facts take for each byte of N-Triples, with room to spare."""
 
 
 @checked(frozen=True)
@@ -113,133 +116,52 @@ def _read_check(path: Path) -> tuple[str, str]:
 def trace_violations(
     files: OntologyFiles, schema_turtle: str, instances_nt: str, *, seconds: float
 ) -> list[Fault]:
-    """The smallest set of facts behind each row that a check finds.
+    """The facts that the patterns of a check match, for each of its solutions.
 
-    Empty when that takes longer than `seconds`, or more memory than there is: what is left must
-    not depend on the speed of a machine.
+    A path matches the facts on all ways between its ends. `seconds` bound each check.
     """
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
-    checks = [_read_check(path) for path in files.checks]
-    queries = [complete_query(query, prefixes) for _, query in checks]
-    given = {"schema": schema_turtle, "instances": instances_nt, "queries": queries}
-    try:
-        answer, end = ask_function(
-            "kpyramid.ontology.validation.checks:serve", given, seconds=seconds
-        )
-    except TimeoutError:
-        answer, end = None, f"within {seconds:g} seconds"
-    if answer is None:
-        log.warning("the facts behind violated checks were not found: their search ended %s", end)
-        return []
-    faults = []
-    for (text, _), explained in zip(checks, cast("list[list[list[str]]]", answer), strict=True):
-        for lines in explained:
-            parsed = ox.parse("".join(lines), format=ox.RdfFormat.N_TRIPLES)
-            facts = tuple(quad.triple for quad in parsed)
-            faults.append(Fault("violated_check", text, facts, len(facts) - 1))
-    return faults
-
-
-def serve() -> None:
-    """Reads schema, instances and queries as JSON from stdin; writes facts, by query, to stdout."""
-    given = json.loads(sys.stdin.buffer.read())
-    checked = []
-    for query in given["queries"]:
-        try:
-            checked.append((check_query(query), list_iris(query)))
-        except InputError:  # the gate says what is wrong with it
-            checked.append(("", set()))
-    shut_doors(_MEMORY + _BYTES_OF_A_STORE * len(given["instances"]))
-    tracer = _Tracer(given["schema"], given["instances"])
-    found = [tracer.trace(query, named) if query else [] for query, named in checked]
-    sys.stdout.write("\n" + json.dumps(found) + "\n")
-
-
-_Solution = tuple[tuple[str, str], ...]
-
-
-class _Tracer:
-    """Finds the facts by which a query has a solution, by leaving out facts until it has none."""
-
-    def __init__(self, schema_turtle: str, instances_nt: str) -> None:
-        self._all = load_store(schema_turtle, instances_nt)
-        self._part = load_store(schema_turtle, "")
-        self._facts: defaultdict[object, list[ox.Triple]] = defaultdict(list)
-        for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
-            self._facts[quad.subject].append(quad.triple)
-            if isinstance(quad.object, ox.NamedNode) and quad.predicate.value != n.RDF_TYPE:
-                self._facts[quad.object].append(quad.triple)
-
-    def trace(self, query: str, named: set[str]) -> list[list[str]]:
-        """The facts of each solution as N-Triples, each set once, sorted."""
-        try:
-            solutions = sorted(_solve(self._all, query))
-        except InputError:
-            return []
-        found = {tuple(self._explain(query, named, s)) for s in solutions[:_MOST_EXPLAINED]}
-        return [list(lines) for lines in sorted(found) if lines]
-
-    def _explain(self, query: str, named: set[str], solution: _Solution) -> list[str]:
-        """A smallest set of facts that gives the solution, each as a line; empty without any."""
-
-        def gives(facts: Iterable[ox.Triple]) -> bool:
-            quads = [ox.Quad(t.subject, t.predicate, t.object) for t in facts]
-            quads = [quad for quad in quads if quad not in self._part]
-            self._part.extend(quads)
+    stated: dict[Pattern, ox.Triple] = {}
+    of_property: defaultdict[str, list[Pattern]] = defaultdict(list)
+    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+        if isinstance(quad.subject, ox.NamedNode) and not isinstance(quad.object, ox.Triple):
+            fact = quad.subject.value, quad.predicate.value, quad.object.value
+            stated[fact] = quad.triple
+            of_property[fact[1]].append(fact)
+    faults: dict[tuple[str, tuple[Pattern, ...]], Fault] = {}
+    with OntologyStore(schema_turtle, instances_nt, seconds=seconds) as store:
+        for text, query in map(_read_check, files.checks):
             try:
-                return solution in _solve(self._part, query)
-            finally:
-                for quad in quads:
-                    self._part.remove(quad)
-
-        def find_first(parts: Iterable[Part]) -> int | None:
-            return next((i for i, (_, facts) in enumerate(parts) if gives(facts)), None)
-
-        for near in self._list_candidates(named, solution):
-            if gives(near):
-                return sorted(f"{item} .\n" for item in shrink(near, find_first))
-        return []
-
-    def _list_candidates(
-        self, named: set[str], solution: _Solution
-    ) -> Iterator[Sequence[ox.Triple]]:
-        """Facts around the solution's nodes, step by step; at the end all facts.
-
-        First only those with a property that the query names.
-        """
-        nodes = [ox.NamedNode(term[1:-1]) for _, term in solution if term.startswith("<")]
-        for wanted in (named, None):
-            near: dict[ox.Triple, None] = {}
-            reached: set[object] = set(nodes)
-            queue: list[object] = list(nodes)
-            while queue:
-                before = len(near)
-                for node in queue:
-                    for fact in self._facts.get(node, ()):
-                        if wanted is None or fact.predicate.value in wanted:
-                            near[fact] = None
-                if len(near) > before:
-                    yield list(near)
-                ends: set[object] = {t for fact in near for t in (fact.subject, fact.object)}
-                queue = sorted((ends & self._facts.keys()) - reached, key=str)
-                reached.update(queue)
-        yield sorted({fact for facts in self._facts.values() for fact in facts}, key=str)
+                query = check_query(complete_query(query, prefixes))
+                rows = store.select(select_all(query), limit=_MOST_EXPLAINED)
+            except InputError as e:  # the gate says what is wrong with it
+                log.warning("the facts behind %s were not found: %s", text, e)
+                continue
+            patterns, paths = list_patterns(query), list_paths(query)
+            for row in rows:
+                matched = {f for f in bind_patterns(patterns, row) if f in stated}
+                for steps, start, end in bind_paths(paths, row):
+                    edges = [
+                        (*((o, s) if turned else (s, o)), (s, p, o))
+                        for iri, turned in steps
+                        for s, p, o in of_property[iri]
+                    ]
+                    matched |= _list_between(edges, start, end)
+                key = text, tuple(sorted(matched))
+                facts = tuple(stated[fact] for fact in key[1])
+                faults[key] = Fault("violated_check", text, facts, max(0, len(facts) - 1))
+    return [fault for _, fault in sorted(faults.items()) if fault.facts]
 
 
-def _solve(store: ox.Store, query: str) -> set[_Solution]:
-    """Solutions as names with terms in N-Triples; ASK has an empty one if it is true."""
-    try:
-        found = store.query(query)
-    except (SyntaxError, OSError, RuntimeError, ValueError) as e:
-        raise InputError(f"SPARQL query: {e}") from e
-    if isinstance(found, ox.QueryBoolean):
-        return {()} if found else set()
-    assert isinstance(found, ox.QuerySolutions)
-    names = [variable.value for variable in found.variables]
-    return {
-        tuple((name, str(solution[name])) for name in names if solution[name] is not None)
-        for solution in found
-    }
+def _list_between(edges: Sequence[tuple[str, str, Pattern]], start: str, end: str) -> set[Pattern]:
+    """The facts of the edges on ways from one node to another."""
+    after, before = {start}, {end}
+    for reached, near, far in ((after, 0, 1), (before, 1, 0)):
+        size = 0
+        while len(reached) > size:
+            size = len(reached)
+            reached.update(str(edge[far]) for edge in edges if edge[near] in reached)
+    return {fact for source, target, fact in edges if source in after and target in before}
 
 
 def run_questions(

@@ -1,6 +1,7 @@
 """The gate `consistent`: schema and instances contradict neither each other nor themselves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 import pyoxigraph as ox
 
@@ -28,45 +29,55 @@ def judge_consistency(
     and for a contradiction. The reason names a smallest set of statements that contradict each
     other, in words, each fact with the place in the text that states it.
     """
+    verdict, empty = _judge(schema_turtle, instances_nt, seconds, provenance_nt, explained=1)
+    if not empty:
+        return verdict
+    labels = read_theory(schema_turtle).labels
+    named = ", ".join(labels.get(iri, iri) for iri in [*empty][:_MOST_NAMED])
+    return (
+        f"fail: {len(empty)} classes can have no instance ({named}): {next(iter(empty.values()))}"
+    )
+
+
+def judge_schema(schema_turtle: str, *, seconds: float) -> tuple[str, dict[str, str]]:
+    """The verdict on a schema without its classes that can have no instance.
+
+    These are given by IRI, the first of them each with the statements that say so.
+    """
+    return _judge(schema_turtle, "", seconds, "", explained=_MOST_NAMED)
+
+
+def _judge(
+    schema_turtle: str, instances_nt: str, seconds: float, provenance_nt: str, *, explained: int
+) -> tuple[str, dict[str, str]]:
     try:
         theory = read_theory(schema_turtle, instances_nt)
     except InputError as e:
-        return f"fail: {e}"
-
-    def find_place(fact: ox.Triple) -> str | None:
-        return _find_place(fact, provenance_nt)
-
-    def state(items: Sequence[Item]) -> str:
-        return "; ".join(state_item(item, theory.labels, find_place) for item in items)
-
+        return f"fail: {e}", {}
     if theory.unknown:
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
-        return f"fail: instances use what the schema does not declare: {named}"
+        return f"fail: instances use what the schema does not declare: {named}", {}
     try:
         with Reasoner(theory, seconds=seconds) as reasoner:
-            return _ask(theory, reasoner, state)
+            empty = reasoner.find_unsatisfiable((theory.axioms, theory.facts))
+            if empty is None:
+                find = partial(explain_contradiction, theory, reasoner)
+                return f"fail: inconsistent: {_explain(theory, find, provenance_nt)}", {}
+            reasons = dict.fromkeys(empty, "")
+            for iri in empty[:explained]:
+                reasons[iri] = _explain(theory, partial(explain_class, theory, iri, reasoner))
+            return "pass", reasons
     except NotJudgedError as e:
-        return f"not run: {e}"
+        return f"not run: {e}", {}
 
 
-def _ask(theory: Theory, reasoner: Reasoner, state: Callable[[Sequence[Item]], str]) -> str:
-    empty = reasoner.find_unsatisfiable((theory.axioms, theory.facts))
-    if empty is None:
-        return "fail: inconsistent: " + _explain(
-            lambda: explain_contradiction(theory, reasoner), state
-        )
-    if empty:
-        first, labels = empty[0], theory.labels
-        named = ", ".join(labels.get(iri, iri) for iri in empty[:_MOST_NAMED])
-        return f"fail: {len(empty)} classes can have no instance ({named}): " + _explain(
-            lambda: explain_class(theory, first, reasoner), state
-        )
-    return "pass"
-
-
-def _explain(find: Callable[[], list[Item]], state: Callable[[Sequence[Item]], str]) -> str:
+def _explain(theory: Theory, find: Callable[[], list[Item]], provenance_nt: str = "") -> str:
+    """Statements in words, each fact with the place in a text that states it."""
     try:
-        return state(find())
+        return "; ".join(
+            state_item(item, theory.labels, lambda fact: _find_place(fact, provenance_nt))
+            for item in find()
+        )
     except NotJudgedError as e:
         return f"which statements do so was not found: {e}"
 

@@ -20,6 +20,7 @@ import pyoxigraph as ox
 from kpyramid.errors import PyramidError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
+from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.theory import Axiom, Node, ReasonerText, Theory
 
 # HermiT in a Java process.
@@ -239,17 +240,13 @@ def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
             named |= axiom.list_iris()
         for iri in named:
             by_name[iri].append(index)
-    queue = [iri for t in facts for iri in Axiom((t,)).list_iris()]
-    seen: set[str] = set()
-    chosen: set[int] = set()
-    while queue:
-        iri = queue.pop()
-        if iri not in seen:
-            seen.add(iri)
-            for index in by_name[iri]:
-                if index not in chosen:
-                    chosen.add(index)
-                    queue += theory.axioms[index].list_iris()
+
+    def list_beside(iri: str) -> Iterator[str]:
+        for index in by_name.get(iri, ()):
+            yield from theory.axioms[index].list_iris()
+
+    reached = walk((iri for t in facts for iri in Axiom((t,)).list_iris()), list_beside)
+    chosen = {index for iri in reached for index in by_name.get(iri, ())}
     return [theory.axioms[index] for index in sorted(chosen)]
 
 

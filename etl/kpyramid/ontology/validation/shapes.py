@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.sparql import shut_doors
+from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.repair import Fault
 
 if TYPE_CHECKING:
@@ -236,69 +238,42 @@ def _validate(given: Given) -> Reply:
     return {"violations": sorted(told)[:_MOST_NAMED], "count": len(told), "broken": broken}
 
 
-_COUNTS = ("maxCount", "qualifiedMaxCount")
-_COMPARED = ("lessThan", "lessThanOrEquals", "disjoint", "equals")
+_OF_ALL = ("MaxCount", "QualifiedMaxCount")
+_OF_SEVERAL = ("LessThan", "LessThanOrEquals", "Disjoint", "Equals", "SPARQL")
+"""Components that judge all values of a property, and those that judge several properties."""
 
 
 def _find_facts(
     report: "Graph", result: "Node", shapes: "Graph", data: "Graph", message: str
 ) -> Broken:
-    """The facts behind a result: a value, all values of a property, or what makes it a target."""
-    from rdflib import RDF, SH
+    """The facts behind a result: those of the properties that its shape names, or of its target."""
+    from rdflib import SH
 
-    focus, path = report.value(result, SH.focusNode), report.value(result, SH.resultPath)
-    value, shape = report.value(result, SH.value), report.value(result, SH.sourceShape)
-    kind = str(report.value(result, SH.sourceConstraintComponent)).rpartition("#")[2]
+    focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
+    path, shape = report.value(result, SH.resultPath), report.value(result, SH.sourceShape)
+    kind = str(report.value(result, SH.sourceConstraintComponent)).removeprefix(str(SH))
     kind = kind.removesuffix("ConstraintComponent")
-    kind = kind[:1].lower() + kind[1:]
-    straight, inverse = _read_path(shapes, path)
+    starts = [shape] if shape else []
+    facts: set[tuple[str, str, str]] = set()
     keep: int | None = None
-    found: list[tuple[Node | None, Node | None, Node | None]] = []
-    if kind == "sPARQL":
-        said = " ".join(str(text) for q in shapes.objects(shape, SH.sparql)
-                        for text in shapes.objects(q, SH.select))  # fmt: skip
-        for node in {focus, value} - {None}:
-            found += [*data.triples((node, None, None)), *data.triples((None, None, node))]
-        found = [t for t in found if str(t[1]).rpartition("#")[2].rpartition("/")[2] in said]
-    elif path is not None and (value is not None or kind in _COUNTS):
-        wanted = None if kind in _COUNTS else value
-        for predicate in straight:
-            found += data.triples((focus, predicate, wanted))
-        for predicate in inverse:
-            found += data.triples((wanted, predicate, focus))
-        if kind in _COUNTS:
-            keep = int(str(shapes.value(shape, SH[kind])))
-        for other in (o for c in _COMPARED for o in shapes.objects(shape, SH[c]) if kind == c):
-            found += data.triples((focus, other, None))
-    if not found:
-        found = [
-            t for target in _climb(shapes, shape) for t in _find_target(shapes, data, target, focus)
-        ]
+    if kind == "SPARQL" or (path is not None and (value is not None or kind in _OF_ALL)):
+        named = [*map(str, walk(starts, lambda node: shapes.objects(node, None)))]
+        query = " ".join(named) if kind == "SPARQL" else ""  # it may shorten IRIs by prefixes
+        for end in {focus, value} - {None} if query else {focus}:
+            for s, p, o in (*data.triples((end, None, None)), *data.triples((None, None, end))):
+                name = re.split(r"[#/]", str(p))[-1]
+                is_named = name in query if query else str(p) in named
+                if is_named and (kind in (*_OF_ALL, *_OF_SEVERAL) or value in (s, o)):
+                    facts.add((str(s), str(p), str(o)))
+        if kind in _OF_ALL:
+            keep = int(str(shapes.value(shape, SH[kind[0].lower() + kind[1:]])))
+    if not facts:
         keep = 0
-    facts = {(str(s), str(p), str(o)) for s, p, o in found if p != RDF.first}
+        for target in walk(starts, lambda node: shapes.subjects(None, node)):
+            facts |= {
+                (str(s), str(p), str(o)) for s, p, o in _find_target(shapes, data, target, focus)
+            }
     return {"message": message, "facts": sorted(facts), "keep": keep}
-
-
-def _read_path(shapes: "Graph", path: "Node | None") -> "tuple[list[Node], list[Node]]":
-    """The properties of a SHACL path that lead away from the focus, and those that lead to it."""
-    from rdflib import SH, URIRef
-
-    if path is None or isinstance(path, URIRef):
-        return ([path] if path is not None else []), []
-    inverse = list(shapes.objects(path, SH.inversePath))
-    inner = [o for o in shapes.transitive_objects(path, None) if isinstance(o, URIRef)]
-    return [o for o in inner if o not in inverse], inverse
-
-
-def _climb(shapes: "Graph", shape: "Node | None") -> "Iterator[Node]":
-    """A shape and those around it, which say what it is about."""
-    seen, queue = set(), [shape]
-    while queue:
-        node = queue.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
-            yield node
-            queue += list(shapes.subjects(None, node))
 
 
 def _find_target(

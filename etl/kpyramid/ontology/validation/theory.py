@@ -1,13 +1,14 @@
 """The logical part of an ontology, and its text for HermiT."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.turtle import walk
 
 Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
@@ -146,18 +147,16 @@ def _is_logical(t: ox.Triple, theory: Theory) -> bool:
 
 def _group(stated: Sequence[ox.Triple], theory: Theory) -> None:
     """Axioms: every statement of a named subject, or of an unnamed one that nothing points to."""
-    of_node: defaultdict[str, list[ox.Triple]] = defaultdict(list)
-    pointed = set()
+    of_node: defaultdict[Node, list[ox.Triple]] = defaultdict(list)
+    pointed = {t.object for t in stated}
     for t in stated:
         if isinstance(t.subject, ox.BlankNode):
-            of_node[t.subject.value].append(t)
-        if isinstance(t.object, ox.BlankNode):
-            pointed.add(t.object.value)
+            of_node[t.subject].append(t)
     count = 0
     for t in stated:
         if not isinstance(t.subject, ox.NamedNode):
             continue
-        theory.axioms.append(Axiom((t, *_follow([t.object], of_node))))
+        theory.axioms.append(Axiom((t, *_follow(t.object, of_node))))
         count += len(theory.axioms[-1].triples)
         if count > _MOST_SHARED * (len(stated) + 1000):
             raise InputError(
@@ -166,18 +165,13 @@ def _group(stated: Sequence[ox.Triple], theory: Theory) -> None:
             )
     for node in of_node:
         if node not in pointed:
-            theory.axioms.append(Axiom(tuple(_follow([ox.BlankNode(node)], of_node))))
+            theory.axioms.append(Axiom(tuple(_follow(node, of_node))))
 
 
-def _follow(queue: list[Node], of_node: dict[str, list[ox.Triple]]) -> Iterator[ox.Triple]:
-    seen = set()
-    while queue:
-        node = queue.pop()
-        if isinstance(node, ox.BlankNode) and node.value not in seen:
-            seen.add(node.value)
-            for t in of_node.get(node.value, ()):
-                yield t
-                queue.append(t.object)
+def _follow(start: Node, of_node: Mapping[Node, Sequence[ox.Triple]]) -> Iterator[ox.Triple]:
+    """The statements of an unnamed node, and of those that it points to."""
+    for node in walk([start], lambda node: (t.object for t in of_node.get(node, ()))):
+        yield from of_node.get(node, ())
 
 
 def _take_fact(t: ox.Triple, theory: Theory) -> None:

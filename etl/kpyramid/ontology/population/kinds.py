@@ -1,0 +1,188 @@
+"""The kinds of names, in the recogniser's labels, that instances of a class have."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
+from kpyramid.ontology import names as n
+from kpyramid.ontology.population.checking import find_head
+from kpyramid.ontology.population.witnesses import ROLES
+from kpyramid.ontology.schema import OntologyClass, Schema
+from kpyramid.ontology.turtle import walk
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PLACES = frozenset(("GPE", "LOC", "FAC"))
+# Class words that `find_kind_label` does not know; general English, as ontologies use them.
+_KINDS = {
+    "human": "PERSON",
+    "people": "PERSON",
+    "place": "GPE",
+    "location": "GPE",
+    "organisation": "ORG",
+    "organization": "ORG",
+    "language": "LANGUAGE",
+    "year": "YEAR",
+    "date": "DATE",
+    "day": "DATE",
+    "time": "DATE",
+    "number": "NUMBER",
+    "demonym": "NORP",
+    "ethnicity": "NORP",
+    "work": "WORK_OF_ART",
+    "nationality": "NORP",
+}
+_ANYBODY = frozenset("somebody someone anybody anyone".split())
+_SOFTWARE = frozenset("software program application app".split())
+_PARTITIVES = frozenset("part kind type sort piece form group set class category".split())
+"""Nouns that leave it to the noun after "of" what something is: a part of a company."""
+_BEHIND_LABEL = re.compile(r"[(:;/]|\s[-–]\s")
+_CLAUSES = AUXILIARIES | frozenset("what whatever how".split())
+"""Words of definitions that begin with a clause: what one attends."""
+_END_OF_GENUS = re.compile(
+    r"[,.;:()]|\s(?:that|which|who|whose|whom|where|when|in|for|from|at|on|by|with|to|and|or"
+    r"|\w+ed|\w+ing)\b",
+    re.IGNORECASE,
+)
+"""What ends the noun phrase that a definition begins with."""
+
+
+def split_words(label: str) -> list[str]:
+    """The words of a label in small letters: "birthPlace", "birth_place" → birth, place."""
+    return [word.lower() for word in _WORD.findall(label)]
+
+
+def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
+    """The kinds of names that may denote instances of a class; empty where nothing is known."""
+    found = schema.class_by_iri.get(iri)
+    if found is None or iri == n.THING:
+        return frozenset()
+    kinds: set[str] = set(found.entity_types)
+    for label in (found.label, *found.alt_labels):
+        if kind := find_kind(label):
+            kinds |= widen_kind(kind)
+    if not kinds:
+        for parent in found.parents:
+            if not schema.is_subclass(parent, iri):
+                kinds |= find_kinds(parent, schema)
+    return frozenset(kinds)
+
+
+def find_kind(label: str) -> str | None:
+    """The kind of names that the last word of a label tells."""
+    words = split_words(label)
+    return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
+
+
+def widen_kind(kind: str) -> frozenset[str]:
+    """The kinds that a recogniser does not tell from one: places, and dates."""
+    if kind in _PLACES:
+        return _PLACES
+    if kind in {"DATE", "YEAR"}:
+        return frozenset(("DATE", "YEAR"))
+    return frozenset((kind,))
+
+
+def infer_entity_types(
+    schema: Schema, find_senses: Callable[[str], str]
+) -> tuple[Schema, dict[str, str]]:
+    """The schema with the entity types of classes that state none, and by IRI what told them.
+
+    A class above or below that has types is enough: the one says them of all, the other knows
+    better. Else the nouns speak that its labels and its definition end in: those listed by their
+    kinds, then those that name persons only in WordNet, which knows too much of other things.
+    `find_senses` gives a letter for each of the first senses of a noun, `p` for a person.
+    """
+    below = _index_below(schema)
+    typed = _find_typed(schema, below)
+    stated = [c.iri for c in schema.classes if c.entity_types]
+    typed.update(*map(schema.find_ancestors, stated))
+    inferred: list[OntologyClass] = []
+    reasons: dict[str, str] = {}
+    tops = (c.iri for c in schema.classes if not {*c.parents} & schema.class_by_iri.keys())
+    for iri in dict.fromkeys((*walk(tops, below.__getitem__), *schema.class_by_iri)):
+        entry = schema.class_by_iri[iri]
+        types, reason = ((), "") if iri in typed else _infer(entry, find_senses)
+        if types:
+            typed.update(walk([iri], below.__getitem__))
+            inferred.append(replace(entry, entity_types=types))
+            reasons[iri] = f"{', '.join(types)}, by {reason}"
+    return schema.extend(inferred, ()), reasons
+
+
+def _index_below(schema: Schema) -> defaultdict[str, list[str]]:
+    """The classes right below each class."""
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for entry in schema.classes:
+        for parent in entry.parents:
+            below[parent].append(entry.iri)
+    return below
+
+
+def _find_typed(schema: Schema, below: defaultdict[str, list[str]]) -> set[str]:
+    """The classes whose instances are known by their names, or those of a class above."""
+    stated = (c.iri for c in schema.classes if c.entity_types or c.common_nouns)
+    return {*walk(stated, below.__getitem__)}
+
+
+def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
+    labels = [(_find_label_head(label), label) for label in (entry.label, *entry.alt_labels)]
+    for noun, label in labels:
+        types = ("ORG", "PERSON") if noun in ROLES else _find_listed(noun)
+        if types:
+            return types, f"“{noun}” in “{label}”"
+    if (genus := find_genus(entry.comment)) and (types := _find_listed(genus)):
+        return types, f"“{genus}” in its definition"
+    for noun, label in labels:
+        if {*find_senses(noun)} == {"p"}:
+            return ("PERSON",), f"“{noun}” in “{label}”, a person in WordNet"
+    return (), ""
+
+
+def _find_label_head(label: str) -> str:
+    """The noun that a label ends in, before what completes it: the power of an attorney."""
+    words = split_words(_BEHIND_LABEL.split(label, maxsplit=1)[0])
+    return find_head(" ".join(words)) if words else ""
+
+
+def find_genus(definition: str) -> str | None:
+    """The noun that a definition says its term to be: `a company that delivers goods`."""
+    phrases = _END_OF_GENUS.split(definition.strip(), maxsplit=1)[0].split(" of ")
+    for phrase in phrases:
+        words = [word for word in split_words(phrase) if word not in ARTICLES]
+        if not _CLAUSES.isdisjoint(words):
+            return None
+        if words and lemmatise(words[-1]) not in _PARTITIVES:
+            return lemmatise(words[-1])
+    return None
+
+
+def _find_listed(noun: str) -> tuple[str, ...]:
+    if noun in _ANYBODY or noun in PERSON_NOUNS:
+        return ("PERSON",)
+    if noun in _SOFTWARE:
+        return ("PRODUCT",)
+    kind = LABEL_BY_NOUN.get(noun) or _KINDS.get(noun)
+    return tuple(sorted(widen_kind(kind))) if kind and kind not in _NO_NAMES else ()
+
+
+_NO_NAMES = frozenset(("DATE", "YEAR", "NUMBER"))
+"""Kinds of values, which have no instances."""
+
+
+def list_blind(schema: Schema) -> tuple[list[str], list[str]]:
+    """Labels of classes and of properties that will find next to nothing in a text.
+
+    Of a class whose names tell nobody what they are, only a name that ends in its label, and a
+    sentence that says so, give an instance; of a property between such ends no value.
+    """
+    seen = _find_typed(schema, _index_below(schema)) | {n.THING}
+    classes = [c.label for c in schema.classes if c.iri not in seen]
+    properties = [
+        p.label
+        for p in schema.properties
+        if p.domain not in seen and (p.is_datatype or p.range not in seen)
+    ]
+    return classes, properties
