@@ -66,6 +66,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong answered best questions forms"),
+    "tables": ("real_files", "--limit 3", "right found cells facts files"),
     "text2kgbench": ("text2kgbench_public", "--limit 1 --zero-shot", "f1_tekgen f1_webnlg "
                      "margin_tekgen margin_webnlg conformance subject_hallucination "
                      "relation_hallucination object_hallucination precision_unfiltered"),

@@ -55,6 +55,21 @@ def test_what_a_page_says_is_read_as_its_blocks_say(
     assert not [fact for fact in facts if any(words in fact for words in case["absent"])]
 
 
+def test_several_sentences_of_a_quotation_are_told(extractor: DependencyExtractor) -> None:
+    """Without a speaker; one sentence set off is as likely a motto of the page itself."""
+    fact = "The mill was built in 1850"
+    lines = [f"> {fact}. Tor Aas owned it.", f"{fact}. Tor Aas owned it.", f"> {fact}.",
+             f'"{fact}. Tor Aas owned it."']  # fmt: skip
+    moods = []
+    for line in lines:
+        (record,) = read_records("a.md", f"# Mills\n\n{line}\n".encode(), IngestSettings())
+        assert isinstance(record, Record)
+        read = next(extractor.extract_all([Titled(record.text, "Mills", record.blocks)]))
+        moods.append([f.modality for f in read.facts if f.tail == "1850"])
+
+    assert moods == [["told"], [None], [None], ["told"]]
+
+
 @pytest.mark.parametrize("case", [c for c in CASES if "mended" in c], ids=lambda c: c["id"])
 def test_remains_of_typesetting_are_mended(case: dict[str, str]) -> None:
     assert mend_text(normalise_text(case["text"])) == case["mended"]

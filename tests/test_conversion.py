@@ -88,6 +88,22 @@ def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("files")
+def test_blocks_of_paged_files_have_their_pages(tmp_path: Path) -> None:
+    runs = [f"Part {n}: Ada Holm wrote the report on bridge number {n} in Oslo." for n in range(4)]
+    pages = [["Reports"], [runs[0], "", runs[1]], [], [runs[2]], [runs[3]]]
+    slides = make_pptx(["Plan"], [runs[0], "Plan"], [runs[1]])
+
+    documents, _ = ingest_files(tmp_path, {"a.pdf": make_pdf(*pages), "b.pptx": slides})
+
+    numbers = {}
+    for name, row in documents.items():
+        for block in row["blocks"]:
+            numbers[name, row["text"][block["start"] : block["end"]][:6]] = block["page"]
+    assert [numbers["a.pdf", f"Part {n}"] for n in (0, 2, 3)] == [2, 4, 5]
+    assert numbers["b.pptx", "Part 0"] == 2
+    assert numbers["b.pptx", "Part 1"] == 3
+
+
 def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest_files(tmp_path, WRITTEN)
     monkeypatch.setattr(cache, "Converter", None)

@@ -7,8 +7,10 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_passages
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, Titled
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.task import Failure, FailureKind
@@ -267,6 +269,38 @@ def test_a_model_is_given_title_document_and_what_the_rules_found_in_the_chunk()
     assert (first.text, first.title, first.document) == (lead.strip(), "Aster", "doc")
     assert first.found == Extraction()
     assert second.found.claims == (Claim(TEXT, (Span(0, 33),)),)
+
+
+def test_cells_are_read_by_rule_alone_and_once() -> None:
+    table, prose = "Name | Born\nAnn | 1990", "Bo Ek sings in Oslo every day."
+    text = f"{table}\n\n{prose}"
+    cells = [(0, 4, 0, 0), (7, 11, 0, 1), (12, 15, 1, 0), (18, 22, 1, 1)]
+    blocks = [Block("cell", s, e, int(not row), row, column) for s, e, row, column in cells]
+    chunks = {"chunk-1": (0, 22), "chunk-2": (7, len(text))}
+    tables = make_tables({"doc": text}, {"doc": chunks})
+    rows = tables["documents"].to_pylist()
+    rows[0]["blocks"] = [block._asdict() for block in blocks]
+    tables["documents"] = build_table("documents", rows)
+    (given,) = [part for _, _, part in extract.list_passages(tables["documents"])]
+    found = read_tables(given)
+    at = text.index(prose)
+    again = Fact(0, "Ann", "born", "1990", Span(12, 15), None, Span(18, 22))
+    sings = Fact(1, "Bo Ek", "sings in", "Oslo", None, None, None)
+    spans = (Span(5, 15), Span(at - 7, len(text) - 7))
+    reply = Extraction(
+        tuple(Claim(f"Claim {n}", (span,)) for n, span in enumerate(spans)), (), (again, sings)
+    )
+    cascade = ScriptedCascade(lambda _: reply, **ALL)
+
+    made = extract_tables(tables, {text: found}, cascade)
+
+    assert [(chunk.text[:4], chunk.found) for chunk in cascade.given] == [("Born", Extraction())]
+    facts = made["raw_triples"].select(["head", "relation", "producer"]).to_pylist()
+    assert sorted(tuple(row.values()) for row in facts) == [
+        ("Ann", "was born in", "rules"),
+        ("Bo Ek", "sings in", "m"),
+    ]
+    assert list_rejects(made) == [("chunk-2", "repeated")]
 
 
 def test_a_chunk_without_a_reply_is_a_reject() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
+    AliasChoices,
     ConfigDict,
     Field,
     TypeAdapter,
@@ -219,6 +220,21 @@ class EvaluateSettings:
 
 
 @dataclass(frozen=True, config=STRICT)
+class ColumnSettings:
+    """What the columns of a table mean; a table without the column `subject` is read as it is.
+
+    `subject`: the column that names what a row is about. `class`: the label of the class that it is
+    of. `properties`: columns, each with the label of the property whose value its cells are.
+    """
+
+    subject: str
+    class_label: str | None = Field(
+        default=None, validation_alias=AliasChoices("class", "class_label")
+    )
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, config=STRICT)
 class IngestSettings:
     """Which bytes become documents.
 
@@ -227,6 +243,7 @@ class IngestSettings:
     is rejected. `language`: of documents that do not name theirs. `text_fields`: fields of a record
     that hold its text, all read in this order; none named, the first of text, content and body.
     `title_fields`, `id_fields`: fields that hold its title and its id; the first of them is read.
+    `columns`: what the columns of tables mean, by the ontology; else their headers say it.
     """
 
     max_document_bytes: Count = 50_000_000
@@ -235,6 +252,7 @@ class IngestSettings:
     text_fields: tuple[str, ...] = ()
     title_fields: tuple[str, ...] = ("title", "name", "heading")
     id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
+    columns: ColumnSettings | None = None
 
     @model_validator(mode="after")
     def _fallback_is_known(self) -> "IngestSettings":

@@ -1,8 +1,10 @@
 """Blocks of a document: headings, paragraphs, items, cells, each with its characters."""
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from kpyramid.documents.words import (
@@ -34,8 +36,10 @@ class Block(NamedTuple):
     """Characters `start` to `end` of a document's text, end exclusive.
 
     `level`: a heading's, 1 being the highest, or how deep an item's list is nested, from 1.
-    `row` and `column` count a table's cells from 0; row 0 is the header where `level` is 1.
+    `row` and `column` count a table's cells from 0; row 0 is the header where `level` is 1;
+    level 2 is the header above the subjects of the rows, 3 where it is their class.
     The cells of a table follow each other; the next table begins at a row that is not larger.
+    `page`: of the source, from 1; 0 where it has none.
     """
 
     kind: Kind
@@ -44,6 +48,7 @@ class Block(NamedTuple):
     level: int = 0
     row: int = 0
     column: int = 0
+    page: int = 0
 
 
 def read_blocks(stored: Iterable[Mapping[str, Any]] | None) -> tuple[Block, ...]:
@@ -58,6 +63,32 @@ def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]
         if first < last:
             yield block._replace(start=first - start, end=last - start)
 
+
+def list_letters(text: str) -> str:
+    """The letters and digits of a text, by which texts that differ in all else are compared."""
+    return "".join(filter(str.isalnum, text))
+
+
+def number_pages(text: str, blocks: Iterable[Block], pages: Sequence[str]) -> Iterator[Block]:
+    """The blocks with their pages, of which the letters and digits are given in their order.
+
+    A block that is found nowhere near, or is short, is on the page of the one before.
+    """
+    letters = "".join(pages)
+    ends = [*accumulate(map(len, pages))]
+    at = 0
+    for block in blocks:
+        key = list_letters(text[block.start : block.start + 2 * _KEY])[:_KEY]
+        is_long = len(key) > _KEY / 2
+        place = letters.find(key, at, at + (_FAR if is_long else _NEAR))
+        if place >= 0 and is_long:
+            at = place
+        yield block._replace(page=min(bisect_right(ends, max(place, at)), len(ends) - 1) + 1)
+
+
+_KEY, _NEAR, _FAR = 40, 500, 20_000
+"""Letters of a block that are looked for, and letters that are gone through for them: a contents
+page repeats short headings, and a page that is furniture only has some thousand letters."""
 
 # Labels: a few words and a colon before a value, or before what somebody says.
 

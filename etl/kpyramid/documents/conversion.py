@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kpyramid.documents.blocks import list_letters
 from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.tables import write_cell
 
@@ -42,7 +43,7 @@ class Sheet(NamedTuple):
 class Converted:
     """A file as Markdown, with the title and the language that it states; or why it is none.
 
-    Of a workbook the sheets.
+    Of a workbook the sheets. `pages`: the letters and digits of each page or slide.
     """
 
     text: str = ""
@@ -51,6 +52,7 @@ class Converted:
     reason: str | None = None
     detail: str = ""
     sheets: Sequence[Sheet] = ()
+    pages: Sequence[str] = ()
 
 
 Convert = Callable[[Sequence[SourceFile], int], Mapping[str, Converted]]
@@ -110,13 +112,22 @@ def serve(memory_bytes: int) -> None:
 
 
 def _convert(ending: str, data: bytes) -> dict[str, Any]:
-    from kreuzberg import ExtractionConfig, KreuzbergError, PdfConfig, extract_bytes_sync
+    from kreuzberg import (
+        ExtractionConfig,
+        KreuzbergError,
+        PageConfig,
+        PdfConfig,
+        extract_bytes_sync,
+    )
 
     options: dict[str, Any] = {
         "use_cache": False,
         "disable_ocr": True,  # its models would be fetched
         "enable_quality_processing": False,
         "output_format": "markdown",
+        "pages": PageConfig(
+            extract_pages=True, insert_page_markers=True, marker_format=f"\n\n{_PAGE}\n\n"
+        ),
         "pdf_options": PdfConfig(extract_images=False, extract_metadata=True),
     }
     if ending == ".tex":
@@ -127,7 +138,9 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
         found = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
     except KreuzbergError as e:
         return _fail(e)
-    stated, text = found.metadata, found.content
+    first, *slides = found.content.split(_PAGE)  # a page of PDF is given by itself
+    stated, text = found.metadata, "".join([first, *slides])
+    pages = [page["content"] for page in found.pages or ()] or slides
     for table in found.tables:
         if len(table.cells) <= _FEW_ROWS and ending == ".pdf":
             words = " ".join(cell for row in table.cells for cell in row if cell)
@@ -138,7 +151,12 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
         "text": text,
         "title": stated.get("title") or None,
         "language": stated.get("language") or None,
+        "pages": [*map(list_letters, pages)],
     }
+
+
+_PAGE = "\ue000page\ue001"
+"""Stands where a slide begins; no text has these characters."""
 
 
 def _fail(error: Exception) -> dict[str, Any]:

@@ -8,11 +8,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import chain, islice
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import Block, number_pages
 from kpyramid.documents.cleaning import mend_text, normalise_text
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
 from kpyramid.documents.corpus import Corpus
@@ -34,7 +35,7 @@ from kpyramid.documents.markup import (
     split_mailbox,
 )
 from kpyramid.documents.pages import read_page, render_markdown
-from kpyramid.documents.tables import Row, name_columns, read_cells, write_tables
+from kpyramid.documents.tables import Row, map_columns, name_columns, read_cells, write_tables
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -323,7 +324,7 @@ def _read_text(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
     if is_wikitext(text):
-        yield from _read_wikitext(path, data, settings)
+        yield _make_page(path, _read_wikitext(text))
     else:
         yield Record(path, mend_text(text))
 
@@ -353,25 +354,30 @@ def _read_converted(
     refuse_fields(text)
     page = read_page(render_markdown(mend_text(text), html=False))
     title = converted.title or page.heading
-    yield Record(path, page.text, title, converted.language, blocks=page.blocks)
+    blocks = page.blocks
+    if converted.pages:
+        blocks = tuple(number_pages(page.text, blocks, converted.pages))
+    yield Record(path, page.text, title, converted.language, blocks=blocks)
 
 
-def _read_notebook(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    yield _make_page(path, read_notebook(decode_bytes(data, settings.fallback_encoding)))
-
-
-def _read_asciidoc(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
+def _read_markup(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     text = decode_bytes(data, settings.fallback_encoding)
     refuse_fields(text)
-    yield _make_page(path, read_asciidoc(text))
+    yield _make_page(path, _MARKUP[name_ending(path)](text))
 
 
-def _read_wikitext(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    text = decode_bytes(data, settings.fallback_encoding)
-    refuse_fields(text)
+def _read_wikitext(text: str) -> Markup:
     if find_spec("mwparserfromhell") is None:
         raise RefusedError("needs_extra", f"wikitext is read with an extra: {EXTRA}")
-    yield _make_page(path, read_wikitext(text))
+    return read_wikitext(text)
+
+
+_MARKUP: Mapping[str, Callable[[str], Markup]] = {
+    ".ipynb": read_notebook,
+    ".adoc": read_asciidoc,
+    ".asciidoc": read_asciidoc,
+    ".wiki": _read_wikitext,
+}
 
 
 def _read_jats(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
@@ -476,32 +482,17 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
     csv.field_size_limit(2**31 - 1)
     text = decode_bytes(data, settings.fallback_encoding)
     delimiter = "\t" if name_ending(path) == ".tsv" else _find_delimiter(text)
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
 
-    def list_rows() -> Iterator[tuple[int, dict[str, object]] | Refusal]:
+    def list_rows() -> Iterator[tuple[int, Sequence[str]] | Refusal]:
         try:
             for row in reader:
-                line = reader.line_num
-                if row.pop(None, None) is not None:
-                    detail = f"line {line} has more cells than the header"
-                    yield Refusal(f"{path}#line{line}", "bad_record", detail)
-                elif FIELD in row and row[FIELD] is None:
-                    detail = f"line {line} ends before the column 'access'"
-                    yield Refusal(f"{path}#line{line}", "bad_access", detail)
-                else:
-                    yield line, row
+                yield reader.line_num, row
         except csv.Error as e:
-            line = reader.reader.line_num
+            line = reader.line_num
             yield Refusal(f"{path}#line{line}", "bad_csv", f"line {line}: {e}; the rest is unread")
 
-    try:
-        columns = reader.fieldnames or []
-    except csv.Error as e:
-        raise RefusedError("bad_csv", f"line 1: {e}") from e
-    repeated = _find_repeated(columns)
-    if repeated is not None:
-        raise RefusedError("bad_csv", f"the header has the column {repeated!r} twice")
-    yield from _read_rows(path, columns, list_rows(), settings)
+    yield from _read_grid(path, "#line", list_rows(), settings)
 
 
 def _find_delimiter(text: str) -> str:
@@ -530,24 +521,55 @@ _HEAD, _SNIFFED = 100_000, 20
 def _read_sheets(
     path: str, sheets: Sequence[Sheet], settings: IngestSettings
 ) -> Iterator[Record | Refusal]:
-    """The rows of each sheet below the first row of several cells, which is the header."""
     for sheet in sheets:
         place = f"{path}#{sheet.name}"
         if sheet.is_hidden:
             yield Refusal(place, "hidden_sheet", f"the sheet {sheet.name!r} is hidden")
-            continue
-        filled = [(number, row) for number, row in enumerate(sheet.rows, 1) if any(row)]
-        wide = min(2, max((len(row) for _, row in filled), default=1))
-        header = next((at for at, (_, row) in enumerate(filled) if sum(map(bool, row)) >= wide), 0)
-        for number, row in filled[:header]:
-            yield Refusal(f"{place}!{number}", "above_header", " ".join(row).strip())
-        columns = name_columns(filled[header][1]) if filled else []
-        repeated = _find_repeated(columns)
-        if repeated is not None:
-            yield Refusal(place, "bad_sheet", f"the header has the column {repeated!r} twice")
-            continue
-        rows = ((n, dict(zip(columns, row, strict=False))) for n, row in filled[header + 1 :])
-        yield from _read_rows(place, columns, rows, settings)
+        else:
+            yield from _read_grid(place, "!", enumerate(sheet.rows, 1), settings)
+
+
+def _read_grid(
+    path: str,
+    mark: str,
+    given: Iterable[tuple[int, Sequence[str]] | Refusal],
+    settings: IngestSettings,
+) -> Iterator[Record | Refusal]:
+    """The rows below the first of several cells, which is the header; `mark` is before a number."""
+    left = (row for row in given if isinstance(row, Refusal) or any(row[1]))
+    head = list(islice(left, _SNIFFED))
+    widest = max((len(row[1]) for row in head if not isinstance(row, Refusal)), default=1)
+    columns: list[str] = []
+    while head and not columns:
+        row = head.pop(0)
+        if isinstance(row, Refusal):
+            yield row
+        elif sum(map(bool, row[1])) < min(2, widest) and head:
+            yield Refusal(f"{path}{mark}{row[0]}", "above_header", " ".join(row[1]).strip())
+        else:
+            columns = name_columns(row[1])
+    repeated = _find_repeated(columns)
+    if repeated is not None:
+        detail = f"the header has the column {repeated!r} twice"
+        yield Refusal(path, "bad_header", detail)
+        return
+
+    def list_rows() -> Iterator[tuple[int, Mapping[str, object]] | Refusal]:
+        for row in chain(head, left):
+            if isinstance(row, Refusal):
+                yield row
+                continue
+            number, cells = row
+            place = f"{path}{mark}{number}"
+            if len(cells) > len(columns) and any(cells[len(columns) :]):
+                yield Refusal(place, "bad_record", f"line {number} has more cells than the header")
+            elif FIELD in columns[len(cells) :]:
+                detail = f"line {number} ends before the column 'access'"
+                yield Refusal(place, "bad_access", detail)
+            else:
+                yield number, dict(zip(columns, cells, strict=False))
+
+    yield from _read_rows(path, columns, list_rows(), settings)
 
 
 def _read_rows(
@@ -583,12 +605,12 @@ def _read_rows(
                     if name not in nested
                 )
                 nested.update(left)
-                yield Row(row[0], cells, labels)
+                yield Row(row[0], map_columns(cells, settings.columns), labels)
             except RefusedError as e:
                 place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
                 refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
 
-    for table in write_tables(list_cells()):
+    for table in write_tables(list_cells(), settings.columns):
         source = f"{path}#rows{table.first}-{table.last}"
         yield Record(source, table.text, access=table.access, blocks=table.blocks)
     yield from refused
@@ -738,13 +760,10 @@ _READERS: Mapping[str, Reader] = {
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,
-    ".ipynb": _read_notebook,
     ".eml": _read_mail,
     ".mbox": _read_mailbox,
     ".xml": _read_jats,
-    ".adoc": _read_asciidoc,
-    ".asciidoc": _read_asciidoc,
-    ".wiki": _read_wikitext,
+    **dict.fromkeys(_MARKUP, _read_markup),
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,

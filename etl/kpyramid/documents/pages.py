@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from html import unescape
 from html.parser import HTMLParser
 
@@ -193,6 +194,7 @@ class _Cell:
     column: int
     is_header: bool
     first: int
+    high: int
     end: int = -1
 
 
@@ -214,7 +216,7 @@ class _List:
         while self.taken.get(self.column, 0) > self.row:
             self.column += 1
         wide, high = (_read_span(attrs.get(name)) for name in ("colspan", "rowspan"))
-        self.cells.append(_Cell(self.row, self.column, is_header, line))
+        self.cells.append(_Cell(self.row, self.column, is_header, line, high))
         if high > 1:
             for column in range(self.column, min(self.column + wide, _MOST_REACHING)):
                 self.taken[column] = self.row + high
@@ -223,6 +225,8 @@ class _List:
 
 _MOST_REACHING = 100
 """Columns in which cells may reach down; each row goes through them."""
+_LONGEST_REACHING = 100
+"""Characters of a cell that are repeated in the rows that it reaches down to."""
 _MOST_LINES, _MOST_LETTERS = 3, 600
 """A cell with more of both is a part of a page, which a table lays out."""
 
@@ -426,15 +430,28 @@ class _PageReader(HTMLParser):
         return True
 
     def _join_cells(self, table: _List) -> None:
-        """Makes the lines of each cell one; a row of headers is one where none is above."""
+        """Makes the lines of each cell one; a row of headers is one where none is above.
+
+        The words of a cell that reaches down stand in each of its rows.
+        """
         rows: dict[int, bool] = {}
         for cell in table.cells:
             filled = cell.end > cell.first
             rows[cell.row] = rows.get(cell.row, True) and (cell.is_header or not filled)
         header = next((row for row in range(table.row + 1) if not rows.get(row, True)), table.row)
         lines: list[_Line] = []
+        reaching: list[tuple[int, int, int, _Line]] = []
         start = at = table.cells[0].first
+
+        def repeat(row: int, column: int) -> None:
+            while reaching and reaching[0][:2] < (row, column):
+                below, beside, last, line = heappop(reaching)
+                lines.append(replace(line, row=below))
+                if below < last:
+                    heappush(reaching, (below + 1, beside, last, line))
+
         for cell in table.cells:
+            repeat(cell.row, cell.column)
             lines += self.lines[at : cell.first]
             at = cell.end
             if inside := self.lines[cell.first : cell.end]:
@@ -444,6 +461,11 @@ class _PageReader(HTMLParser):
                 level = int(cell.row < header)
                 line = _Line(text, "cell", level, *places, row=cell.row, column=cell.column)
                 lines.append(line)
+                last = min(cell.row + cell.high - 1, header - 1 if level else table.row)
+                is_near = cell.column < _MOST_REACHING and len(text) <= _LONGEST_REACHING
+                if last > cell.row and is_near:
+                    heappush(reaching, (cell.row + 1, cell.column, last, line))
+        repeat(table.row + 1, 0)
         self.lines[start:] = [*lines, *self.lines[at:]]
 
     def _end_line(self) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kpyramid.documents.words import AUXILIARIES, FUNCTION_WORDS, MODALS, lemmatise
@@ -81,6 +82,22 @@ def split_sentences(text: str) -> Iterator[Span]:
         yield from trim(text, start, match.end())
         start = match.end()
     yield from trim(text, start, len(text))
+
+
+def cut_parts(text: str, blocks: "Sequence[Block]") -> Iterator[tuple[Span, bool]]:
+    """The sentences of a text, and the rows of its tables, each with whether it is a row."""
+    at = 0
+    for (is_cell, _), listed in groupby(
+        blocks, key=lambda block: (block.kind == "cell", block.row)
+    ):
+        row = list(listed)
+        if is_cell:
+            for span in split_sentences(text[at : row[0].start]):
+                yield Span(span.start + at, span.end + at), False
+            at = row[-1].end
+            yield Span(row[0].start, at), True
+    for span in split_sentences(text[at:]):
+        yield Span(span.start + at, span.end + at), False
 
 
 def ends_at_firm(text: str, start: int, following: int) -> bool:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.cleaning import normalise_text
+from kpyramid.settings import ColumnSettings
 
 _MOST_ROWS, _MOST_CELLS = 1000, 100_000
 """Of one document: memory is bounded, and an edit costs one document anew."""
@@ -32,23 +33,43 @@ class Table(NamedTuple):
     blocks: tuple[Block, ...]
 
 
-def write_tables(rows: Iterable[Row]) -> Iterator[Table]:
-    """The rows in their order, in tables of one set of labels and of a size that is bounded."""
+def map_columns(cells: Mapping[str, str], settings: ColumnSettings | None) -> dict[str, str]:
+    """The cells by what their columns mean: the class of the subject, the properties."""
+    mapped: dict[str, str] = {}
+    for column, cell in cells.items():
+        name = column
+        if settings is not None and settings.subject in cells:
+            is_subject = column == settings.subject
+            name = (is_subject and settings.class_label) or settings.properties.get(column, column)
+        mapped[name] = "; ".join(filter(None, (mapped.get(name), cell)))
+    return mapped
+
+
+def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) -> Iterator[Table]:
+    """The rows in their order, in tables of one set of labels and of a size that is bounded.
+
+    The header of the column that names what a row is about is of level 2, where it is the class of
+    it of level 3.
+    """
+    subject = ("", 1)
+    if settings is not None:
+        named = settings.class_label
+        subject = (named, 3) if named else (settings.subject, 2)
     held: list[Row] = []
     columns: dict[str, None] = {}
     for row in rows:
         wide = columns | dict.fromkeys(row.cells)
         full = len(held) == _MOST_ROWS or len(wide) * (len(held) + 1) > _MOST_CELLS
         if held and (full or row.access != held[0].access):
-            yield _write_table([*columns], held)
+            yield _write_table([*columns], held, subject)
             held, wide = [], dict.fromkeys(row.cells)
         held.append(row)
         columns = wide
     if held:
-        yield _write_table([*columns], held)
+        yield _write_table([*columns], held, subject)
 
 
-def _write_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
+def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str, int]) -> Table:
     text: list[str] = []
     blocks: list[Block] = []
     at = 0
@@ -59,7 +80,8 @@ def _write_table(columns: Sequence[str], rows: Sequence[Row]) -> Table:
             mark = " | " if column else ""
             at += len(mark)
             if cell:
-                blocks.append(Block("cell", at, at + len(cell), int(not row), row, column))
+                level = 0 if row else subject[1] if cell == subject[0] else 1
+                blocks.append(Block("cell", at, at + len(cell), level, row, column))
             text.extend((mark, cell))
             at += len(cell)
         text.append(ending)

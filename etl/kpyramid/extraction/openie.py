@@ -76,9 +76,9 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def read_findings(tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> Findings:
+def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> Findings:
     """What the rules propose for one text of a document."""
-    findings = Findings(tree, Antecedents(tree, title))
+    findings = Findings(tree, Antecedents(tree, title, blocks))
     findings.told = find_told(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)

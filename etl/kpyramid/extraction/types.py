@@ -3,7 +3,7 @@
 And what a model is given of one: a chunk of a document, with what the rules found there.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -156,6 +156,32 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
         return Span(span.start - start, min(span.end, end) - start) if begins else None
 
     kept = [at for at, claim in enumerate(found.claims) if clip(find_clause(claim))]
+    dropped = (replace(d, span=span) for d in found.dropped if (span := clip(d.span)))
+    return replace(_select(found, kept, shift, clip), dropped=tuple(dropped))
+
+
+def part_extraction(
+    found: Extraction, is_apart: Callable[[Span], bool]
+) -> tuple[Extraction, Extraction]:
+    """The claims that have a span apart, with what belongs to them, and the others."""
+    lies = [any(map(is_apart, claim.spans)) for claim in found.claims]
+    apart, rest = (
+        replace(
+            _select(found, [at for at, it in enumerate(lies) if it is wanted]),
+            dropped=tuple(d for d in found.dropped if is_apart(d.span) is wanted),
+        )
+        for wanted in (True, False)
+    )
+    return apart, rest
+
+
+def _select(
+    found: Extraction,
+    kept: Sequence[int],
+    shift: Callable[[Span | None], Span | None] = lambda span: span,
+    clip: Callable[[Span], Span | None] = lambda span: span,
+) -> Extraction:
+    """Some claims with what belongs to them, their spans as the functions place them."""
     number = {at: place for place, at in enumerate(kept)}
     return Extraction(
         claims=tuple(
@@ -184,9 +210,6 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
             )
             for fact in found.facts
             if fact.claim in number
-        ),
-        dropped=tuple(
-            replace(dropped, span=span) for dropped in found.dropped if (span := clip(dropped.span))
         ),
     )
 

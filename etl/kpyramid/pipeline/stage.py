@@ -40,7 +40,7 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 3, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 4, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
@@ -90,7 +90,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=6,
+        version=7,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -111,7 +111,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=7,
+        version=8,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -140,7 +140,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=11,
+        version=12,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -151,7 +151,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=20,
+        version=21,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),

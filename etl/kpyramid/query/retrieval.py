@@ -74,7 +74,10 @@ class Retrieval:
         marks |= {item.key: f"P{at}" for at, item in enumerate(passages, start=1)}
         parts = []
         if facts:
-            lines = [f"[{marks[item.key]}] {' '.join(item.told.split())}" for item in facts]
+            lines = [
+                " ".join([f"[{marks[item.key]}]", *item.told.split(), *_list_page(item)])
+                for item in facts
+            ]
             parts.append("\n".join(["Facts:", *lines]))
         if passages:
             parts.append("Passages:")
@@ -91,13 +94,14 @@ class Retrieval:
         return "\n\n".join(parts)
 
     def _head(self, item: Item) -> str:
-        """The title and the section of a passage, in a line where it does not begin with them."""
+        """Title, section and page of a passage, in a line where it does not begin with them."""
         title = self.titles.get(item.key, "")
         section = item.evidence[0].section.split(SECTION) if item.evidence else []
         path = [*dict.fromkeys(name for name in (title, *section) if name)]
         if path and item.text.lstrip().startswith(path[-1]):
             path.pop()
-        return f"{SECTION.join(path)}\n" if path else ""
+        line = [*([SECTION.join(path)] if path else []), *_list_page(item)]
+        return f"{' '.join(line)}\n" if line else ""
 
     def _choose(self) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         """The facts and passages that a model is shown."""
@@ -111,6 +115,11 @@ class Retrieval:
     def to_dict(self) -> dict[str, Any]:
         """What was retrieved as plain values."""
         return asdict(self)
+
+
+def _list_page(item: Item) -> list[str]:
+    """The page of the first evidence, of sources that have pages."""
+    return [f"(page {place.page})" for place in item.evidence[:1] if place.page]
 
 
 def list_pieces(found: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -97,7 +97,7 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
         "documents": documents
         | {
             "text": documents["text"].cast(pa.large_string()),
-            "headings": _list_headings(tables["documents"]["blocks"]),
+            **_list_parts(tables["documents"]["blocks"]),
         },
         "chunks": _store_columns(tables, "chunks"),
         "mentions": _list_mentions(tables),
@@ -113,18 +113,27 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
     }
 
 
-def _list_headings(blocks: pa.ChunkedArray) -> pa.Array:
-    """The headings of each document: where they start and end, and their level."""
+def _list_parts(blocks: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """Of each document the headings with their places and levels, and where which page begins."""
     listed = combine_column(blocks)
     flat = pc.list_flatten(listed)
-    chosen = pc.equal(pc.struct_field(flat, "kind"), "heading")
-    kept = flat.filter(chosen)
-    parents = pc.list_parent_indices(listed).filter(chosen).to_numpy(zero_copy_only=False)
-    sizes = np.bincount(parents, minlength=len(listed))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-    names = ["start", "end", "level"]
-    fields = [pc.struct_field(kept, name) for name in names]
-    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, names))
+    parents = pc.list_parent_indices(listed).to_numpy(zero_copy_only=False)
+    pages = pc.struct_field(flat, "page").to_numpy(zero_copy_only=False)
+    begins = (np.diff(pages, prepend=0) != 0) | (np.diff(parents, prepend=-1) != 0)
+    kinds = pc.equal(pc.struct_field(flat, "kind"), "heading")
+
+    def choose(chosen: pa.BooleanArray, names: list[str]) -> pa.Array:
+        kept = flat.filter(chosen)
+        own = parents[chosen.to_numpy(zero_copy_only=False)]
+        sizes = np.bincount(own, minlength=len(listed))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        fields = [pc.struct_field(kept, name) for name in names]
+        return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays(fields, names))
+
+    return {
+        "headings": choose(kinds, ["start", "end", "level"]),
+        "pages": choose(pa.array(begins & (pages > 0)), ["start", "page"]),
+    }
 
 
 def _list_mentions(tables: Tables) -> dict[str, Any]:

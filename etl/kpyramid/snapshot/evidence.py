@@ -1,5 +1,6 @@
 """Facts, values and names in words, and the places in documents that support them."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ class Evidence:
     learnt: str = ""
     section: str = ""
     """The headings that it stands under, from the highest, with ` › ` between them."""
+    page: int = 0
+    """The page of the source, from 1; 0 where it has none."""
 
 
 SECTION = " › "
@@ -47,7 +50,8 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
     documents, chunks = rows("documents"), rows("chunks")
     texts: dict[int, str] = {}
     headings: dict[int, list[dict[str, int]]] = {}
-    titled = documents.has("headings")  # not in an index of the last format
+    titled, paged = documents.has("headings"), documents.has("pages")  # not in older indexes
+    pages: dict[int, list[dict[str, int]]] = {}
     found = []
     for document, chunk, start, end in sorted({*_find_places(rows, table, row)}):
         if seen is not None and not seen[document]:
@@ -55,6 +59,8 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
         if document not in texts:
             texts[document] = documents.value("text", document)
             headings[document] = documents.value("headings", document) if titled else []
+            pages[document] = documents.value("pages", document) if paged else []
+        before = bisect_right(pages[document], start, key=lambda page: page["start"])
         found.append(
             Evidence(
                 documents.keys[document],
@@ -65,6 +71,7 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
                 documents.value("source", document),
                 "".join(_LEARNT.get(said, "") for said in documents.value("metadata", document)),
                 SECTION.join(_list_headings(texts[document], headings[document], start)),
+                pages[document][before - 1]["page"] if before else 0,
             )
         )
     return found

@@ -36,7 +36,7 @@ BLOCK = pa.struct(
     [
         pa.field("kind", pa.string()),
         *SPAN,
-        *(pa.field(name, pa.int64()) for name in ("level", "row", "column")),
+        *(pa.field(name, pa.int64()) for name in ("level", "row", "column", "page")),
     ]
 )
 PLACE = pa.struct([pa.field("chunk_id", pa.string()), *SPAN])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from kpyramid.documents.blocks import Block
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
@@ -38,6 +41,7 @@ PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
 THING = frozenset({"it", "its", "itself"})
 PRONOUNS = PERSON | THING | PLURAL
 """Pronouns of the third person."""
+FIRST_PERSON = frozenset("i me my mine myself".split())
 GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
 GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
@@ -121,6 +125,25 @@ def read_title(title: str) -> Antecedent | None:
         kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
     phrase = Phrase(name, Span(0, 0), 0, 0, 0, "MISC", literal=False)
     return Antecedent(phrase, None, None, None, kinds, 0.0, -_TOPIC_WINDOW, "", -1)
+
+
+def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase]]:
+    """The turns in their order, each with the name of its speaker.
+
+    A label is a name when it has several capital words before a comma or a bracket, or is part of
+    such a label of the text: "Q", "Moderator" and "Ann" alone name nobody.
+    """
+    turns = [Span(block.start, block.end) for block in blocks if block.kind == "turn"]
+    labels = [text[turn.start : turn.end].partition(":")[0] for turn in turns]
+    names = [BRACKET.sub("", label).partition(",")[0].strip() for label in labels]
+    full = {name for name in names if " " in name and all(w[0].isupper() for w in name.split())}
+    speakers = []
+    for turn, name in zip(turns, names, strict=True):
+        same = [each for each in full if name == each or name in each.split()]
+        if len(same) == 1:
+            phrase = Phrase(same[0], turn, 0, 0, 0, "PERSON", resolved=True, literal=False)
+            speakers.append((turn, phrase))
+    return speakers
 
 
 def find_head_word(words: list[str]) -> str:
@@ -443,8 +466,9 @@ class Antecedents:
     likely none is taken.
     """
 
-    def __init__(self, tree: Tree, title: str = "") -> None:
+    def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
         self.tree = tree
+        self._speakers = list_speakers(tree.text, blocks)
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
@@ -485,6 +509,8 @@ class Antecedents:
                 self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
+            elif node.word in FIRST_PERSON and node.tag in {"PRP", "PRP$"}:
+                self._read_speaker(node)
             elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"}:
                 if node.dep in SUBJECTS and node.word in ATTRIBUTES:
                     self._owners[node.i] = self._choose_owner(node)
@@ -551,6 +577,16 @@ class Antecedents:
         if token.word in PERSON:
             best.person = True
         self._refer(token, best)
+
+    def _read_speaker(self, token: Node) -> None:
+        """Lets "I" in a turn stand for who speaks; "we" may be anybody."""
+        at = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
+        if at >= 0 and token.idx < self._speakers[at][0].end:
+            place = Span(token.idx, token.end)
+            phrase = self._speakers[at][1]
+            self._resolved[token.i] = replace(
+                phrase, span=place, root=token.i, first=token.i, last=token.i
+            )
 
     def _opens(self, token: Node) -> bool:
         """Return whether it is a subject of the sentence that the text begins with."""

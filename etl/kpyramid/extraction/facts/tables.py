@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import filterfalse, groupby
 from typing import Literal, NamedTuple
 
 from kpyramid.documents.blocks import Block
@@ -38,10 +38,14 @@ from kpyramid.extraction.types import (
 
 
 class Cell(NamedTuple):
-    """Words and the characters that they stand at: none of a title, several of a joined name."""
+    """Words and the characters that they stand at: none of a title, several of a joined name.
+
+    `when`: of a header, when its values hold.
+    """
 
     text: str
     spans: tuple[Span, ...] = ()
+    when: str = ""
 
     @property
     def span(self) -> Span | None:
@@ -59,6 +63,9 @@ class _Table:
 
     header: list[_Row] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
+    subject: tuple[int, ...] = ()
+    kind: Cell | None = None
+    """The header of the subjects, where it is their class."""
 
 
 def read_tables(given: Titled) -> Extraction:
@@ -76,7 +83,9 @@ def read_tables(given: Titled) -> Extraction:
             findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
-                findings.add_table(table, _name_context(context))
+                named = {w for row in table.header for c in row.values() for w in c.text.split()}
+                nouns = {lemmatise(word.casefold()) for word in named}
+                findings.add_table(table, _name_context(context, nouns))
         if kind not in {"heading", "caption"}:
             context = [one for one in context if one[0] != _CAPTION]
     return findings.build()
@@ -101,8 +110,11 @@ def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]
     rows: dict[int, dict[int, Cell]] = {}
     levels: dict[int, int] = {}
 
+    subject: tuple[int, ...] = ()
+    kind: Cell | None = None
+
     def close() -> None:
-        table = _Table()
+        table = _Table(subject=subject, kind=kind)
         for row, columns in rows.items():
             above = levels[row] and not table.rows
             (table.header if above else table.rows).append(columns)
@@ -118,6 +130,8 @@ def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]
             rows, levels = {}, {}
         last = (block.row, block.column)
         rows.setdefault(block.row, {})[block.column] = cell
+        if block.level > 1:
+            subject, kind = (block.column,), cell if block.level > 2 else None
         levels[block.row] = min(levels.get(block.row, 1), block.level)
     close()
     return tables
@@ -142,16 +156,17 @@ _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
 
-def _name_context(context: Sequence[tuple[int, Cell]]) -> Cell | None:
+def _name_context(context: Sequence[tuple[int, Cell]], nouns: Collection[str] = ()) -> Cell | None:
     """The nearest of caption, headings and title that names one thing.
 
-    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over;
-    where another heading names no one thing, what stands above it is not meant either.
+    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over,
+    and so is what is named by one of the `nouns`, of the columns: "Population", "Winners". Where
+    another heading names no one thing, what stands above it is not meant either.
     """
     for level, cell in reversed(context):
         words = cell.text.split()
         noun = lemmatise(words[-1].casefold()) if words else ""
-        if noun in _WORDS["parts"]:
+        if noun in _WORDS["parts"] or (level and noun in nouns):
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
@@ -174,7 +189,7 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
-    if dated or _DATED.match(text) or _RANGE.fullmatch(text):
+    if dated or _DATED.match(text) or _RANGE.fullmatch(text) or _PERIOD.fullmatch(text):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
     return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
@@ -182,6 +197,7 @@ def _classify(text: str) -> _Type:
 
 _LONGEST_NUMBER = 40
 """Characters."""
+_PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
@@ -202,10 +218,12 @@ def _name_columns(header: Sequence[_Row], width: int) -> dict[int, Cell]:
             parts = named.get(column, ())
             if reaching is not None and all(reaching.text != part.text for part in parts):
                 named[column] = (*parts, reaching)
-    return {
-        column: Cell(" ".join(p.text for p in parts), tuple(s for p in parts for s in p.spans))
-        for column, parts in named.items()
-    }
+    return {column: _join_cells(parts) for column, parts in named.items()}
+
+
+def _join_cells(cells: Iterable[Cell]) -> Cell:
+    parts = list(cells)
+    return Cell(" ".join(p.text for p in parts), tuple(s for p in parts for s in p.spans))
 
 
 def _find_subject(
@@ -233,7 +251,7 @@ def _find_subject(
     if not chosen:
         return ()
     column = min(chosen)[1]
-    # What a year's event is called by, "Winner", is not what the row is about.
+    # Who has a part in a year's event, "Winner", is not what the row is about.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
 
@@ -293,12 +311,18 @@ def _read_header(text: str) -> _Header:
     inside = _BRACKET.search(words)
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
+    suffix = _SUFFIX.search(text)
+    if inside is None and suffix and suffix[1].lower() in _WORDS["units"]:
+        is_money = suffix[1].lower() in _WORDS["currencies"]
+        named = _read_header(text[: suffix.start()])
+        return named._replace(unit=suffix[1].upper() if is_money else suffix[1])
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
+_SUFFIX = re.compile(r"[_,]\s?(\S{1,5})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active", re.I)
 
@@ -320,8 +344,10 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
     plain = [word.casefold() for word in words]
     first, last = plain[0], plain[-1]
-    if first in QUESTION_WORDS or len(words) >= MAX_RELATION_WORDS:
+    if len(words) >= MAX_RELATION_WORDS or (first in QUESTION_WORDS and len(words) < 2):
         return None
+    if first in QUESTION_WORDS:
+        return None if header.endswith("?") else " ".join(words)  # "What it does"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])
@@ -379,7 +405,7 @@ class _Findings:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
         for key, value in pairs:
-            self._add_value(subject, key, value, None, construction)
+            self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
     def add_table(self, table: _Table, context: Cell | None) -> None:
         """The values of a table, read by rows or by columns; or why it is not read."""
@@ -392,8 +418,13 @@ class _Findings:
             for column, cell in row.items():
                 types.setdefault(column, Counter())[_classify(cell.text)] += 1
         keys = {row[0].text.casefold() for row in rows if 0 in row}
+        dated = types.get(0, Counter())["date"] >= _MOST * len(
+            [*filterfalse(_TOTAL.fullmatch, keys)]
+        )
         is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
-        if width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
+        if table.subject and rows:
+            self._add_rows(names, rows, table.subject, types, kind=table.kind)
+        elif width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
             self.add_pairs(pairs, context, "key")
         elif not rows or width < 2 or not names:
@@ -407,67 +438,80 @@ class _Findings:
             labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
             for column in sorted({*types} - {0}):
                 values = {at: row[column] for at, row in enumerate(rows) if column in row}
-                self._add_row([names[column]], labels, values, {}, "turned")
-        elif not (subject := _find_subject(names, rows, dict(sorted(types.items())))):
-            self._drop("no_subject", shown)
-        else:
+                self._add_row(names[column], labels, values, {}, "turned")
+        elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types)
+        elif context and keys and dated:
+            self._add_rows(names, rows, (0,), types, context)
+        else:
+            self._drop("no_subject", shown)
 
     def _add_rows(
         self,
         names: _Row,
         rows: Sequence[_Row],
-        subject: Collection[int],
+        keys: Collection[int],
         types: Mapping[int, Counter[_Type]],
+        dated: Cell | None = None,
+        kind: Cell | None = None,
     ) -> None:
+        """The values of rows that their keys name; or of `dated`, and then the key says when.
+
+        `kind`: the class of what they name.
+        """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
-        header = {column: cell for column, cell in names.items() if column not in subject}
+        header = {column: cell for column, cell in names.items() if column not in keys}
         for column, cell in [*header.items()]:
             if _SILENT.fullmatch(_read_header(cell.text).words):
                 self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
             heads = [
-                next(_split_values(row[column]), row[column]) for column in subject if column in row
+                next(_split_values(row[column]), row[column]) for column in keys if column in row
             ]
-            if len(heads) < len(subject):
-                self._drop("no_subject", row.values())  # a cell that reaches down, or an empty one
+            if len(heads) < len(keys):
+                self._drop("no_subject", row.values())
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
-                self._add_row(heads, header, row, usual, "cell")
+                head, columns = _join_cells(heads), header
+                if kind is not None:
+                    self._add_member(head, kind)
+                if dated is not None:
+                    columns = {
+                        column: Cell(cell.text, (*cell.spans, *head.spans), head.text)
+                        for column, cell in header.items()
+                    }
+                self._add_row(dated or head, columns, row, usual, "cell")
+
+    def _add_member(self, head: Cell, kind: Cell) -> None:
+        verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
+        ends = (head.text, verb, kind.text, head.span, None, kind.span)
+        fact = Fact(len(self._claims), *ends, confidence=WEIGHTS["tables"]["cell"])
+        self._state(fact, head, kind, kind.spans)
 
     def _add_row(
-        self,
-        heads: Sequence[Cell],
-        header: _Row,
-        row: _Row,
-        usual: Mapping[int, _Type],
-        construction: str,
+        self, head: Cell, header: _Row, row: _Row, usual: Mapping[int, _Type], construction: str
     ) -> None:
-        spans = tuple(span for head in heads for span in head.spans)
-        subject = Cell(" ".join(head.text for head in heads), spans)
-        for column, value in row.items():
-            if column in header:
-                self._add_value(subject, header[column], value, usual.get(column), construction)
-
-    def _add_value(
-        self, head: Cell, header: Cell, cell: Cell, usual: _Type | None, construction: str
-    ) -> None:
-        said = _read_header(header.text)
-        if _SILENT.fullmatch(said.words):
-            self._drop("header_says_nothing", [header])
-        elif len(cell.text.split()) > _LONGEST_VALUE:
-            self._drop("long_cell", [cell])
-        else:
+        for column, cell in row.items():
+            if column not in header:
+                continue
+            said = _read_header(header[column].text)
+            said = said._replace(year=said.year or header[column].when)
+            if _SILENT.fullmatch(said.words):
+                self._drop("header_says_nothing", [header[column]])
+                continue
+            if len(cell.text.split()) > _LONGEST_VALUE:
+                self._drop("long_cell", [cell])
+                continue
             for value in _split_values(cell, dated=_is_participle(said.words.casefold())):
                 kind = _classify(value.text)
-                if usual == "text" and kind == "number":
+                if usual.get(column) == "text" and kind == "number":
                     kind = "text"  # "3M" among names
-                elif usual == "number" and kind == "date" and value.text.isdigit():
+                elif usual.get(column) == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
                 if not _is_empty(value.text):
-                    self._add_fact(head, header, said, value, kind, construction)
+                    self._add_fact(head, header[column], said, value, kind, construction)
 
     def _add_fact(
         self,
@@ -486,36 +530,52 @@ class _Findings:
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
         elif kind == "number" and said.unit and not _LETTER.search(value.text):
-            tail = Cell(f"{value.text}{'' if said.unit in '%°' else ' '}{said.unit}")
+            tail = Cell(_add_unit(value.text, said.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
+        is_literal = said.words == header.text and relation.endswith(header.text)
+        fact = Fact(
+            claim=len(self._claims),
+            head=head.text,
+            relation=relation,
+            tail=tail.text,
+            head_span=head.span,
+            tail_span=tail.span,
+            relation_span=header.span if is_literal else None,
+            negated=negated,
+            qualifiers={"time": said.year} if said.year else {},
+            confidence=WEIGHTS["tables"][construction],
+        )
+        self._state(fact, head, tail, (*header.spans, *value.spans), _label_value(tail.text, kind))
+
+    def _state(
+        self, fact: Fact, head: Cell, tail: Cell, rests_on: Iterable[Span], label: str = "NOUN"
+    ) -> None:
+        """Adds a fact with its claim, and the mentions of its ends; `label` is the tail's type."""
         ends = (("subject", head), ("object", tail))
         arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
-        spans = sorted({*head.spans, *header.spans, *value.spans}, key=lambda s: (s.start, s.end))
-        stated = f"{head.text} {relation} {tail.text}."
-        for cell, label in ((head, _UNTYPED), (tail, _label_value(tail.text, kind))):
+        spans = sorted({*head.spans, *rests_on}, key=lambda s: (s.start, s.end))
+        for cell, kind in ((head, _UNTYPED), (tail, label)):
             if cell.span is not None:
-                mention = Mention(len(self._claims), cell.text, label, cell.span)
-                self._mentions.append(mention)
-        is_literal = said.words == header.text and relation.endswith(header.text)
-        self._facts.append(
-            Fact(
-                claim=len(self._claims),
-                head=head.text,
-                relation=relation,
-                tail=tail.text,
-                head_span=head.span,
-                relation_span=header.span if is_literal else None,
-                tail_span=tail.span,
-                negated=negated,
-                qualifiers={"time": said.year} if said.year else {},
-                confidence=WEIGHTS["tables"][construction],
-            )
+                self._mentions.append(Mention(fact.claim, cell.text, kind, cell.span))
+        self._facts.append(fact)
+        stated = f"{head.text} {fact.relation} {tail.text}."
+        self._claims.append(Claim(stated, tuple(spans), fact.relation, arguments))
+
+
+def _add_unit(number: str, unit: str) -> str:
+    if money := _CURRENCY.fullmatch(unit):
+        return " ".join(
+            [f"{money[1]}{' ' if money[1].isalpha() else ''}{number}", *money[2].split()]
         )
-        self._claims.append(Claim(stated, tuple(spans), relation, arguments))
+    if power := _TIMES.fullmatch(unit):
+        return f"{number} × {power[1]}"
+    return f"{number}{'' if unit in '%°' else ' '}{unit}"
 
 
+_CURRENCY = re.compile(r"([A-Z]{3}(?= [a-z])|[$€£¥])\s?((?:[a-z]{2,8})?)")
+_TIMES = re.compile(r"[x×*]?\s?(10\S*)")
 _UNTYPED = "NOUN"
 _LETTER = re.compile(r"[^\W\d_]|%")
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 200

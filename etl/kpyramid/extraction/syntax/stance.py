@@ -6,7 +6,8 @@ Everything that reads a fact from a clause or noun phrase asks here how it is me
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpyramid.documents.blocks import Block
@@ -394,7 +395,7 @@ _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MUL
 
 
 def find_told(
-    tree: Tree, frames: Mapping[int, Frame], blocks: Iterable[Block] = ()
+    tree: Tree, frames: Mapping[int, Frame], blocks: Sequence[Block] = ()
 ) -> dict[int, Stance]:
     """How the tokens are meant that another tells than the text: in quotations, plots and legends.
 
@@ -405,12 +406,22 @@ def find_told(
         told |= dict.fromkeys(range(first, end), Stance(mood="told"))
     for first, end, work in _list_narrated(tree, frames):
         told |= dict.fromkeys(range(first, end), Stance(source=work))
+    for block in blocks:
+        if block.kind == "quotation":
+            first, end = (
+                bisect_left(tree.nodes, place, key=lambda node: node.idx)
+                for place in (block.start, block.end)
+            )
+            if first < end and tree[first].sentence != tree[end - 1].sentence:
+                told |= dict.fromkeys(range(first, end), Stance(mood="told"))
     speaker, before = None, 0
     for first, end in _list_quotations(tree):
         nearest = _find_speaker(first, end, tree)
         speaker = nearest or (None if _parts_paragraphs(tree, before, first) else speaker)
-        if speaker is not None and _is_speech(first, end, tree):
-            told |= dict.fromkeys(range(first, end), Stance(source=speaker))
+        several = tree[first].sentence != tree[end - 1].sentence
+        if (speaker is not None or several) and _is_speech(first, end, tree):
+            stance = Stance(source=speaker) if speaker is not None else Stance(mood="told")
+            told |= dict.fromkeys(range(first, end), stance)
         before = end
     return told
 

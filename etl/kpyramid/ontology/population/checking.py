@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.blocks import Block
+from kpyramid.documents.sentences import Span, cut_parts
 from kpyramid.documents.values import MONTH, NUMBER_WORDS
 from kpyramid.documents.words import (
     IS_A,
@@ -193,19 +194,24 @@ _DOCUMENTS = 4096
 
 
 class Sentences:
-    """The sentences of documents; `texts` is their text by id."""
+    """The sentences of documents and the rows of their tables; texts and blocks are by id."""
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], blocks: Callable[[str], Sequence[Block]] = lambda _: ()
+    ) -> None:
         self.texts = texts
-        self._cut = lru_cache(_DOCUMENTS)(lambda key: list(split_sentences(texts[key])))
+        self._cut = lru_cache(_DOCUMENTS)(lambda key: list(cut_parts(texts[key], blocks(key))))
 
     def cover(self, document_id: str, spans: Sequence[Span]) -> Span:
-        """From the beginning of the first sentence touched to the end of the last."""
+        """From the beginning of the first sentence touched to the end of the last.
+
+        Of a table only the last row: what lies above it are headers.
+        """
         start, end = min(s.start for s in spans), max(s.end for s in spans)
         cut = self._cut(document_id)
-        first = cut[max(0, bisect_right(cut, start, key=lambda s: s.start) - 1)]
-        last = cut[max(0, bisect_right(cut, end - 1, key=lambda s: s.start) - 1)]
-        return Span(min(first.start, start), max(last.end, end))
+        first, _ = cut[max(0, bisect_right(cut, start, key=lambda s: s[0].start) - 1)]
+        last, is_row = cut[max(0, bisect_right(cut, end - 1, key=lambda s: s[0].start) - 1)]
+        return last if is_row else Span(min(first.start, start), max(last.end, end))
 
 
 def order_places(places: Iterable[Place]) -> tuple[Place, ...]:

@@ -4,14 +4,15 @@ The rules read passages, not chunks, so that a pronoun finds its antecedent in t
 claim then belongs to the first chunk that holds it. Equal passages of documents of one title share
 one extraction and keep all their places.
 
-A language model reads chunks, and what it finds belongs to the chunk that it read. The rules read
-all the same: they give the types of names, the antecedents of pronouns, and the steps that are
-theirs.
+A language model reads chunks, and what it finds belongs to the chunk that it read. Cells and pairs
+of keys and values are the rules' alone: a model is not asked of a chunk that has little else, and
+what it says of them beside other text is not counted again. Prose the rules read all the same: they
+give the types of names, the antecedents of pronouns, and the steps that are theirs.
 """
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from kpyramid.extraction.types import (
     Titled,
     cut_extraction,
     find_clause,
+    part_extraction,
 )
 from kpyramid.keys import content_id
 from kpyramid.llm.task import Failure
@@ -63,8 +65,23 @@ def run(
             made.pack()
     else:
         known = dict(extractor(passages.keys()))
-        found = [(passage, known[part]) for part, each in passages.items() for passage in each]
+        found: list[tuple[_Passage, Extraction]] = []
+        read: dict[str, list[Span]] = defaultdict(list)
+        for part, each in passages.items():
+            tables, prose = part_extraction(known[part], _list_cells(part.blocks))
+            spans = [span for claim in tables.claims for span in claim.spans]
+            if spans:
+                headers = (b for b in part.blocks if b.kind == "cell" and b.level)
+                spans += (Span(block.start, block.end) for block in headers)
+            for passage in each:
+                made.add(passage, tables, _RULES, _RULES)
+                found.append((passage, prose))
+                read[passage.chunks[0].document_id] += [
+                    Span(span.start + passage.start, span.end + passage.start) for span in spans
+                ]
         rows = documents.select(["document_id", "title", "text"]).to_pylist()
+        for row in rows:
+            row["prose"] = _blank(row["text"], read[row["document_id"]])
         _read_chunks(rows, chunks_of, found, extractor, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
@@ -94,20 +111,69 @@ def _read_chunks(
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
     places: list[_Chunk] = []
+    proses: list[str] = []
     inputs: list[Chunk] = []
     for row in rows:
-        document, text = str(row["document_id"]), str(row["text"])
+        document, text, prose = str(row["document_id"]), str(row["text"]), str(row["prose"])
         title = None if row["title"] is None else str(row["title"])
         for place in chunks_of.get(document, ()):
+            if not _is_beside(text, prose, place.start, place.end):
+                continue
             part = cut_extraction(by_document.get(document, ()), place.start, place.end)
             places.append(place)
+            proses.append(prose[place.start : place.end])
             inputs.append(Chunk(text[place.start : place.end], title, document, part))
-    for place, chunk, result in zip(places, inputs, cascade.read(inputs, extractor), strict=True):
+    results = cascade.read(inputs, extractor)
+    for place, chunk, prose, result in zip(places, inputs, proses, results, strict=True):
         if isinstance(result, Failure):
             made.reject_unanswered(place, result)
         else:
             passage = _Passage([place], place.start, chunk.text)
+            rest, twice = [], list(result.dropped)
+            for fact in result.facts:
+                spans = result.claims[fact.claim].spans
+                if any(_is_beside(chunk.text, prose, s.start, s.end) for s in spans):
+                    rest.append(fact)
+                else:
+                    text = f"{fact.head} | {fact.relation} | {fact.tail}"
+                    twice.append(Dropped("repeated", text, spans[-1]))
+            result = replace(result, facts=tuple(rest), dropped=tuple(twice))
             made.add(passage, made.leave_out_overlap(passage, result), *cascade.producers)
+
+
+_TABULAR = frozenset({"cell", "pair"})
+_LEAST_BESIDE = 0.1
+"""Share of a stretch's letters beside cells and pairs with facts, from which a model reads it:
+what cells leave are dashes, totals, and headers that say nothing."""
+
+
+def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
+    """Whether a span begins in a cell or a pair."""
+    cells = [Span(block.start, block.end) for block in blocks if block.kind in _TABULAR]
+
+    def is_within(span: Span) -> bool:
+        at = bisect_right(cells, span.start, key=lambda cell: cell.start) - 1
+        return at >= 0 and span.start < cells[at].end
+
+    return is_within
+
+
+def _blank(text: str, spans: Iterable[Span]) -> str:
+    """The text with spaces for some of its characters."""
+    parts: list[str] = []
+    at = 0
+    for span in sorted(spans, key=lambda span: (span.start, span.end)):
+        if span.end > at:
+            start = max(span.start, at)
+            parts += [text[at:start], " " * (span.end - start)]
+            at = span.end
+    return "".join([*parts, text[at:]])
+
+
+def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
+    """Whether a stretch has letters besides those of cells and pairs with facts."""
+    letters = sum(map(str.isalpha, prose[start:end]))
+    return letters >= _LEAST_BESIDE * sum(map(str.isalpha, text[start:end]))
 
 
 @dataclass(slots=True)
@@ -244,7 +310,7 @@ class _Passage:
 
     def list_parts(self) -> list[Span]:
         """Its sentences, its cells and its pairs by place; a cell is inside of a sentence."""
-        cells = [Span(b.start, b.end) for b in self.blocks if b.kind in {"cell", "pair"}]
+        cells = [Span(b.start, b.end) for b in self.blocks if b.kind in _TABULAR]
         return sorted((*split_sentences(self.text), *cells), key=lambda part: part.start)
 
     def find_chunk(self, span: Span) -> _Chunk:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
+from kpyramid.documents.blocks import Block, read_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.constraints import Rules
@@ -45,7 +46,13 @@ class Places:
 
     def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
         self.document_of: dict[str, str] = map_column(chunks, "chunk_id", "document_id")
-        self.sentences = Sentences(map_column(documents, "document_id", "text"))
+        texts = map_column(documents, "document_id", "text")
+        self._blocks = documents["blocks"]
+        self._rows = {key: row for row, key in enumerate(texts)}
+        self.sentences = Sentences(texts, self._read_blocks)
+
+    def _read_blocks(self, document_id: str) -> tuple[Block, ...]:
+        return read_blocks(self._blocks[self._rows[document_id]].as_py())
 
     def make(
         self,
@@ -61,7 +68,9 @@ class Places:
         around = self.sentences.cover(document_id, spans)
         text = self.sentences.texts[document_id][around.start : around.end]
         start, end = around.start, around.end
-        subject, value = ends
+        subject, value = (
+            end if end and start <= end.start and end.end <= around.end else None for end in ends
+        )
         return Place(
             document_id, chunk_id, start, end, text, subject, value, confidence, producer, source
         )

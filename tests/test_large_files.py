@@ -1,0 +1,125 @@
+"""Files that are large, or not what they say, through `ingest`: read or refused, within bounds."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.corpora import ROOT
+from tests.files import make_pdf
+from tests.test_record_formats import make_rows, make_workbook
+
+FACT = "Ada Holm built the mill."
+CELLS = ",".join("cell" for _ in range(1000))
+NOTEBOOK = {
+    "metadata": {},
+    "cells": [
+        {"cell_type": "markdown", "source": FACT},
+        {"cell_type": "code", "source": "run()", "outputs": [{"text": "x" * 50_000_000}]},
+    ],
+}
+
+
+def attach(size: int) -> bytes:
+    mail = EmailMessage()
+    mail["Subject"] = "Mill"
+    mail.set_content(FACT)
+    mail.add_attachment(b"x" * size, maintype="application", subtype="pdf", filename="plan.pdf")
+    return bytes(mail)
+
+
+BOOK = make_workbook(
+    ("Mills", "visible", make_rows("Name|Height", "Mill|SUM(A1)=12", "Barn|SUM(A2)=#DIV/0!")),
+    ("Secret", "hidden", make_rows("a|b", "x|y")),
+)
+CASES: dict[str, tuple[Any, int, list[str]]] = {
+    # File: its bytes, how many documents come of it, and the reasons why the rest is none.
+    "million.csv": (f"{','.join(f'c{n}' for n in range(1000))}\n" + f"{CELLS}\n" * 1000, 10, []),
+    "large.html": ("<table>" + f"<tr>{'<td>a' * 100}" * 2_000, 1, []),
+    "wide.csv": (",".join(f"c{n}" for n in range(10_000)) + "\n" + "1," * 9_999 + "1\n", 1, []),
+    "merged.html": (
+        "<table><tr><th>A<th>B<tr>" + "<td rowspan=999 colspan=99>x" * 900 + "<tr><td>y" * 999,
+        1,
+        [],
+    ),
+    "heading.html": (f"<h1></h1><h2> </h2><p>{FACT}", 1, []),
+    "heading.md": (f"#\n\n## \n\n{FACT}\n", 1, []),
+    "headings.html": ("<h1></h1>" * 1000, 0, ["empty"]),
+    "open.html": ("<div><p><b><table><tr><td>" * 20_000 + FACT, 1, []),
+    "comment.html": ("<!--" * 100_000 + FACT, 1, []),
+    "lists.html": ("<ul><li>" * 5_000 + FACT, 1, []),
+    "lists.md": ("- " * 5_000 + FACT, 0, ["too_deep"]),
+    "charset.html": (f"<meta charset=utf-16><p>{FACT} Caf\u00e9".encode(), 1, []),
+    "latin.html": (f"<meta charset=utf-8><p>{FACT} Caf\u00e9".encode("cp1252"), 0, ["undecodable"]),
+    "outputs.ipynb": (json.dumps(NOTEBOOK), 1, []),
+    "attached.eml": (attach(20_000_000), 1, ["attachment"]),
+    "pages.pdf": (make_pdf(*[[f"On page {n} a mill is shown."] * 30 for n in range(200)]), 1, []),
+    "book.xlsx": (BOOK, 1, ["hidden_sheet"]),
+}  # fmt: skip
+MOST_SECONDS, MOST_MEGABYTES = 60, 2_000
+
+
+@pytest.fixture(scope="module")
+def ingested(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What a process of its own made of each file, its processor time, and its memory so far."""
+    folder = tmp_path_factory.mktemp("large")
+    for name, (data, *_) in CASES.items():
+        (folder / name).mkdir()
+        (folder / name / name).write_bytes(data.encode() if isinstance(data, str) else data)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.test_large_files", str(folder)],
+        cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=600,
+    )  # fmt: skip
+    return {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.slow
+@pytest.mark.needs("files")
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_is_read_or_refused_within_bounds(
+    name: str, ingested: dict[str, dict[str, Any]]
+) -> None:
+    _, documents, reasons = CASES[name]
+
+    made = ingested[name]
+
+    assert (made["documents"], made["reasons"]) == (documents, reasons)
+    assert made["seconds"] < MOST_SECONDS
+    assert made["megabytes"] < MOST_MEGABYTES
+
+
+def _ingest_all(folder: Path) -> None:
+    from kpyramid.documents.corpus import list_corpus
+    from kpyramid.pipeline.cache import Context, open_converter
+    from kpyramid.pipeline.stages import ingest
+    from kpyramid.settings import Settings
+    from kpyramid.storage.erasure import Erased
+    from kpyramid.storage.layout import Warehouse
+
+    settings = Settings()
+    for name in CASES:
+        start = time.process_time()
+        made = ingest.run(
+            corpus=list_corpus(folder / name).read_files(),
+            converter=open_converter(Context(Warehouse(folder / "w"), settings, 1)),
+            erased=Erased(),
+            settings=settings.ingest,
+        )
+        row = {
+            "name": name,
+            "documents": len(made["documents"]),
+            "reasons": made["rejects"]["reason"].to_pylist(),
+            "seconds": time.process_time() - start,
+            "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    _ingest_all(Path(sys.argv[1]))

@@ -1,0 +1,67 @@
+"""A corpus of tables and pages through a real build: columns by the settings, pages as evidence."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.pipeline.build import build
+from kpyramid.query import open_snapshot, retrieve
+from kpyramid.settings import load_settings
+from kpyramid.storage.layout import open_warehouse
+from tests.corpora import pass_gates
+from tests.files import make_pdf
+
+SETTINGS = """
+[ingest.columns]
+subject = "co_name"
+class = "organisation"
+properties = { hq = "headquarters", est = "founding year" }
+"""
+FIRMS = """id,co_name,hq,est,staff
+1,Aster Pictures,Leeds,1921,40
+2,Orm Bank,Oslo,1990,1200
+3,Kron Works,Oslo,1888,90
+"""
+PAGES = (
+    ["Reports on bridges"],
+    ["The Harlow Bridge is a bridge in Kent.", "John Rennie designed the Harlow Bridge in 1820."],
+)
+
+
+@pytest.mark.needs("files")
+def test_columns_become_properties_and_evidence_has_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pass_gates(monkeypatch)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "firms.csv").write_text(FIRMS)
+    (corpus / "people.csv").write_text("Name,Born\nAda Holm,1950\nBo Ek,1960\n")
+    (corpus / "bridges.pdf").write_bytes(make_pdf(*PAGES))
+    (tmp_path / "s.toml").write_text(SETTINGS)
+    warehouse = tmp_path / "w"
+    build(corpus, open_warehouse(warehouse), load_settings(tmp_path / "s.toml"))
+    asked = (
+        "find",
+        "organisation",
+        "--where",
+        "headquarters=Oslo",
+        "--where",
+        "founding year=1990",
+    )
+
+    done = CliRunner().invoke(app, [*asked, "--warehouse", str(warehouse), "--json"])
+
+    (member,) = json.loads(done.stdout)["members"]
+    assert member["name"] == "Orm Bank"
+    evidence = [place["text"] for place in member["evidence"]]
+    assert {"2 | Orm Bank | Oslo | 1990 | 1200", "headquarters", "founding year"} <= {*evidence}
+    assert not [text for text in evidence if "Kron" in text]
+    snapshot = open_snapshot("main", warehouse)
+    read = retrieve("Who designed the Harlow Bridge?", snapshot)
+    assert {place.page for item in read.facts[:1] for place in item.evidence} == {2}
+    assert "(time: 1820) (page 2)\n" in read.to_prompt()
+    assert "\n[P1] On bridges" not in read.to_prompt()
