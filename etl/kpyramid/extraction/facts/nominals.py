@@ -448,15 +448,17 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         such = prep.word == "as" and any(c.word == "such" for c in prep.children)
         if not (such or (prep.word == "including" and prep.dep == "prep")):
             continue
-        phrase = build_phrase(findings.tree, kind.left_edge.i, kind.i, kind.i)
+        first = kind.left_edge.i
+        for word in findings.tree.nodes[first : kind.i]:
+            if word.tag == "RBR":  # "more frequent bad storms": than what is not said
+                first = max(first, min(word.head.i, kind.i - 1) + 1)
+        while findings.tree[first].pos in {"CCONJ", "PUNCT"}:
+            first += 1
+        phrase = build_phrase(findings.tree, first, kind.i, kind.i)
         counted = any(c.dep == "nummod" for c in kind.children)
         # Of "forms of energy and matter such as light" the examples may be of either.
         between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
         unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
-        # "more frequent floods, such as": what they are more frequent than is not said.
-        unclear = unclear or any(
-            n.tag == "RBR" for n in findings.tree.nodes[kind.left_edge.i : kind.i]
-        )
         if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
             continue
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]

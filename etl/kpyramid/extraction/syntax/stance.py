@@ -29,6 +29,8 @@ _OPENING = WORDS["conditional"] | WORDS["open"]
 _WEAKENING = WORDS["hedging"] | WORDS["rare"]
 _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"]
+_HEARSAY = WORDS["reputed"] - {"believe"}
+"""Without "is believed to", by which texts tell what is not certain and yet the state of things."""
 _UNPROVEN = "unproven"
 """The mood of what something fails to show."""
 
@@ -59,7 +61,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
         passive = any(c.dep == "auxpass" for c in verb.children)
-        source = verb if passive and verb.lemma.lower() in WORDS["reputed"] else source
+        source = verb if passive and verb.lemma.lower() in _HEARSAY else source
         mood = mood or (verb.word if verb.lemma.lower() in WORDS["feigning"] else None)
     for _ in range(MAX_HOPS):
         mood = mood or (None if at.i in own else _read_mood(at, False))
