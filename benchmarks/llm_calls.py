@@ -17,6 +17,7 @@ build of every tenth passage; `in_range` is 1 when the actual lies between low a
 
 import json
 import multiprocessing
+import re
 import shutil
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from urllib.request import Request, urlopen
 from musique import read_json
 from options import explain_faults, print_figures, read_options, report
 
+from kpyramid.extraction.cascade.evidence import find_naming
 from kpyramid.extraction.cascade.recorded import Recorded, Recording, read_triple, write_reply
 from kpyramid.llm.ledger import read_totals
 from kpyramid.pipeline.plan import plan_build
@@ -41,6 +43,7 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import Run, StageMark, start_run
 
 FOLDER = "musique100"
+_LINE = re.compile(r"\d+\| (.*)")
 ROOT = Path(__file__).resolve().parent.parent
 MODES = ("merged", "paper")
 LATENCY, CONCURRENCY = 0.2, 4
@@ -68,7 +71,9 @@ class Replies:
         lines = body["messages"][-1]["content"].split("\n")[1:-1]
         match task:
             case "merged":
-                return json.dumps(self._read(lines))
+                numbered = (_LINE.match(line) for line in lines)
+                text = " ".join(found[1] for found in numbered if found)
+                return write_reply(self._find(text), text)
             case "paraphrase":
                 claims = self._read(lines)["claims"]
                 return json.dumps({"claims": [_leave_out(claim, "triples") for claim in claims]})
@@ -87,13 +92,26 @@ class Replies:
                 return json.dumps({"same": [{"first": n, "second": n + 1} for n in firsts]})
         return answer_by_schema(body)
 
-    def _read(self, lines: Sequence[str]) -> dict[str, Any]:
-        """The merged reply to a chunk; remembers what its claims state."""
-        text = "\n".join(lines).partition("Text: ")[2]
+    def _find(self, text: str) -> Recorded:
         passage = self._recording.find(text)
         if passage is None:
             raise ValueError(f"not recorded: {text[:80]!r}")
-        reply: dict[str, Any] = json.loads(write_reply(passage, text))
+        return passage
+
+    def _read(self, lines: Sequence[str]) -> dict[str, Any]:
+        """The claims of a chunk with their triples; remembers what its claims state."""
+        text = "\n".join(lines).partition("Text: ")[2]
+        passage = self._find(text)
+        claims: dict[str, list[dict[str, str]]] = {}
+        for triple in filter(None, map(read_triple, passage.triples)):
+            span = find_naming(text, (triple[0], triple[2]))
+            evidence = text[span.start : span.end] if span else ""
+            row = dict(zip(("head", "relation", "tail"), triple, strict=True))
+            claims.setdefault(evidence, []).append(row)
+        reply: dict[str, Any] = {
+            "entities": [name for name in passage.entities if isinstance(name, str)],
+            "claims": [{"evidence": e, "claim": e, "triples": rows} for e, rows in claims.items()],
+        }
         for claim in reply["claims"]:
             self._by_claim[" ".join(claim["claim"].split())] = reply
         self._words.append((frozenset(text.split()), reply))

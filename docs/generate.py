@@ -215,6 +215,8 @@ def _name_kind(hint: Any) -> str:
     if origin is tuple:
         inner = arguments[0]
         return "list of tables" if is_dataclass(inner) else f"list of {_name_kind(inner)}s"
+    if is_dataclass(hint):
+        return "table"
     if origin is dict:
         if is_dataclass(arguments[1]):
             return "table of tables"

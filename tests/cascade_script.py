@@ -23,6 +23,7 @@ TEXT = (
 CHUNK = Chunk(TEXT, "Marie Curie", "doc-1")
 LLM = CascadeSettings(paraphrase="llm", entities="llm", relations="llm")
 PAPER = replace(LLM, mode="paper", disambiguation="llm")
+THREE = replace(PAPER, disambiguation="rules")
 STEPS = ("paraphrase", "entities", "relations", "disambiguation")
 
 CLAIMS = [
@@ -139,18 +140,28 @@ def read_one(script: Script, choice: CascadeSettings = LLM, chunk: Chunk = CHUNK
 
 
 def write_merged(
-    claims: Iterable[tuple[str, str, Sequence[Row]]], entities: Sequence[str] = ()
+    facts: Iterable[Sequence[object]], entities: Sequence[Sequence[object]] = ()
 ) -> str:
-    """A merged reply of (evidence, claim, triples)."""
-    rows = [
-        {
-            "evidence": evidence,
-            "claim": claim,
-            "triples": [dict(zip(("head", "relation", "tail"), t, strict=True)) for t in triples],
-        }
-        for evidence, claim, triples in claims
-    ]
-    return json.dumps({"entities": list(entities), "claims": rows})
+    """A merged reply: rows of facts and of entities."""
+    return json.dumps({"entities": [*map(list, entities)], "facts": [*map(list, facts)]})
+
+
+def answer_steps(
+    claims: Sequence[tuple[str, str, Sequence[Row]]], entities: Sequence[str] = ()
+) -> Script:
+    """Replies to the paper's steps: (evidence, claim, triples) and the names."""
+
+    def answer(request: Request) -> str:
+        if request.task == "paraphrase":
+            return json.dumps({"claims": [{"evidence": e, "claim": c} for e, c, _ in claims]})
+        rows = [
+            dict(zip(("head", "relation", "tail"), t, strict=True)) for *_, r in claims for t in r
+        ]
+        ends = [row[end] for row in rows for end in ("head", "tail")]
+        names = [name for name in (*entities, *ends) if name] or ["x"]
+        return json.dumps({"entities": names} if request.task == "entities" else {"triples": rows})
+
+    return answer
 
 
 def read_row(
@@ -160,7 +171,7 @@ def read_row(
     chunk: Chunk = CHUNK,
 ) -> Fact | str:
     """The fact that a reply with one triple leads to, or the reason why there is none."""
-    made = read_one(lambda _: write_merged([(evidence, claim, [triple])]), chunk=chunk)
+    made = read_one(answer_steps([(evidence, claim, [triple])]), THREE, chunk)
     if made.facts:
         (fact,) = made.facts
         return fact

@@ -26,21 +26,21 @@ def answer(body: dict[str, Any]) -> str:
     if set(schema) == {"triples"}:
         triples = [{"head": h, "relation": r, "tail": t} for h, r, t, _ in rows]
         return json.dumps({"triples": triples})
-    if set(schema) != {"entities", "claims"}:
+    if set(schema) != {"entities", "facts"}:
         return answer_by_schema(body)
-    entities = dict.fromkeys(name for head, _, tail, _ in rows for name in (head, tail))
-    claims = [
-        {
-            "evidence": sentence,
-            "claim": sentence,
-            "triples": [{"head": head, "relation": relation, "tail": tail}],
-        }
+    names = dict.fromkeys(name for head, _, tail, _ in rows for name in (head, tail))
+    number = {name: place for place, name in enumerate(names, 1)}
+    lines = material.splitlines()
+    facts = [
+        [number[head], relation, number[tail], cited]
         for head, relation, tail, sentence in rows
+        for cited in [next((n.partition("|")[0] for n in lines if sentence in n), 0)]
     ]
-    return json.dumps({"entities": [e.replace(",", "") for e in entities], "claims": claims})
+    entities = [[place, name, "other"] for name, place in number.items()]
+    return json.dumps({"entities": entities, "facts": facts})
 
 
 def read(material: str) -> Iterator[tuple[str, str, str, str]]:
     """Head, relation, tail and the whole sentence."""
-    for found in _SENTENCE.finditer(material.partition("Text: ")[2] or material):
+    for found in _SENTENCE.finditer(re.split(r"Text:\s", material, maxsplit=1)[-1]):
         yield found["head"], found["relation"], found["tail"].strip(), found[0]

@@ -46,6 +46,8 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "llm_calls": ("musique100", "--limit 10", "calls_per_chunk prompt_tokens_per_chunk "
                   "overhead_ms wall_over_floor planned_over_actual"),
     "lookup": ("musique100", "--limit 2", "demo_tuned musique_unseen"),
+    "model": ("", "--limit 4", "calls prompt_tokens reply_tokens reply_share facts refused_share "
+              "kinds plan_calls plan_tokens plan_dollars"),
     "merge": ("", "--limit 20", "pairwise_f1 false_merges"),
     "mine": ("mine_public", "--limit 4", "score score_common published judge_agreement "
              "judge_kappa majority_rate"),

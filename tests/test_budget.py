@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 529,
+    "root": 542,
     "numerics": 332,
     "embeddings": 354,
-    "documents": 2918,
-    "storage": 2930,
-    "llm": 2874,
-    "extraction": 7213,
+    "documents": 3010,
+    "storage": 2929,
+    "llm": 2910,
+    "extraction": 7727,
     "graph": 2344,
-    "ontology": 6238,
-    "completion": 1814,
-    "condensation": 1435,
-    "snapshot": 4077,
-    "query": 4673,
+    "ontology": 6477,
+    "completion": 1840,
+    "condensation": 1481,
+    "snapshot": 4236,
+    "query": 4707,
     "serve": 486,
     "integrations": 52,
     "evaluation": 1289,
-    "pipeline": 8108,
-    "cli": 2871,
+    "pipeline": 7989,
+    "cli": 2834,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

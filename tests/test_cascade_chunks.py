@@ -29,7 +29,7 @@ def test_results_keep_the_order_and_equal_chunks_are_asked_once() -> None:
     def answer(request: Request) -> str:
         name = request.subject[4]
         time.sleep(0.005 * (3 - int(name)))
-        return write_merged([(request.subject, "", [(f"City{name}", "lies in", f"Land{name}")])])
+        return write_merged([(f"City{name}", "lies in", f"Land{name}", 1)])
 
     asker, progress = ScriptedAsker(answer), Counter()
     results = open_cascade(asker, progress=progress).read(chunks, refuse_rules)

@@ -25,7 +25,6 @@ from tests.cascade_script import (
     open_cascade,
     read_one,
     refuse_rules,
-    write_merged,
 )
 
 # Paper mode, step by step.
@@ -47,26 +46,6 @@ def test_four_steps_follow_each_other_and_each_sees_what_the_last_one_made() -> 
         ("Marie Curie", "won", "Nobel Prize"),
     ]
     assert [fact.claim for fact in made.facts] == [0, 1]
-
-
-def test_paper_and_merged_mode_read_the_same_from_the_same_words() -> None:
-    said = replace(PAPER, disambiguation="rules")
-    rows = [
-        (str(c["evidence"]), str(c["claim"]), triples)
-        for c, triples in zip(
-            CLAIMS,
-            [
-                [
-                    ("Marie Curie", "was born in", "Warsaw"),
-                    ("Marie Curie", "is native of", "Warsaw"),
-                ],
-                [("Marie Curie", "shared", "Nobel Prize")],
-            ],
-            strict=True,
-        )
-    ]
-    names = ["Marie Curie", "Warsaw", "Nobel Prize"]
-    assert read_one(answer_paper, said) == read_one(lambda _: write_merged(rows, names))
 
 
 def test_without_a_claim_that_the_text_supports_no_further_step_is_asked() -> None:

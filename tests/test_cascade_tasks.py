@@ -3,29 +3,32 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
 
 from kpyramid.extraction.cascade.evidence import assign_triples, find_naming
-from kpyramid.extraction.cascade.recorded import read_extractions, read_triple
+from kpyramid.extraction.cascade.recorded import read_extractions
 from kpyramid.extraction.cascade.tasks import (
     Form,
     Triple,
     ask_claims,
     ask_disambiguation,
     ask_entities,
-    ask_facts,
     ask_relations,
     read_claims,
     read_entities,
-    read_facts,
     read_triples,
     write_static,
+)
+from kpyramid.extraction.cascade.windows import (
+    NO_VOCABULARY,
+    ask_window,
+    cut_windows,
+    read_window,
+    write_instructions,
 )
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
@@ -63,7 +66,7 @@ def describe(cascade: CascadeSettings) -> JsonValue:
 
 def render_all(settings: CascadeSettings) -> dict[str, Request]:
     return {
-        "merged": ask_facts(CHUNK, form(settings)),
+        "merged": ask_window(CHUNK, settings, NO_VOCABULARY, 512),
         "paraphrase": ask_claims(CHUNK, form(settings)),
         "entities": ask_entities(CLAIMS, CHUNK, form(settings)),
         "relations": ask_relations(CLAIMS, NAMES, CHUNK, form(settings)),
@@ -94,11 +97,12 @@ def test_every_schema_is_strict(task: str) -> None:
 def test_what_all_chunks_share_comes_first_and_is_the_same(task: str) -> None:
     one = render_all(LLM)[task]
     other = replace(CHUNK, text="Oslo is the capital of Norway.", title="Oslo", document="doc-2")
-    static = write_static(task, form())
+    merged = write_instructions(LLM, NO_VOCABULARY)
+    static = merged if task == "merged" else write_static(task, form())
     assert [message.role for message in one.messages] == ["system", "user"]
     assert one.messages[0].content == static
     assert "Rome" not in static
-    assert ask_facts(other, form()).messages[0] == ask_facts(CHUNK, form()).messages[0]
+    assert ask_claims(other, form()).messages[0] == ask_claims(CHUNK, form()).messages[0]
 
 
 def test_a_request_is_booked_on_its_document_and_knows_its_text() -> None:
@@ -112,14 +116,14 @@ def test_a_request_is_booked_on_its_document_and_knows_its_text() -> None:
 
 
 def test_the_document_is_no_part_of_the_key_and_the_title_is() -> None:
-    key = key_request(ask_facts(CHUNK, form()), {})
-    elsewhere = ask_facts(replace(CHUNK, document="doc-2"), form())
-    retitled = ask_facts(replace(CHUNK, title="Roma"), form())
+    key = key_request(ask_claims(CHUNK, form()), {})
+    elsewhere = ask_claims(replace(CHUNK, document="doc-2"), form())
+    retitled = ask_claims(replace(CHUNK, title="Roma"), form())
     assert key_request(elsewhere, {}) == key
     assert key_request(retitled, {}) != key
 
 
-@pytest.mark.parametrize("task", ["merged", "paraphrase", "entities", "relations"])
+@pytest.mark.parametrize("task", ["paraphrase", "entities", "relations"])
 def test_examples_of_the_settings_replace_the_built_in_one(task: str) -> None:
     built_in = render_all(LLM)[task].messages[0].content
     own = render_all(replace(LLM, examples=(EXAMPLE,)))[task].messages[0].content
@@ -152,27 +156,8 @@ def test_a_text_that_guesses_its_tag_gets_another() -> None:
 
 # Replies.
 
-GOOD = {
-    "entities": ["Rome", "Italy"],
-    "claims": [
-        {
-            "evidence": "Rome is the capital of Italy.",
-            "claim": "Rome is the  capital of Italy.",
-            "triples": [{"head": " Rome", "relation": "is capital of", "tail": "Italy"}],
-        }
-    ],
-}
-
-
-def test_a_good_reply_is_read_with_single_spaces() -> None:
-    reading = read_facts(json.dumps(GOOD))
-    assert reading.entities == ("Rome", "Italy")
-    assert reading.statements[0].claim == "Rome is the capital of Italy."
-    assert reading.triples == (TRIPLES,)
-
-
 PARSERS: dict[str, Callable[[str], object]] = {
-    "merged": read_facts,
+    "merged": read_window,
     "paraphrase": read_claims,
     "entities": read_entities,
     "relations": read_triples,
@@ -236,35 +221,14 @@ def test_each_setting_that_shapes_the_replies_shapes_the_description(
 # Money.
 
 
-@pytest.fixture(scope="module")
-def count() -> Callable[[str], int]:
-    """Word pieces of a text, the nearest to a model's tokens that needs no download."""
-    path = files("kpyramid.embeddings").joinpath("minilm", "tokenizer.json")
-    tokenizer = Tokenizer.from_str(path.read_text("utf-8"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
-
-
-def test_merging_needs_at_most_half_of_the_prompt_tokens_of_the_four_steps(
-    count: Callable[[str], int],
-) -> None:
-    one = four = 0
-    for passage in list(read_extractions(RECORDED))[:60]:
-        chunk = Chunk(passage.text)
-        triples = [Triple(*row) for each in passage.triples if (row := read_triple(each))]
-        claims = [f"{t.head} {t.relation} {t.tail}." for t in triples]
-        names = [name for name in passage.entities if isinstance(name, str)]
-        requests = [
-            ask_claims(chunk, form(PAPER)),
-            ask_entities(claims, chunk, form(PAPER)),
-            ask_relations(claims, names, chunk, form(PAPER)),
-            ask_disambiguation(claims, triples, names, chunk, form(PAPER)),
-        ]
-        four += sum(count(m.content) for request in requests for m in request.messages)
-        one += sum(count(m.content) for m in ask_facts(chunk, form()).messages)
-    assert one <= 0.45 * four
-    assert count(write_static("merged", form())) <= 500
+def test_one_call_per_window_needs_a_third_of_the_prompt_tokens_of_the_four_steps() -> None:
+    passages = [Chunk(p.text) for p in list(read_extractions(RECORDED))[:60]]
+    steps = sum(ask_claims(chunk, form(PAPER)).prompt_characters for chunk in passages)
+    text = "\n\n".join(chunk.text for chunk in passages)
+    windows = [window for _, window in cut_windows(text, (), None, "d", 1400)]
+    asked = [ask_window(window, LLM, NO_VOCABULARY, 512) for window in windows]
+    assert sum(request.prompt_characters for request in asked) < 0.7 * steps
+    assert len(windows) <= 8
 
 
 # Which words support what.

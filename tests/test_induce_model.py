@@ -196,7 +196,7 @@ def test_another_mode_or_ontology_asks_extraction_nothing_again(
     server: Loopback, tmp_path: Path
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", {"zorblax.txt": TEXTS["zorblax.txt"]})
-    cascade = dict.fromkeys(STEPS, "llm")
+    cascade = {**dict.fromkeys(STEPS, "llm"), "mode": "paper"}
     induce(corpus, tmp_path / "w", open_settings(server.base_url, "rules", cascade=cascade))
     extracted = count_others(server)
     assert extracted > 0
@@ -212,6 +212,19 @@ def test_another_mode_or_ontology_asks_extraction_nothing_again(
     )
     assert count_asked(server) == 2, "what the prompt says of a property changed"
     assert count_others(server) == extracted
+
+
+def test_windows_give_the_instances_and_nothing_more_is_asked(
+    server: Loopback, tmp_path: Path
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", {"zorblax.txt": TEXTS["zorblax.txt"]})
+    cascade = dict.fromkeys(STEPS, "llm")
+    _, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url, cascade=cascade))
+    assert count_asked(server) == 0
+    assert rows, "the values are facts of the graph"
+    asked = count_others(server)
+    induce(corpus, tmp_path / "w", open_settings(server.base_url, "rules", cascade=cascade))
+    assert (count_asked(server), count_others(server)) == (0, asked)
 
 
 def test_bad_replies_are_counted_rejects_and_the_next_run_heals_what_can_heal(

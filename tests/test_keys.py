@@ -282,7 +282,8 @@ MODEL_SETTINGS = make_settings(
     condense={"mode": "llm", "summarise": "llm"},
     llm={"provider": "openai", "model": "a-model"},
 )
-CASCADE = {"extract", "resolve"}
+READ = {"extract", "induce"}
+CASCADE = READ | {"resolve"}
 BATCHES = {"resolve", "complete", "condense"}
 ALL = CASCADE | BATCHES
 EXAMPLE = {"text": "A is B.", "claims": ["A is B"], "entities": ["A", "B"], "triples": []}
@@ -290,10 +291,11 @@ RULES = {"paraphrase": "rules", "entities": "rules", "relations": "rules"}
 MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("cascade", {"mode": "paper"}, CASCADE),
     ("cascade", {"disambiguation": "rules"}, {"resolve"}),
-    ("cascade", RULES, {"extract"}),
+    ("cascade", RULES, READ),
+    ("cascade", {"window": 300}, READ),
     ("cascade", {"domain": "medicine"}, ALL),
     ("cascade", {"language": "German"}, ALL),
-    ("cascade", {"examples": [EXAMPLE]}, {"extract"}),
+    ("cascade", {"examples": [EXAMPLE]}, READ),
     ("complete", {"naming": "rules"}, {"complete"}),
     ("condense", {"mode": "rules"}, {"condense"}),
     ("condense", {"summarise": "none"}, {"condense"}),
@@ -304,6 +306,7 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("llm", {"max_tokens": 4096}, ALL),
     ("llm", {"base_url": "http://127.0.0.1:9/v1"}, set()),
     ("llm", {"api_key_env": "OTHER"}, set()),
+    ("llm", {"api_version": "2024-10-21"}, set()),
     ("llm", {"concurrency": 9}, set()),
     ("llm", {"timeout": 9.0}, set()),
     ("llm", {"max_wait": 9.0}, set()),

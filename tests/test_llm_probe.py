@@ -28,6 +28,8 @@ def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
         "usage": True,
         "limit": "max_tokens",
         "seed": True,
+        "temperature": True,
+        "form": "json_schema",
     }
     assert server.calls() == 1
 
@@ -77,6 +79,22 @@ def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None
         assert server.calls() <= 2
 
 
+@pytest.mark.parametrize(
+    ("refuses", "calls", "found"),
+    [
+        (["temperature"], 2, {"temperature": False}),
+        (["temperature", "max_tokens"], 3, {"limit": "max_completion_tokens"}),
+        (["response_format"], 3, {"form": "tools"}),
+        (["response_format", "tools"], 4, {"form": "plain"}),
+    ],
+)
+def test_the_probe_finds_what_works(refuses: list[str], calls: int, found: dict[str, Any]) -> None:
+    with serve(refuses=refuses) as server:
+        record = probe(server.base_url)
+        assert server.calls() == calls
+    assert {**record, **found} == record
+
+
 def test_web_page_at_the_probe_asks_for_the_path(server: Loopback) -> None:
     server.faults.add("html", path="*")
     with pytest.raises(EndpointError, match="is base_url missing /v1"):
@@ -106,12 +124,25 @@ def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.Monkey
     assert SECRET not in str(caught.value)
 
 
-def test_openai_itself_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "asked"),
+    [("", "https://api.openai.com/v1/"), ("http://127.0.0.1:9/elsewhere", None)],
+)
+def test_the_address_is_openais_unless_its_variable_names_another(
+    variable: str, asked: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_KEY", SECRET)
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/elsewhere")
+    monkeypatch.setenv("OPENAI_BASE_URL", variable)
     client = open_connection(make_settings(None, api_key_env="SOME_KEY")).client
-    assert str(client.base_url) == "https://api.openai.com/v1/"
+    assert str(client.base_url) == (asked or f"{variable}/")
     client.close()
+
+
+def test_an_address_with_a_key_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"https://me:{SECRET}@host/v1")
+    with pytest.raises(SettingsError, match="OPENAI_BASE_URL") as caught:
+        open_connection(make_settings(None))
+    assert SECRET not in str(caught.value)
 
 
 def test_server_of_ones_own_needs_no_key(server: Loopback) -> None:

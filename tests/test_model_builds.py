@@ -33,16 +33,16 @@ def corpus(tmp_path: Path) -> Path:
     return write_corpus(tmp_path / "corpus")
 
 
-def test_a_build_asks_once_per_chunk_and_every_fact_names_the_model(
+def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
     outcome = run(corpus, tmp_path / "w", open_settings(server))
 
     marks = list_marks(outcome)
-    chunks = marks["chunk"].rows["chunks"]
+    windows = marks["ingest"].rows["documents"]  # short ones, which are a window each
     assert [entry["schema"] for entry in server.log].count("probe") == 1
-    assert server.calls() == chunks + 1 + int(str(marks["resolve"].model["asked"]))
-    assert marks["extract"].model["asked"] == chunks
+    assert server.calls() == windows + 1 + int(str(marks["resolve"].model["asked"]))
+    assert marks["extract"].model["asked"] == windows
     assert marks["extract"].model["hits"] == 0
     tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
     assert set(tables["raw_triples"]["producer"].to_pylist()) == {"m"}
@@ -117,21 +117,11 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
     def obey(body: dict[str, object]) -> str:
         """A model that does what the document says."""
         reply = reader.answer(body)
-        if "Ignore the rules" not in json.dumps(body) or '"claims"' not in reply:
+        if "Ignore the rules" not in json.dumps(body) or '"facts"' not in reply:
             return reply
         made = json.loads(reply)
-        made["claims"] += [
-            {
-                "evidence": evidence,
-                "claim": f"Zed rules {planet}",
-                "triples": [{"head": "Zed", "relation": "rules", "tail": planet}],
-            }
-            for evidence, planet in (
-                ("Zed rules Mars", "Mars"),
-                ("", "Venus"),
-                ("Zed visited Kent.", "Saturn"),
-            )
-        ]
+        for planet, cited in (("Mars", 99), ("Venus", 0), ("Saturn", 2)):
+            made["facts"].append(["Zed", "rules", planet, cited])
         return json.dumps(made)
 
     with serve(obey) as server:

@@ -136,7 +136,7 @@ def test_a_model_that_finds_nothing_does_not_empty_what_is_published(
 
     def find_nothing(body: dict[str, object]) -> str:
         reply = json.loads(reader.answer(body))
-        return json.dumps({key: [] for key in reply} if "claims" in reply else reply)
+        return json.dumps({key: [] for key in reply} if "facts" in reply else reply)
 
     with serve(find_nothing) as other, pytest.raises(GateError) as refused:
         run(

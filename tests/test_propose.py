@@ -94,6 +94,31 @@ def test_what_states_a_value_already_is_not_missing() -> None:
     assert list_new(run(SUED, make_ontology(stated=SUED))) == []
 
 
+def test_a_wording_of_which_most_facts_are_values_is_less_new_than_one_of_which_none_is() -> None:
+    employed = [(f"Bo {i}", "PERSON", "joined", f"Bond {i}", "ORG") for i in range(6)]
+    found = run([*SUED, *employed], make_ontology(stated=employed[:4]), region_share=0.5)
+    priority = found.sign * np.exp(found.log_magnitude)
+    by_wording = dict(zip(found.graph.texts.read().to_pylist(), priority.tolist(), strict=True))
+    sued, joined = by_wording["person sued company"], by_wording["person joined company"]
+    assert joined <= 0.0 < sued
+    unknown = run([*SUED, *employed], region_share=0.5)
+    assert (unknown.sign > 0).all()
+
+
+def test_where_properties_have_string_ranges_a_string_may_be_any_thing() -> None:
+    text = OntologyProperty(BASE + "works", "works for", (), "", PERSON, XSD + "string")
+    classed = OntologyProperty(BASE + "owns", "owns", (), "", PERSON, COMPANY)
+    near = [(f"Bo {i}", "PERSON", "works at", f"Bond {i}", "ORG") for i in range(6)]
+
+    def rate(*properties: OntologyProperty) -> float:
+        schema = Schema(BASE, SCHEMA.classes, properties)
+        found = run(near, make_ontology(schema), priority="novelty")
+        return float((found.sign * np.exp(found.log_magnitude))[0])
+
+    assert rate(text) < 1.0
+    assert rate(text, classed, replace(classed, iri=BASE + "sued", label="sued")) > rate(text)
+
+
 def test_a_phrase_of_a_property_is_never_proposed() -> None:
     assert run(WORKED).proposals == ()
 

@@ -1,6 +1,7 @@
 """Retrieval by itself: facts, passages and how they connect, ready for anybody's prompt."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_a_prompt_numbers_facts_and_passages_and_says_what_connects_them() -> No
     assert repr(found) == "Retrieval('Q?', 1 facts, 1 passages, 1 paths)"
 
 
-def test_a_name_that_half_of_the_passages_share_connects_none_of_them() -> None:
+def test_a_name_that_a_third_passage_has_connects_none_of_them() -> None:
     texts = ("Oslo and Vik.", "Vik in Oslo.", "Oslo.", "Bergen.", "Leeds.", "Kiruna.")
     items = [Item(f"p{n}", text, "text", 1.0, ()) for n, text in enumerate(texts)]
     paths = (Connection("p0", "oslo", "p1"), Connection("p0", "vik", "p1"))
@@ -86,6 +87,47 @@ def test_a_connection_starts_at_a_passage_or_at_the_fact_that_led_on() -> None:
     fact = Path(Start(None, "A is in Oslo", (), 1.0), "oslo", (), 0.5)
     assert _connect("chunk-2", passage, {}) == Connection("chunk-1", "oslo", "chunk-2")
     assert _connect("chunk-2", fact, {"A is in Oslo": "f"}) == Connection("f", "oslo", "chunk-2")
+
+
+PROMPTED = Retrieval(
+    "Q?",
+    (Item("f", "A is B", "graph", 0.4, ()), Item("g", "C is D", "graph", 0.1, ())),
+    (Item("p", "A. " * 20, "text", 0.6, ()), Item("q", "E.", "text", 0.03, ())),
+    (),
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, ["A is B", "C is D", "A. A.", "E."]),
+        ({"min_score": 0.05}, ["A is B", "C is D", "A. A."]),
+        ({"min_score": 0.3}, ["A is B", "A. A."]),
+        ({"max_tokens": 17}, ["A is B", "A. A.", "E."]),  # 59, 6 and 2 characters of 68
+        ({"max_tokens": 4}, ["A is B", "C is D", "E."]),
+        ({"max_tokens": 1}, ["E."]),
+        ({"min_score": 1.0}, []),
+    ],
+)
+def test_a_prompt_has_what_scores_enough_and_fits(
+    options: dict[str, Any], shown: list[str]
+) -> None:
+    prompt = PROMPTED.to_prompt(**options)
+    said = [text for text in ("A is B", "C is D", "A. A.", "E.") if f"] {text}" in prompt]
+    assert said == shown
+
+
+@pytest.mark.parametrize("options", [{"min_score": 2}, {"max_tokens": 0}])
+def test_a_prompt_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="min_score"):
+        PROMPTED.to_prompt(**options)
+
+
+def test_facts_and_passages_are_on_one_scale() -> None:
+    found = retrieve(QUESTION, open_told())
+    scores = [item.score for item in found.passages]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 1 for score in scores)
 
 
 @pytest.mark.parametrize(

@@ -347,6 +347,21 @@ SURFACE: dict[str, Read] = {
     "weigh_condensed": lambda s, w: try_keys(
         lambda k: s.weigh_condensed([k]), keys_of(w, "condensed")
     ),
+    "find_titled": lambda s, w: try_keys(
+        lambda k: s.evidence(k),
+        [key for text in SECRET for chunks in s.find_titled(text) for key in chunks],
+    ),
+    "link_titles": lambda s, w: try_keys(
+        lambda k: [s.texts_of(chunks, "chunks") for chunks in s.link_titles(k)],
+        keys_of(w, "chunks"),
+    ),
+    "nearest": lambda s, w: [
+        s.evidence(key) for q in QUESTIONS for key in s.nearest(q, 1000, "chunks")
+    ],
+    "warm": lambda s, w: s.warm(),
+    "words_holding": lambda s, w: [
+        s.evidence(key) for word in SECRET for key, _ in s.words_holding(word, "", 1000)
+    ],
     "words": lambda s, w: [
         (s.words(word, 1000), s.words(word, 1000, "condensed")) for word in SECRET
     ],

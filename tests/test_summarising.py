@@ -280,3 +280,27 @@ def test_a_statement_in_a_name_that_only_hidden_texts_use_is_hidden(
     assert f"Sir {PER}" in list_statements(whole)
     assert "Paul Lund" in public.names.values(), "all facts of the statement are seen"
     assert list_statements(public) == set()
+
+
+# Each object stands behind its own fact's wording, beside its own times and places.
+
+
+def claim(text: str, rows: list[list[str]]) -> Summary | Loss:
+    facts = tuple(
+        Statement(f"k{n}", "Ann", how, tail, ((held[0], held[1]),) if held else ())
+        for n, (how, tail, *held) in enumerate(rows)
+    )
+    group = Group("ann", "http://x/p", "p", facts)
+    return verify_statement(Claimed(text, tuple(range(len(facts)))), group)
+
+
+@pytest.mark.parametrize(("text", "rows"), read_rows("condensed_claims.false_statements"))
+def test_a_statement_with_another_facts_wording_is_refused(
+    text: str, rows: list[list[str]]
+) -> None:
+    assert isinstance(claim(text, rows), Loss)
+
+
+@pytest.mark.parametrize(("text", "rows"), read_rows("condensed_claims.true_statements"))
+def test_a_statement_that_says_each_fact_stays(text: str, rows: list[list[str]]) -> None:
+    assert isinstance(claim(text, rows), Summary)

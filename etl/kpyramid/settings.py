@@ -53,8 +53,9 @@ class CascadeSettings:
     """Which steps of extraction a language model does, and how it is asked (PolyRAG, Eq. 2).
 
     `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis.
-    `mode`: `merged` asks once per chunk for claims, entities and triples, and disambiguates near
-    duplicates in batches; `paper` asks once per step and chunk.
+    `mode`: `merged` asks once per window for entities with their classes and facts that cite
+    sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
+    per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
     """
 
@@ -63,6 +64,7 @@ class CascadeSettings:
     relations: Maker = "rules"
     disambiguation: Maker = "rules"
     mode: Literal["merged", "paper"] = "merged"
+    window: Annotated[int, Field(strict=True, ge=50, le=20_000)] = 1400
     domain: str = "general"
     language: str = "English"
     examples: tuple[Example, ...] = ()
@@ -83,6 +85,11 @@ class CascadeSettings:
         return "llm" in steps or (self.mode == "paper" and self.disambiguation == "llm")
 
     @property
+    def reads_windows(self) -> bool:
+        """Whether a model reads windows, whose replies give instances too."""
+        return self.mode == "merged" and self.relations == "llm"
+
+    @property
     def confirms_duplicates(self) -> bool:
         """Whether a model is asked about near duplicates, in stage resolve."""
         return self.mode == "merged" and self.disambiguation == "llm"
@@ -98,7 +105,7 @@ class ModelPrice:
     batch: Share = 0.5
 
 
-def _judge_url(url: str | None) -> str:
+def judge_url(url: str | None) -> str:
     """What is wrong with an endpoint's address; empty when nothing is."""
     parts = urlsplit(url or "https://default")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -115,8 +122,9 @@ class LLMSettings:
     `provider`: `openai` for any endpoint of that API, `replay` for a recording. `model`: its name
     at the endpoint. `seed`: sent with every request. `concurrency`: requests at a time.
     `timeout`: seconds that one request may take.
-    `base_url`: by default OpenAI's; `api_key_env`: variable that holds the key.
-    `temperature`: "default" leaves it out, for models that take no other.
+    `base_url`: by default that of the variable OPENAI_BASE_URL, else OpenAI's; `api_key_env`:
+    variable that holds the key; `api_version`: Azure's, for an endpoint of it, whose deployment
+    is the model. `temperature`: "default" leaves it out, as for a model that takes none.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
     `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
     of a question half a minute at most.
@@ -132,6 +140,7 @@ class LLMSettings:
     model: str = ""
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
+    api_version: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | Literal["default"] = 0.0
     seed: Seed = 0
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
@@ -155,7 +164,7 @@ class LLMSettings:
             raise ValueError("provider 'openai' needs a model: set llm.model")
         if self.provider == "replay" and not self.recording:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
-        if problem := _judge_url(self.base_url):
+        if problem := judge_url(self.base_url):
             raise ValueError(problem)
         if self.budget is not None and self.is_served and self.model not in self.prices:
             known = ", ".join(sorted(self.prices)) or "none"
@@ -341,7 +350,7 @@ class EmbedSettings:
             unused = [n for n in ("base_url", "dimensions") if getattr(self, n) is not None]
             if unused:
                 problems.append(f"{' and '.join(unused)} need provider = 'openai'")
-        if problem := _judge_url(self.base_url):
+        if problem := judge_url(self.base_url):
             problems.append(problem)
         if problems:
             raise ValueError("; ".join(problems))
@@ -354,8 +363,8 @@ class InduceSettings:
 
     `ontology`: a name in `ontology/`, or the path of a Turtle file.
     `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
-    a model once per class and chunk that may hold it; `exhaustive` asks, as in the paper, for every
-    property of every class in every chunk.
+    a model once per class and chunk that may hold it, and nothing where it read windows already;
+    `exhaustive` asks, as in the paper, for every property of every class in every chunk.
     """
 
     ontology: str = "general"

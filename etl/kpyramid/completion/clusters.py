@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from kpyramid.completion.types import LITERAL, Completion, GraphLayer, OntologyLayer, Pair
+from kpyramid.completion.types import (
+    LITERAL,
+    Completion,
+    GraphLayer,
+    OntologyLayer,
+    find_stated,
+)
 from kpyramid.documents.words import RelationForm, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
@@ -123,13 +129,6 @@ def says_something(form: RelationForm) -> bool:
         and form.modal is None
         and any(word.isalpha() and len(word) > 2 for word in form.lemmas)
     )
-
-
-def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
-    """Which facts join two ends that are subject and value already, in either direction."""
-    known: set[Pair] = set(ontology.pairs)
-    known |= {(b, a) for a, b in known}
-    return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))
 
 
 def _choose_texts(wordings: Coded, unit_of: Integers, counted: Mask, count: int) -> list[str]:

@@ -16,9 +16,10 @@ from kpyramid.completion.types import (
     GraphLayer,
     OntologyLayer,
     Phrases,
+    find_stated,
     may_share,
 )
-from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
+from kpyramid.documents.words import FUNCTION_WORDS, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.gaussian import (
@@ -31,7 +32,7 @@ from kpyramid.numerics.gaussian import (
 )
 from kpyramid.numerics.moments import Array, Moments, round_digits
 from kpyramid.ontology.literals import DATATYPES
-from kpyramid.ontology.names import THING
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings, PhraseKind
@@ -227,6 +228,8 @@ def _score_novelty(
     schema = known.schema
     classed = np.array([2 - ends.count(None) for ends in own.ends], dtype=np.int64)
     more = float(own.counts @ classed[own.ends_of]) / max(1, 2 * int(own.counts.sum()))
+    classes = sum(prop.range in schema.class_by_iri for prop in schema.properties)
+    loose = 2 * classes < len(schema.properties)
     there, here = _group_ends(ontology), _group_ends(own)
     stated = {*known.pairs, *(pair[::-1] for pair in known.pairs)}.intersection(graph.walk_pairs())
     stated |= {pair[::-1] for pair in stated}
@@ -235,7 +238,7 @@ def _score_novelty(
     )
     novelty = np.ones(len(own.texts))
     for ends, places in here.items():
-        fitting = [other for other in there if _may_state(ends, other, schema)]
+        fitting = [other for other in there if _may_state(ends, other, schema, loose=loose)]
         near = np.concatenate([np.zeros(0, dtype=np.int64), *(there[one] for one in fitting)])
         nearby, having = vectors[1][near], _index_words(pick_rows(ontology.words, near))
         for start in range(0, len(places) if len(near) else 0, _BLOCK):
@@ -249,7 +252,29 @@ def _score_novelty(
             novelty[places] *= 0.5**unknown
         else:
             novelty[places] += more * unknown - _COVERED
-    return Signed.of(novelty)
+    return Signed.of(novelty - np.maximum(novelty, 0.0) * _measure_coverage(own, known, graph))
+
+
+def _measure_coverage(own: _Said, known: OntologyLayer, graph: GraphLayer) -> Array:
+    """How much of what each phrase of the graph says the ontology states, 0 to 1.
+
+    A wording says what the ontology has as far as the facts with it are values already, among those
+    about things that have values (distant supervision, Mintz et al. 2009): the share of these, over
+    the share that the wording of a value has on average, since values are never all there.
+    """
+    subjects = {subject for subject, _ in known.pairs}
+    wordings = encode(graph.wordings)
+    keys = encode([normalise_relation(word).key for word in wordings.words]).codes[wordings.codes]
+    stated = find_stated(graph, known)
+    named = (not subjects.isdisjoint(pair) for pair in graph.walk_pairs())
+    about = stated | np.fromiter(named, bool, count=len(graph))
+    facts = np.bincount(keys[about], minlength=int(keys.max(initial=-1)) + 1)
+    values = np.bincount(keys[stated], minlength=len(facts))
+    share = values / np.maximum(facts, 1)
+    usual = float(share @ values) / max(1, int(values.sum()))
+    covered = np.minimum(share / usual, 1.0) if usual else share
+    sums = np.bincount(own.phrase_of, covered[keys], len(own.texts))
+    return np.asarray(sums / np.bincount(own.phrase_of, minlength=len(own.texts)))
 
 
 def _group_ends(layer: _Said) -> dict[_Ends, Integers]:
@@ -288,14 +313,20 @@ def _read_words(text: str) -> set[str]:
     return {lemmatise(word).casefold() for word in text.casefold().split()} - FUNCTION_WORDS
 
 
-def _may_state(ends: _Ends, other: _Ends, schema: Schema) -> bool:
-    """Whether a phrase of the ontology with the other ends may be said of these."""
+def _may_state(ends: _Ends, other: _Ends, schema: Schema, *, loose: bool) -> bool:
+    """Whether a phrase of the ontology with the other ends may be said of these.
+
+    `loose`: a string may be any end, where an ontology gives most properties no class as range; a
+    recogniser takes such values for things (`Ann Prize` for an ORG).
+    """
 
     def fits(end: str | None, wanted: str | None) -> bool:
         if end is None or THING in (end, wanted):
             return True
         if wanted in schema.class_by_iri and end in schema.class_by_iri:
             return may_share(end, wanted, schema)
+        if loose and wanted == XSD + "string":
+            return True
         return end == wanted or (end == _VALUE and wanted in DATATYPES)
 
     return any(

@@ -9,7 +9,6 @@ import numpy as np
 
 from kpyramid.completion.clusters import (
     cluster_units,
-    find_stated,
     list_units,
     name_meaning,
     place_units,
@@ -35,6 +34,7 @@ from kpyramid.completion.types import (
     GraphLayer,
     OntologyLayer,
     Proposal,
+    find_stated,
     may_share,
 )
 from kpyramid.embeddings.port import Embedder, embed_finite
@@ -423,7 +423,7 @@ def draw_proposals(
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
     clusters = [found for found in placed if not found.existing]
     placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
-    placed.sort(key=lambda proposal: -proposal.score)
+    placed.sort(key=lambda proposal: (proposal.fault is not None, -proposal.score))
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
     return replace(compared, proposals=(*mark_doubles(new, embedder), *known))

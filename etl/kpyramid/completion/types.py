@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.moments import Array, Moments
 from kpyramid.ontology.schema import Schema
@@ -126,3 +128,10 @@ class Completion:
 def may_share(one: str, other: str, schema: Schema) -> bool:
     """Whether a thing can be of both classes: one is the other or above it."""
     return schema.is_subclass(one, other) or schema.is_subclass(other, one)
+
+
+def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
+    """Which facts join two ends that are subject and value already, in either direction."""
+    known: set[Pair] = set(ontology.pairs)
+    known |= {(b, a) for a, b in known}
+    return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))

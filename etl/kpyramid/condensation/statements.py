@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from kpyramid.condensation.graph import Statement
-from kpyramid.documents.words import ARTICLES, list_plain_words, stem_words
+from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, list_plain_words, stem_words
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
 from kpyramid.llm.task import (
@@ -145,8 +145,9 @@ def verify_statement(claimed: Claimed, group: Group) -> Summary | Loss:
 
     It cites two facts or more of its group and no other (`llm_uncited`), has no word, number or
     mark that none of them has (`llm_unsupported`), leaves none of their ends and qualifiers out
-    (`llm_incomplete`), and is no longer than they are together (`llm_longer`). Words are compared
-    by their stems. Their order is not: facts of one relation in both directions are not told apart.
+    (`llm_incomplete`), has each fact's object behind that fact's wording and next to that fact's
+    times and places (`llm_unsupported`), and is no longer than they are together (`llm_longer`).
+    Words are compared by their stems.
     """
 
     def refuse(reason: str, detail: str) -> Loss:
@@ -165,9 +166,75 @@ def verify_statement(claimed: Claimed, group: Group) -> Summary | Loss:
     ends = " ; ".join(part for fact in cited for part in (fact.head, fact.tail, *fact.values))
     if left := sorted(_list_stems(ends) - _list_stems(claimed.text) - _SILENT):
         return refuse("incomplete", f"it cites facts and leaves out {', '.join(left)}")
+    if fault := _find_misuse(claimed.text, cited):
+        return refuse("unsupported", fault)
     if len(claimed.text) > len(told):
         return refuse("longer", "it is longer than the facts")
     return Summary(group, claimed.text, tuple(sorted(fact.key for fact in cited)))
+
+
+def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
+    """What a statement says with another fact's wording or circumstance; empty without any.
+
+    A verb governs the objects behind it up to the next verb: the wording nearest before an object
+    is one that a fact has for it, and all of its own wording stands before. What holds of several
+    objects apart stands next to its own.
+    """
+    words = _list_words(text)
+    wordings = {fact.relation: _list_words(fact.relation) for fact in cited}
+    begun = sorted(
+        (start, len(run), name)
+        for name, run in wordings.items()
+        for start in _find_runs(words, run)
+    )
+    for fact in cited:
+        own = {wordings[other.relation] for other in cited if other.tail == fact.tail}
+        run, places = wordings[fact.relation], _find_runs(words, _list_words(fact.tail))
+        says_much = not FUNCTION_WORDS.issuperset(list_plain_words(fact.relation))
+        before = ([each for each in begun if each[0] + each[1] <= at] for at in places)
+        nearest = [max(each, key=_order)[2] for each in before if each]
+        if says_much and not any(_is_within(run, words[:at]) for at in places):
+            return f"it leaves out that {fact.text}"
+        said = any(name == fact.relation for *_, name in begun)  # else in parts: "in A and for B"
+        if says_much and said and all(wordings[name] not in own for name in nearest):
+            return f"another wording stands before {fact.tail}"
+        for role, value in fact.qualifiers:
+            values = {v for other in cited for r, v in other.qualifiers if r == role}
+            held = sorted((at, v) for v in values for at in _find_runs(words, _list_words(v)))
+            beside = {
+                side
+                for at in places
+                for side in (
+                    next((v for place, v in held if place > at), None),
+                    next((v for place, v in reversed(held) if place < at), None),
+                )
+            }
+            if len(values) > 1 and value not in beside:
+                return f"another {role} stands beside {fact.tail}"
+    return ""
+
+
+def _order(run: tuple[int, int, str]) -> tuple[int, int]:
+    """By where a run ends; of those that end together the longest last."""
+    return run[0] + run[1], run[1]
+
+
+def _list_words(text: str) -> tuple[str, ...]:
+    """The stems in order, without those that a statement may add."""
+    stems = zip(words := list_plain_words(text), stem_words(words), strict=True)
+    return tuple(stem for word, stem in stems if word not in _SILENT)
+
+
+def _find_runs(words: Sequence[str], run: Sequence[str]) -> list[int]:
+    """The places where a run of words begins; none of an empty one."""
+    size = len(run)
+    return [at for at in range(len(words) - size + 1) if size and words[at : at + size] == run]
+
+
+def _is_within(run: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether words hold all of a run, in its order."""
+    left = iter(words)
+    return all(word in left for word in run)
 
 
 def _list_stems(text: str) -> frozenset[str]:

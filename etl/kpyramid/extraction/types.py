@@ -119,13 +119,15 @@ class Chunk:
 
     `title`: its document's; it may name what the text only calls "it". `document`: the id that
     calls are booked on. `found`: what the rules found in this text, offsets into it; its facts
-    serve where a step is the rules', and its mentions and antecedents everywhere.
+    serve where a step is the rules', and its mentions and antecedents everywhere. `context`: what
+    a window is shown of what stands before it in its document, by name.
     """
 
     text: str
     title: str | None = None
     document: str | None = None
     found: Extraction = field(default_factory=Extraction)
+    context: tuple[tuple[str, str], ...] = ()
 
 
 def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int) -> Extraction:

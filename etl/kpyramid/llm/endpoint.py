@@ -12,12 +12,14 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 from urllib.parse import urlsplit
+
+from pydantic import TypeAdapter, ValidationError
 
 from kpyramid.errors import EndpointError, RefusedError, SettingsError
 from kpyramid.keys import JsonValue, hash_bytes
@@ -35,7 +37,7 @@ from kpyramid.llm.task import (
     read_response,
     unfence,
 )
-from kpyramid.settings import LLMSettings
+from kpyramid.settings import LLMSettings, judge_url
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
@@ -213,7 +215,7 @@ class Connection:
     """A pool of connections to one server; threads may share it. Nothing it says holds the key."""
 
     def __init__(self, settings: LLMSettings, key: str, section: str) -> None:
-        base_url = settings.base_url or OPENAI
+        base_url = find_base_url(settings)
         self.place = Place(base_url, settings.model, settings.api_key_env, section)
         self.client = _open_client(base_url, key, settings)
         self._timeout = settings.timeout
@@ -308,7 +310,7 @@ class Connection:
             embeddings = self.client.embeddings.with_streaming_response
             return embeddings.create(model="", input=[], extra_body=body)
         completions = self.client.chat.completions.with_streaming_response
-        return completions.create(model="", messages=(), extra_body=body)
+        return completions.create(model=body["model"], messages=(), extra_body=body)
 
 
 def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
@@ -322,6 +324,18 @@ def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
     return Connection(settings, read_key(settings, section), section)
 
 
+def find_base_url(settings: LLMSettings) -> str:
+    """The address of the endpoint: of the settings, of the variable that clients know, OpenAI's.
+
+    Raises:
+        SettingsError: the variable holds none that can be used.
+    """
+    url = settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OPENAI
+    if problem := judge_url(url):
+        raise SettingsError(f"the variable OPENAI_BASE_URL: {problem}")
+    return url
+
+
 def read_key(settings: LLMSettings, section: str = "llm") -> str:
     """The key that the variable of the settings holds.
 
@@ -329,7 +343,7 @@ def read_key(settings: LLMSettings, section: str = "llm") -> str:
         SettingsError: there is none for OpenAI, or none that can be sent.
     """
     key = os.environ.get(settings.api_key_env, "").strip()
-    if not key and settings.base_url is None:
+    if not key and find_base_url(settings) == OPENAI:
         raise SettingsError(
             f"the variable {settings.api_key_env} holds no key for {OPENAI}: set it, name "
             f"another variable in {section}.api_key_env, or set {section}.base_url to a server "
@@ -358,13 +372,19 @@ def _open_client(base_url: str, key: str, settings: LLMSettings) -> "openai.Open
         # HTTP_PROXY and the like hold for the world outside; no proxy reaches this machine.
         trust_env=not local,
     )
-    client = openai.OpenAI(
-        api_key=key,
-        base_url=base_url,  # given, so that OPENAI_BASE_URL does not send the corpus elsewhere
-        max_retries=0,
-        timeout=httpx2.Timeout(settings.timeout, connect=min(_CONNECT_TIMEOUT, settings.timeout)),
-        http_client=http,
-    )
+    connect = min(_CONNECT_TIMEOUT, settings.timeout)
+    options: dict[str, Any] = {
+        "api_key": key,
+        "max_retries": 0,
+        "timeout": httpx2.Timeout(settings.timeout, connect=connect),
+        "http_client": http,
+    }
+    if settings.api_version is None:
+        client = openai.OpenAI(base_url=base_url, **options)
+    else:  # Azure's header for the key, its paths by deployment
+        client = openai.AzureOpenAI(
+            azure_endpoint=base_url, api_version=settings.api_version, **options
+        )
     weakref.finalize(client, http.close)
     return client
 
@@ -398,6 +418,8 @@ def _is_page(data: bytes) -> bool:
 # Trying an endpoint out once: what it takes, and whether it keeps to a schema.
 
 Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
+Format: TypeAlias = Literal["json_schema", "json_object", "tools", "plain"]
+"""How a reply is held to its form, the strictest first."""
 
 _ONLY_ANSWER = "k7-heron"
 """What no model says of its own accord: only a constraint brings it."""
@@ -422,17 +444,29 @@ PROBE = Request(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What servers disagree about: the name of the token limit, and whether a seed is taken."""
+    """What servers disagree about: names of parameters, and whether they are taken."""
 
     limit: Limit
     seed: bool = True
+    temperature: bool = True
+    form: Format = "json_schema"
 
-    def swap_limit(self) -> "Dialect":
-        """The same with the other name of the token limit."""
-        other: Limit = "max_tokens"
-        if self.limit == "max_tokens":
-            other = "max_completion_tokens"
-        return replace(self, limit=other)
+    def give_way(self, refusal: str) -> "Dialect | None":
+        """What to try after a refusal that names a parameter; None where it names none of ours."""
+        if self.limit in refusal or "max_completion_tokens" in refusal:
+            names = get_args(Limit)
+            return replace(self, limit=names[1 - names.index(self.limit)])
+        if self.temperature and "temperature" in refusal:
+            return replace(self, temperature=False)
+        if self.seed and "seed" in refusal:
+            return replace(self, seed=False)
+        later = get_args(Format)[get_args(Format).index(self.form) + 1 :]
+        return replace(self, form=later[0]) if later and _FORM.search(refusal) else None
+
+
+_FORM = re.compile(
+    r"response_format|json_schema|json_object|json mode|tools?\b|schema", re.IGNORECASE
+)
 
 
 def probe_endpoint(
@@ -446,7 +480,7 @@ def probe_endpoint(
         EndpointError: the endpoint is no use as it is set; the message says what to mend.
         TransientError: it may work later.
     """
-    refused: set[str] = set()
+    tried = {dialect}
     while True:
         try:
             raw = send(PROBE, dialect)
@@ -462,15 +496,18 @@ def probe_endpoint(
                 f"{place.section}.base_url right? {e}"
             ) from None
         except ReplyError as e:
-            name = "seed" if dialect.seed and "seed" in e.detail else ""
-            if dialect.limit in e.detail or "max_completion_tokens" in e.detail:
-                name = "limit"
-            if e.kind is not FailureKind.UNACCEPTED or not name or name in refused:
-                raise RefusedError(_say_what_to_mend(e.detail, place)) from None
-            refused.add(name)
-            dialect = replace(dialect, seed=False) if name == "seed" else dialect.swap_limit()
+            other = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
+            if other is None or other in tried:
+                raise RefusedError(
+                    f"{place.base_url} does not take requests for {place.model!r}: {e.detail}; "
+                    f"mend {place.section}.model or {place.section}.base_url"
+                ) from None
+            dialect = other
+            tried.add(dialect)
+    if dialect.form != "json_schema":
+        log.info("%s takes no JSON schema; replies come as %s", place.base_url, dialect.form)
     schema, counts, model = _judge_schema(raw), has_usage(raw), raw.get("model")
-    if schema == "ignored":
+    if schema == "ignored" and dialect.form == "json_schema":
         log.warning(
             "%s ignores the JSON schema it is given: every reply is checked, but expect more "
             "rejects and more calls",
@@ -506,10 +543,13 @@ def load_probe(path: Path) -> dict[str, JsonValue] | None:
 
 def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
     """The dialect that an earlier probe found, or None when it was of another endpoint."""
-    limit, seed = record.get("limit"), record.get("seed")
     if (record.get("base_url"), record.get("model")) != (place.base_url, place.model):
         return None
-    return Dialect(cast("Limit", limit), seed is True) if limit in get_args(Limit) else None
+    known = {name.name: record[name.name] for name in fields(Dialect) if name.name in record}
+    try:
+        return TypeAdapter(Dialect).validate_python(known)
+    except ValidationError:
+        return None
 
 
 def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
@@ -522,16 +562,6 @@ def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
     except (ValueError, RecursionError):
         return "ignored"
     return "kept" if value == {"answer": _ONLY_ANSWER} else "ignored"
-
-
-def _say_what_to_mend(detail: str, place: Place) -> str:
-    if "temperature" in detail:
-        mend = 'set llm.temperature = "default"'
-    elif "response_format" in detail or "json_schema" in detail:
-        mend = "it cannot be held to a JSON schema: choose a model or a server that can"
-    else:
-        mend = "mend llm.model or llm.base_url"
-    return f"{place.base_url} does not take requests for {place.model!r}: {detail}; {mend}"
 
 
 # Requests as the endpoint understands them.
@@ -591,7 +621,7 @@ def open_transport(
         TransientError: it may work later.
     """
     connection = open_connection(settings)
-    host = urlsplit(settings.base_url or OPENAI).hostname or ""
+    host = urlsplit(connection.place.base_url).hostname or ""
     # OpenAI's reasoning models take no max_tokens; other servers may not know the newer name,
     # and would then silently know no limit.
     limit: Limit = "max_completion_tokens" if host.endswith(_OPENAI_HOSTS) else "max_tokens"
@@ -614,20 +644,23 @@ def open_transport(
 
 def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:
     """What is sent: nothing but what all servers that speak the API are to know."""
+    name = re.sub(r"[^a-zA-Z0-9_-]", "_", request.task)[:64] or "reply"
     body: dict[str, Any] = {
         "model": settings.model,
         "messages": [{"role": m.role, "content": m.content} for m in request.messages],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {
-                "name": re.sub(r"[^a-zA-Z0-9_-]", "_", request.task)[:64] or "reply",
-                "strict": True,
-                "schema": request.schema,
-            },
-        },
         dialect.limit: request.max_tokens,
     }
-    if settings.temperature != "default":
+    match dialect.form:
+        case "json_schema":
+            form = {"name": name, "strict": True, "schema": request.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
+        case "json_object":
+            body["response_format"] = {"type": "json_object"}
+        case "tools":
+            function = {"name": name, "parameters": request.schema}
+            body["tools"] = [{"type": "function", "function": function}]
+            body["tool_choice"] = {"type": "function", "function": {"name": name}}
+    if dialect.temperature and settings.temperature != "default":
         body["temperature"] = settings.temperature
     if dialect.seed:
         body["seed"] = settings.seed

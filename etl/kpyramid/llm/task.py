@@ -419,18 +419,33 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
         used = f" after {usage.completion} tokens" if usage.completion else ""
         thought = f", {usage.reasoning} of them reasoning" if usage.reasoning else ""
         raise ReplyError(FailureKind.TRUNCATED, f"the reply was cut off{used}{thought}")
-    content = message.get("content")
+    content = _join_content(message)
     if isinstance(content, str) and content.strip():
         return Reply(content, usage, tuple(_read_tokens(choice)))
     if content is not None and not isinstance(content, str):
         raise ReplyError(FailureKind.INVALID, f"the content is {_name_type(content)}, not text")
-    if message.get("tool_calls") or message.get("function_call"):
-        raise ReplyError(FailureKind.INVALID, "the model called a tool, though it was given none")
     failed = choice.get("error")
     note = f"; it says: {quote_text(_read_message(failed))}" if failed else ""
     raise ReplyError(
         FailureKind.EMPTY, f"the reply has no content (finish_reason {finish!r}){note}"
     )
+
+
+def _join_content(message: Mapping[str, JsonValue]) -> JsonValue:
+    """What was written: text, parts of text, a tool's arguments; else JSON among the thoughts."""
+    content = message.get("content")
+    if _is_list(content):
+        texts = [part.get("text") if isinstance(part, Mapping) else None for part in content]
+        content = "".join(map(str, texts)) if texts and None not in texts else content
+    if content is not None and (not isinstance(content, str) or content.strip()):
+        return content
+    calls = message.get("tool_calls")
+    call = calls[0] if _is_list(calls) and calls and isinstance(calls[0], Mapping) else {}
+    function = _read_part(call, "function") or _read_part(message, "function_call")
+    if function or calls:
+        return function.get("arguments") or {}
+    thought = message.get("reasoning_content")
+    return thought if isinstance(thought, str) and "{" in thought else content
 
 
 def read_usage(raw: Mapping[str, JsonValue], request: Request) -> Usage:

@@ -134,6 +134,9 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         part["tasks"] = {"mode": settings.cascade.mode, "tasks": steps}
         if settings.cascade.mode == "merged":
             del cascade["disambiguation"]  # it is asked for in stage resolve
+            part["ontology"] = identify_resource("ontology", settings).describe()
+        else:
+            del cascade["window"]
         part["cascade"] = cascade
     if stage in _TOLD:
         part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
@@ -163,6 +166,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             **(
                 {"decisions": load_decisions(settings.complete).describe()}
                 if "decisions" in stage.ports
+                else {}
+            ),
+            **(
+                {"replies": describe_model_part("extract", settings)}  # it reads them again
+                if stage.name == "induce" and settings.cascade.reads_windows
                 else {}
             ),
             **(

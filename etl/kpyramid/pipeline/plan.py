@@ -15,6 +15,7 @@ from kpyramid.documents.corpus import Corpus
 from kpyramid.documents.formats import Unread
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
+from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
@@ -271,7 +272,8 @@ class Forecast:
         base = [each.name for each in list_tasks("extract", self._settings)[:1]]
         learned = self.estimator.compare_tasks(task.name, base)
         share, seen = learned or (task.expected.per_chunk, 0)
-        count = math.ceil(min(share * self._share_new * self.chunks.num_rows, most))
+        parts = self._count_windows() if learned else self.chunks.num_rows
+        count = math.ceil(min(share * self._share_new * parts, most))
         size = self.estimator.mean_subject(task.name) or task.expected.characters
         estimate = self.estimator.foresee(
             task, task.system(self._settings), [round(size)] * count, self._settings.llm.max_tokens
@@ -281,6 +283,14 @@ class Forecast:
             low = max(low, 0.7 - 2 / math.sqrt(seen))
             high = min(high, 1.5 + 2 / math.sqrt(seen))
         return estimate.scale(low, 1.0, high)
+
+    def _count_windows(self) -> int:
+        """The requests about documents; chunks where no window is read."""
+        cascade = self._settings.cascade
+        if not cascade.reads_windows:
+            return int(self.chunks.num_rows)
+        rows = self.documents.select([*WINDOWED]).to_pylist()
+        return sum(1 for _ in list_windows(rows, cascade.window))
 
     def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
         """What the rules find, stored or found anew where a prompt depends on it."""

@@ -146,7 +146,10 @@ PIPELINE: tuple[Stage, ...] = (
             *("entities", "relations", "triples"),
         ),
         writes=("entities", "instances", "vectors", "rejects"),
-        ports=("schema", "shapes", "embedder", "annotator", "reader", "inducer", "min_confidence"),
+        ports=(
+            *("schema", "shapes", "embedder", "annotator", "reader"),
+            *("cascade", "inducer", "min_confidence"),
+        ),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(
@@ -166,7 +169,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=13,
+        version=14,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

@@ -6,7 +6,8 @@ The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluatio
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.condenser import TASK as CONDENSATION
 from kpyramid.condensation.statements import TASK as SUMMARY
-from kpyramid.extraction.cascade.tasks import TASKS as CASCADE
+from kpyramid.extraction.cascade.tasks import STEPS
+from kpyramid.extraction.cascade.windows import MERGED
 from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
 from kpyramid.ontology.population.task import TASKS as POPULATION
@@ -16,7 +17,8 @@ from kpyramid.query.model import polyrag, reading, walks
 from kpyramid.settings import Settings
 
 TASKS: tuple[Task, ...] = (
-    *CASCADE,
+    MERGED,
+    *STEPS,
     DUPLICATES,
     *POPULATION.values(),
     NAMING,

@@ -21,6 +21,7 @@ from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
 from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.cascade.windows import NO_VOCABULARY
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
 from kpyramid.extraction.types import ExtractFunction, Extraction, Titled
 from kpyramid.graph.duplicates import Disambiguator
@@ -30,7 +31,7 @@ from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
 from kpyramid.ontology.population.inducer import Inducer, Router
 from kpyramid.ontology.population.reader import Matcher, Reader
-from kpyramid.ontology.population.task import group_properties, list_pairs
+from kpyramid.ontology.population.task import group_properties, list_pairs, write_vocabulary
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
@@ -42,7 +43,7 @@ from kpyramid.pipeline.cache import (
     share_work,
 )
 from kpyramid.pipeline.fingerprints import identify_resource
-from kpyramid.pipeline.models import Looker, Model, Opener
+from kpyramid.pipeline.models import Looker, Model, Opener, open_collector
 from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import load_extractor, load_parser
@@ -197,12 +198,20 @@ class Ports:
 
     @cached_property
     def cascade(self) -> Cascade | None:
-        """f_par, f_ent and f_rel by a language model, chunk by chunk."""
-        if self.model is None:
+        """f_par, f_ent and f_rel by a language model; a later stage reads the same replies again.
+
+        What has no reply was asked when documents were read, and is not asked once more.
+        """
+        windows = self.settings.cascade.reads_windows
+        model = self.model if self._stage.name == "extract" else None
+        if self._stage.name != "extract" and windows:
+            model = open_collector(self._context.warehouse, self.settings, read_only=True)
+        if model is None:
             return None
         return Cascade(
-            self.model.caller,
+            model.caller,
             self.settings.cascade,
+            vocabulary=write_vocabulary(load_schema(self.settings)) if windows else NO_VOCABULARY,
             model=self.settings.llm.model or self.settings.llm.provider,
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
@@ -216,7 +225,7 @@ class Ports:
 
     @cached_property
     def inducer(self) -> Inducer | None:
-        """f_ins by a language model, chunk by chunk."""
+        """f_ins by a language model, chunk by chunk; None where windows have it."""
         if self.model is None:
             return None
         return open_inducer(self.settings, self.model.caller, self.embedder, self._progress)

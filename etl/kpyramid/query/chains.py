@@ -223,20 +223,22 @@ def read_paths(
     decisions: Decisions,
     *,
     context: Sequence[Item] | None = None,
+    missing: str = "",
 ) -> Answer:
     """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
 
     Rules give the value of the best one, and the values of those that take the same steps from the
     same name to others; a model reads them all, or the `context` that is given in their place. The
     paths that rules answer by then come first.
-    `which` says which paths they are.
+    `which` says which paths they are, `missing` why there are none.
     """
     snapshot = asked.snapshot
     items = tuple(context or ())
     if context is None:
         items = tuple(show_path(one.path, snapshot, round(one.chance, 6)) for one in rated)
     if not items:
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, f"no path {which}"),))
+        step = Step("graph", Outcome.EMPTY, missing or f"no path {which}")
+        return Answer("", (), (), None, (), (step,))
     found = Reading("", (), 0.0, (), reason="no path gives one of the options")
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")

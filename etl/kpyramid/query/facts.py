@@ -34,9 +34,10 @@ MOST_ENTITIES = 12
 """Entities of a question whose facts are looked up; a name stands for several now and then."""
 MOST_ABOUT = 60
 """Facts about what a question names that are weighed; of more, those nearest to it."""
-MOST_LOOKED = 4_000
-"""Facts about what a question names that are looked at: 6 MB of vectors. What has more facts
-is a country or a field; of those the first by key are looked at, and the nearest of all anyway."""
+MOST_LOOKED = 1_000
+"""Facts about what a question names that are looked at. What has more facts is a country or a
+field; of those the first by key are looked at, and the nearest of all anyway. Each is a page that
+may lie on the disk still: of a million facts one question in a hundred waited for 4,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,7 @@ class Judgement:
 
 def find_nearest(asked: QuestionAnalysis, k: int) -> list[NearFact]:
     """The k facts nearest to a question, best first."""
-    near = asked.snapshot.neighbours(asked.text, k, "condensed")
-    return state_facts({key: cosine for key, _, cosine in near}, asked.snapshot)
+    return state_facts(asked.snapshot.nearest(asked.text, k), asked.snapshot)
 
 
 def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
@@ -97,8 +97,7 @@ def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
 
     Left out is a fact of which another one among them says all, and more.
     """
-    neighbours = asked.snapshot.neighbours(asked.text, NEAREST, "condensed")
-    near = {key: cosine for key, _, cosine in neighbours}
+    near = asked.snapshot.nearest(asked.text, NEAREST)
     entities = asked.linked.entities[:MOST_ENTITIES]
     about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
     found, detailed = near | about, asked.snapshot.find_detailed

@@ -20,7 +20,6 @@ from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
 from kpyramid.query.chains import (
-    RatedPath,
     compose_vectors,
     rate_chains,
     read_paths,
@@ -111,7 +110,9 @@ def ask_hykge(
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
         f"and {len(context) - len(order)} descriptions"
     )
-    answer = _read(asked, decisions, rated, which, context, rows)
+    missing = "the question and the hypothesis name nothing that the graph knows"
+    missing = which if rows else missing
+    answer = read_paths(asked, rated, which, decisions, context=context, missing=missing)
     names = ", ".join(dict.fromkeys(snapshot.names[one] for one in ids)) or "none"
     said = (*told.recognised, f"anchors: {names}", *answer.recognised)
     return replace(answer, recognised=said, trace=(*told.steps, *answer.trace))
@@ -188,7 +189,7 @@ def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
     if not about:
         return None
     shown = dict.fromkeys([*kinds[:1], *about[:SENTENCES]])
-    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id), snapshot) for fact in shown)
+    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id)) for fact in shown)
     places = tuple({place.text: place for place in quoted}.values())
     says = f"is a {kinds[0].tail}" if kinds else ""
     words = " ".join(
@@ -221,21 +222,3 @@ def score_chains(
 
 def _average_best(scores: Matrix) -> Matrix:
     return np.asarray(np.sort(scores, axis=1)[:, ::-1][:, :BEST].mean(axis=1), np.float32)
-
-
-# 4.4: reading.
-
-
-def _read(
-    asked: QuestionAnalysis,
-    decisions: Decisions,
-    rated: Sequence[RatedPath],
-    which: str,
-    context: Sequence[Item],
-    rows: Sequence[int],
-) -> Answer:
-    if context:
-        return read_paths(asked, rated, which, decisions, context=context)
-    why = "the question and the hypothesis name nothing that the graph knows"
-    step = Step("graph", Outcome.EMPTY, which if rows else why)
-    return Answer("", (), (), None, (), (step,))

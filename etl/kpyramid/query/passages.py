@@ -2,8 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -32,6 +33,8 @@ POOL = 100
 WORDS_PART = 0.1
 """What a word that no other passage says is worth in cosine at most. Not a share of the best
 passage's score: where all words of a question are common, words should count for little."""
+NAMED_PART = 0.25
+"""What is gained by a title that the question says: whoever asks about something names it."""
 CROWD = 10
 """Passages of other documents nearest to one, by which is told how crowded its place is."""
 CROWD_PART = 0.4
@@ -44,11 +47,19 @@ STEEPNESS = 30.0
 """How fast a passage counts for less among the first, the further its score is below the best."""
 
 
-def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[str, float]:
-    """The scores of the passages that words or vectors put forward, by key."""
-    near = [key for key, *_ in snapshot.neighbours(question, pool, "chunks")]
+def rank_directly(
+    question: str, snapshot: Snapshot, named: Collection[Sequence[str]] = (), pool: int = POOL
+) -> dict[str, float]:
+    """The scores of the passages that words or vectors put forward, by key.
+
+    `named` are the passages of each document whose title the question says: of each its first
+    comes in besides.
+    """
+    near = snapshot.nearest(question, pool, "chunks")
     worded = dict(snapshot.words(question, pool, "chunks"))
-    keys = sorted({*near, *worded})
+    titled = {key for chunks in named for key in chunks if key in near or key in worded}
+    titled |= {chunks[0] for chunks in named if chunks}
+    keys = sorted({*near, *worded, *titled})
     if not keys:
         return {}
     placed, documents = snapshot.place_vectors(keys)
@@ -56,6 +67,7 @@ def rank_directly(question: str, snapshot: Snapshot, pool: int = POOL) -> dict[s
     scores = placed @ snapshot.embed(question) + WORDS_PART / measure_rarest(snapshot) * points
     units = placed / np.linalg.norm(placed, axis=1, keepdims=True)
     scores -= CROWD_PART * measure_crowd(units, documents)
+    scores += NAMED_PART * np.array([key in titled for key in keys], np.float32)
     scores += FIRST_PART * (units @ average_first(scores, units))
     return dict(zip(keys, scores.tolist(), strict=True))
 
@@ -115,6 +127,8 @@ CARRIED = 5
 """Statements from which it goes on."""
 NAMES = 8
 """Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
+LINKED = 20
+"""Documents that a start goes on to because it says their titles, the nearest to the question."""
 ONWARD = 20
 """Passages looked at for each name."""
 
@@ -139,37 +153,40 @@ USUAL = 0.25
 """What it says as a rule, and what a statement counts as, which the question found."""
 TOLL = 0.2
 """What a step costs, so that a passage reached is comparable with one found directly."""
-SOFTNESS = 0.05
-"""Of the soft maximum over the names that lead to a passage: two equally good ones gain .035."""
-REACHED = 3
+FOLLOWING, MOST_FOLLOWING = 0.04, 3
+"""What each passage loses that a name leads to after the best one, and after how many no more: a
+name that many passages share would fill the first places with them."""
+REACHED = 2
 """The first passages after a step, of which those that it reached begin a second one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a hop begins: its key if it is a passage, its words, names and score."""
+    """Where a hop begins: its key if it is a passage, its words, names and score.
+
+    `titled` are the passages of documents whose titles it says, by title.
+    """
 
     key: str | None
     text: str
     names: tuple[str, ...]
     score: float
+    titled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """A step by a name, and what to look for: the rest of the question that the start left.
 
-    `asked` is the share of the question that the passage's sentence with the name says.
+    `asked` is the share of the question that the passage's sentence with the name says, `targets`
+    the passages that have the name as their title.
     """
 
     start: Start
     name: str
     rest: tuple[str, ...]
     asked: float
-
-    @property
-    def wording(self) -> str:
-        return " ".join([self.name, *self.rest])
+    targets: tuple[str, ...] = ()
 
 
 def hop_by_names(
@@ -177,16 +194,17 @@ def hop_by_names(
     snapshot: Snapshot,
     scores: Mapping[str, float],
     facts: Sequence[str] = (),
+    titles: Collection[str] = (),
 ) -> tuple[dict[str, float], dict[str, Path]]:
     """The scores of passages for a question, and the best path to those reached by steps.
 
-    `scores` are those of passages found directly. A second step goes on from the best passages
-    that a first one reached. A passage keeps the better of its own score and that of its paths: a
-    soft maximum over the names that lead to it, since what several names lead to is likelier.
+    `scores` are those of passages found directly, `titles` the keys of those whose title the
+    question says. A second step goes on from the best passages that a first one reached. A passage
+    keeps the best of its own score and those of its paths.
     Nothing is embedded: what a passage says of the rest is told by BM25.
     """
     starts = [
-        *start_from_passages(question, snapshot, scores),
+        *start_from_passages(question, snapshot, scores, titles),
         *start_from_facts(snapshot, scores, facts),
     ]
     steps = _Steps(snapshot, scores)
@@ -198,7 +216,7 @@ def hop_by_names(
     onward = [key for key in best if key in paths and key not in begun]
     names = list_names(snapshot, onward)
     for key, text in zip(onward, snapshot.texts_of(onward, "chunks"), strict=True):
-        start = Start(key, text, names[key], found[key])
+        start = Start(key, text, names[key], found[key], link_titles(snapshot, key, scores))
         steps.go(list_paths(question, start, weights, paths[key].start.text))
     return steps.settle() if onward else (found, paths)
 
@@ -208,22 +226,24 @@ class _Steps:
 
     def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
         self._snapshot, self._scores = snapshot, scores
-        self._texts = Held(snapshot)
+        self._least = min(scores.values(), default=0.0)
         self._word_part = SAID_PART / measure_rarest(snapshot)
         self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
 
     def go(self, paths: Iterable[Path]) -> None:
         """The passages that paths lead to, each with its best score by each name."""
         for path in paths:
-            points = dict(self._snapshot.words(path.wording, ONWARD, "chunks"))
+            rest = " ".join(path.rest)
+            points = dict(self._snapshot.words_holding(path.name, rest, ONWARD))
             points.pop(path.start.key or "", None)
-            held = self._texts.find(path.name, list(points))
+            held = find_holding(path.name, list(points), self._snapshot)
+            held |= dict.fromkeys(path.targets, 1.0)
             rare = 1 - (len(held) - 1) / ONWARD
             for key, titled in held.items():
                 score = (
                     START_PART * path.start.score
-                    + OWN_PART * self._scores.get(key, 0.0)
-                    + self._word_part * points[key]
+                    + OWN_PART * self._scores.get(key, self._least)
+                    + self._word_part * points.get(key, 0.0)
                     + TITLE_PART * titled
                     + RARE_PART * rare
                     + ASKED_PART * path.asked
@@ -235,20 +255,41 @@ class _Steps:
 
     def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
         """The scores of all passages, and the best path to those that paths make better."""
+        behind = self._count_ahead()
         found, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
-            best, path = max(known.values(), key=lambda pair: pair[0])
-            others = sum(math.exp((score - best) / SOFTNESS) for score, _ in known.values())
-            score = best + SOFTNESS * math.log(others)
+            score, path = max(
+                (
+                    (score - FOLLOWING * min(behind[name, key], MOST_FOLLOWING), path)
+                    for name, (score, path) in known.items()
+                ),
+                key=lambda pair: pair[0],
+            )
             if score >= found.get(key, score):
                 found[key], paths[key] = score, path
         return found, paths
 
+    def _count_ahead(self) -> dict[tuple[str, str], int]:
+        """To how many better passages a name leads, by the name and the key of a passage."""
+        led: dict[str, list[float]] = {}
+        for known in self._reached.values():
+            for name, (score, _) in known.items():
+                led.setdefault(name, []).append(round(-score, 6))
+        for losses in led.values():
+            losses.sort()
+        return {
+            (name, key): bisect_left(led[name], round(-score, 6))
+            for key, known in self._reached.items()
+            for name, (score, _) in known.items()
+        }
+
 
 def start_from_passages(
-    question: str, snapshot: Snapshot, scores: Mapping[str, float]
+    question: str, snapshot: Snapshot, scores: Mapping[str, float], titles: Collection[str]
 ) -> list[Start]:
     """The first passages as starts, of those that say a name of the question, and titled ones.
+
+    `titles` are those of documents whose title the question says.
 
     A question of several steps begins at something that it names, in small letters too: what has
     the name as its title. One that names nothing is answered by a passage of its own, and going on
@@ -258,11 +299,33 @@ def start_from_passages(
     order = sorted(scores, key=lambda key: (-scores[key], key))[:LOOKED]
     texts: dict[str, str] = {}
     for at, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
-        titled = len(texts) < STARTS + TITLED and names_title(said, text)
+        is_named = key in titles or names_title(said, text)
+        titled = is_named and len(texts) < STARTS + TITLED
         if titled or (at < STARTS and not named.isdisjoint(read_stems(text))):
             texts[key] = text
     names = list_names(snapshot, list(texts))
-    return [Start(key, text, names[key], scores[key]) for key, text in texts.items()]
+    return [
+        Start(key, text, names[key], scores[key], link_titles(snapshot, key, scores))
+        for key, text in texts.items()
+    ]
+
+
+def link_titles(
+    snapshot: Snapshot, key: str, scores: Mapping[str, float]
+) -> dict[str, tuple[str, ...]]:
+    """By title, the passages of the documents whose titles a passage says, at most `LINKED`.
+
+    Of each document those that were found directly, or else its first.
+    """
+    linked = []
+    for chunks in snapshot.link_titles(key):
+        near = [chunk for chunk in chunks if chunk in scores]
+        linked.append((max(map(scores.__getitem__, near), default=-math.inf), near or chunks[:1]))
+    titled: dict[str, tuple[str, ...]] = {}
+    for _, chunks in sorted(linked, key=lambda pair: -pair[0])[:LINKED]:
+        name = read_title(snapshot.texts_of(chunks[:1], "chunks")[0])
+        titled[name] = (*titled.get(name, ()), *chunks)
+    return titled
 
 
 def names_title(said: frozenset[str], text: str) -> bool:
@@ -327,9 +390,13 @@ def list_paths(
     for span in split_sentences(start.text) if start.key else ():
         stems = read_stems(sentence := start.text[span.start : span.end])
         rows[read_row(sentence)[0]] = sum(weights[stem] for stem in weights if stem in stems)
-    asked = {name: [rows[row] for row in rows if f" {name} " in row] for name in new[:NAMES]}
+    new = [*new[:NAMES], *(n for n in start.titled if not words.issuperset(n.split()))]
+    asked = {name: [rows[row] for row in rows if f" {name} " in row] for name in new}
     usual = 0.0 if start.key else USUAL
-    return [Path(start, name, rest, max(asked[name], default=usual)) for name in asked]
+    return [
+        Path(start, name, rest, max(asked[name], default=usual), start.titled.get(name, ()))
+        for name in asked
+    ]
 
 
 def weigh_words(question: str, snapshot: Snapshot) -> dict[str, float]:
@@ -351,26 +418,14 @@ def find_rest(question: str, text: str) -> tuple[str, ...]:
     )
 
 
-class Held:
-    """Which passages hold a name; each is fetched once for all names of a question."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._texts: dict[str, str] = {}
-
-    def find(self, name: str, keys: Sequence[str]) -> dict[str, float]:
-        """Those of some passages that hold a name, with `measure_titled` of it."""
-        new = [key for key in keys if key not in self._texts]
-        for key, text in zip(new, self._snapshot.texts_of(new, "chunks"), strict=True):
-            self._texts[key] = text.casefold()
-        words, found = name.split(), {}
-        for key in keys:
-            text = self._texts[key]
-            if all(word in text for word in words):  # a tenth of the time of reading its words
-                row, title = read_row(text)
-                if f" {name} " in row:
-                    found[key] = measure_titled(name, title)
-        return found
+def find_holding(name: str, keys: Sequence[str], snapshot: Snapshot) -> dict[str, float]:
+    """Those of some passages that hold a name, with `measure_titled` of it."""
+    rows = map(read_row, snapshot.texts_of(keys, "chunks"))
+    return {
+        key: measure_titled(name, title)
+        for key, (row, title) in zip(keys, rows, strict=True)
+        if f" {name} " in row
+    }
 
 
 def measure_titled(name: str, title: str) -> float:
@@ -439,11 +494,13 @@ def find_connected(
     if by == "bm25":
         scores = dict(snapshot.words(question, k, "chunks"))
     elif by == "vectors":
-        scores = {key: cosine for key, _, cosine in snapshot.neighbours(question, k, "chunks")}
+        scores = snapshot.nearest(question, k, "chunks")
     else:
-        scores = rank_directly(question, snapshot, max(k, POOL))
+        named = snapshot.find_titled(question)
+        scores = rank_directly(question, snapshot, named, max(k, POOL))
         if by == "walk":
-            scores, paths = hop_by_names(question, snapshot, scores, facts)
+            titles = {key for chunks in named for key in chunks}
+            scores, paths = hop_by_names(question, snapshot, scores, facts, titles)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
     items = [
         Item(key, place.text, "text", float(score), (place,))

@@ -237,15 +237,13 @@ def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
     there twice; after them come the other places that support a step.
     """
     found = [snapshot.evidence(fact.condensed_id) for fact in path.facts]
-    shown = [
-        quote_fact(fact, places, snapshot) for fact, places in zip(path.facts, found, strict=True)
-    ]
+    shown = [quote_fact(fact, places) for fact, places in zip(path.facts, found, strict=True)]
     others = dict.fromkeys(place for places in found for place in places if place not in shown)
     key = "+".join(fact.condensed_id for fact in path.facts)
     return Item(key, path.statement, "graph", score, (*shown, *others), path.confidence)
 
 
-def quote_fact(fact: NearFact, places: Sequence[Evidence], snapshot: Snapshot) -> Evidence:
+def quote_fact(fact: NearFact, places: Sequence[Evidence]) -> Evidence:
     """The sentence that has most of a fact's words; the shortest of equally good ones.
 
     What is seen of a fact has a place: a fact without one is hidden.

@@ -13,7 +13,7 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
-from kpyramid.query.chains import RatedPath, list_branches, rate_chains, read_paths
+from kpyramid.query.chains import list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
@@ -75,7 +75,10 @@ def ask_rok(
         f"{len(main)} of {len(found)} paths of at most {hops} hops between {len(rows)} key "
         f"entities, and {note}"
     )
-    answer = _read(asked, decisions, chains, which, context, rows)
+    missing = "neither the question nor its tentative answer: no entity of it is known to the graph"
+    if rows:
+        missing = f"{which}: the graph has no fact about them"
+    answer = read_paths(asked, chains, which, decisions, context=context, missing=missing)
     said = (*key.recognised, *answer.recognised)
     return replace(answer, recognised=said, trace=(*key.steps, *answer.trace))
 
@@ -190,23 +193,3 @@ def _filter_branches(
         return nearest, f"{how}: the model did not filter them ({told.kind})"
     kept = [facts[at] for at in told]
     return kept, f"{len(kept)} of {len(facts)} branches, by the model"
-
-
-# 4.3: the answer from both.
-
-
-def _read(
-    asked: QuestionAnalysis,
-    decisions: Decisions,
-    chains: Sequence[RatedPath],
-    which: str,
-    context: Sequence[Item],
-    rows: Sequence[int],
-) -> Answer:
-    if rows and context:
-        return read_paths(asked, chains, which, decisions, context=context)
-    why = "the graph has no fact about them" if rows else "no entity of it is known to the graph"
-    step = Step("graph", Outcome.EMPTY, f"neither the question nor its tentative answer: {why}")
-    if rows:
-        step = Step("graph", Outcome.EMPTY, f"{which}: {why}")
-    return Answer("", (), (), None, (), (step,))

@@ -8,12 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kpyramid.errors import InputError
 from kpyramid.keys import to_plain
+from kpyramid.snapshot.adjacency import MOST_HOPS
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_FACTS, MOST_PASSAGES, MOST_ROWS = 100, 100, 1000
 _MOST_CONDITIONS = 20
-MOST_HOPS = 4
-"""As in `snapshot.typed`, which not every question needs."""
 _MOST_NAMED = 20
 """Individuals of one name that are described."""
 

@@ -13,6 +13,9 @@ import numpy as np
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.view import View
 
+MOST_HOPS = 4
+"""Facts that a path between two entities may be asked to have at most."""
+
 
 class Viewed(Protocol):
     """What is read through a view: a snapshot, and what is made of one."""

@@ -1,5 +1,6 @@
 """The columns of the index, from the tables of a snapshot."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,9 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.documents.words import FUNCTION, WORD
 from kpyramid.numerics.arrays import Integers
 from kpyramid.snapshot.links import Links, find_places, list_numbers, unfold
-from kpyramid.snapshot.search import MOST_SHARED, hash_name, join_words
+from kpyramid.snapshot.search import (
+    MOST_SHARED,
+    MOST_TITLE,
+    fold_title,
+    hash_name,
+    join_words,
+)
 from kpyramid.storage.contracts import combine_column, load_contracts
 
 Tables = Mapping[str, pa.Table]
@@ -85,7 +93,7 @@ def find_documents(tables: Tables, table: str) -> Integers:
 
 def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
     """The columns of all files of the index but those of vectors and words, by file."""
-    names = _normalise_names(tables)
+    names, titled = _normalise_names(tables), _find_titles(tables)
     documents, facts, instances, statements = (
         _store_columns(tables, name)
         for name in ("documents", "condensed", "instances", "statements")
@@ -99,7 +107,8 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
             "text": documents["text"].cast(pa.large_string()),
             **_list_parts(tables["documents"]["blocks"]),
         },
-        "chunks": _store_columns(tables, "chunks"),
+        "chunks": _store_columns(tables, "chunks") | {"titled": _link_titles(tables, titled)},
+        "titles": _list_titles(titled),
         "mentions": _list_mentions(tables),
         "condensed": facts | _support_facts(tables),
         "relations": _store_columns(tables, "relations"),
@@ -134,6 +143,56 @@ def _list_parts(blocks: pa.ChunkedArray) -> dict[str, pa.Array]:
         "headings": choose(kinds, ["start", "end", "level"]),
         "pages": choose(pa.array(begins & (pages > 0)), ["start", "page"]),
     }
+
+
+MOST_TITLED = 5
+"""Documents that share a title at most: one of more, such as "Notes", names none of them."""
+_NONE: frozenset[int] = frozenset()
+_BRACKETS = re.compile(r"\([^()]*\)")
+
+
+def _find_titles(tables: Tables) -> dict[str, list[int]]:
+    """The rows of the documents of each title that texts can name, without what is in brackets."""
+    titled: defaultdict[str, list[int]] = defaultdict(list)
+    for row, title in enumerate(tables["documents"]["title"].to_pylist()):
+        words = WORD.findall(_BRACKETS.sub(" ", title or ""))
+        if 1 < len(words) <= MOST_TITLE or (len(words) == 1 and _is_name(words[0])):
+            titled[fold_title(words)].append(row)
+    return {title: rows for title, rows in titled.items() if len(rows) <= MOST_TITLED}
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word alone may be a title that texts name: written large, and not everywhere."""
+    return word[0].isupper() and word.casefold() not in FUNCTION
+
+
+def _list_titles(titled: Mapping[str, list[int]]) -> dict[str, Any]:
+    """Columns of the titles in the order of their hashes: hash, title, rows of the documents."""
+    hashed = sorted((hash_name(title), title) for title in titled)
+    return {
+        "hash": pa.array([number for number, _ in hashed], pa.uint64()),
+        "title": pa.array([title for _, title in hashed], pa.string()),
+        "documents": pa.array([titled[title] for _, title in hashed], _ROWS),
+    }
+
+
+def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
+    """For each chunk the rows of the other documents whose titles its text says."""
+    sizes: defaultdict[str, set[int]] = defaultdict(set)
+    for title in titled:
+        first, *others = title.split()
+        sizes[first].add(1 + len(others))
+    linked, own = [], find_documents(tables, "chunks").tolist()
+    for text, document in zip(tables["chunks"]["text"].to_pylist(), own, strict=True):
+        words = WORD.findall(text)
+        found = {
+            row
+            for at, word in enumerate(words)
+            for size in sizes.get(word, _NONE) | sizes.get(word.casefold(), _NONE)
+            for row in titled.get(fold_title(words[at : at + size]), ())
+        }
+        linked.append(sorted(found - {document}))
+    return pa.array(linked, _ROWS)
 
 
 def _list_mentions(tables: Tables) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from kpyramid.storage.snapshots import list_folders, read_manifest
 
 log = logging.getLogger(__name__)
 
-VERSION = 12
+VERSION = 13
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),

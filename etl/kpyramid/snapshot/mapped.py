@@ -45,6 +45,7 @@ class MappedRows:
         self._columns: dict[str, pa.Array] = {}
         self._numbers: dict[str, npt.NDArray[Any]] = {}
         self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self._strings: dict[str, Strings] = {}
 
     def __len__(self) -> int:
         return int(self._batch.num_rows)
@@ -118,7 +119,13 @@ class MappedRows:
 
     def value(self, name: str, row: int) -> Any:
         """One value as a Python object."""
-        return self.column(name)[row].as_py()
+        strings = self._strings.get(name)
+        if strings is None:
+            values = self.column(name)
+            if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+                return values[row].as_py()
+            strings = self._strings[name] = Strings(values)
+        return strings[row]
 
     def read(self, row: int) -> dict[str, Any]:
         """All values of a row."""
@@ -156,28 +163,48 @@ def to_mask(values: pa.Array) -> Mask:
     return _view_numbers(pc.fill_null(values, False).cast(pa.uint8())).astype(np.bool_)
 
 
+class Strings(Sequence[str]):
+    """A column of strings, read in place: a tenth of the time that Arrow takes for a value."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self._count = len(values)
+        wide = pa.types.is_large_string(values.type)
+        valid, offsets, data = values.buffers()
+        self._valid = memoryview(valid) if valid and values.null_count else None
+        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
+        self._data = memoryview(data or b"")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        """The string of a row; None for null."""
+        if not 0 <= row < self._count:
+            raise IndexError(f"row {row} of {self._count}")
+        if self._valid and not self._valid[row >> 3] >> (row & 7) & 1:
+            return None
+        return str(self.read(row), "utf-8")
+
+    def read(self, row: int) -> bytes:
+        """The bytes of a row."""
+        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
+
+
 _MOST_KEPT = 10_000
 
 
-class Keys(Sequence[str]):
+class Keys(Strings):
     """A sorted column of strings, found by halving in place; the last that were read are kept."""
 
     def __init__(self, values: pa.Array) -> None:
-        self._values = values
-        wide = pa.types.is_large_string(values.type)
-        _, offsets, data = values.buffers()
-        self._offsets = memoryview(offsets or b"").cast("q" if wide else "i")
-        self._data = memoryview(data or b"")
+        super().__init__(values)
         self._places: dict[str, int] = {}
 
-    def __len__(self) -> int:
-        return len(self._values)
-
     def __getitem__(self, row: Any) -> Any:
-        key = self._values[row].as_py()
+        key = super().__getitem__(row)
         if len(self._places) >= _MOST_KEPT:
             self._places.clear()
-        self._places[key] = row
+        self._places[key] = int(row)
         return key
 
     def find(self, key: str) -> int | None:
@@ -189,10 +216,7 @@ class Keys(Sequence[str]):
 
     def _locate(self, key: bytes) -> int:
         """Where a key stands or would stand; keys are in the order of their bytes."""
-        return bisect_left(range(len(self)), key, key=self._read)
-
-    def _read(self, row: int) -> bytes:
-        return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
+        return bisect_left(range(len(self)), key, key=self.read)
 
 
 # Writing them: the same bytes for the same values, on any machine.

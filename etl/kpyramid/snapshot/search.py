@@ -81,10 +81,18 @@ WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 MOST_SHARED = 100
 """Entities beyond which a word of their names is kept for none: it tells nobody apart."""
 
+MOST_TITLE = 12
+"""Words of a title at most; a longer one is a sentence, which no other text repeats."""
+
 
 def join_words(name: str) -> str:
     """The normal form of a name without punctuation between its words."""
     return " ".join(WORD.findall(normalise_name(name)))
+
+
+def fold_title(words: Sequence[str]) -> str:
+    """Words as titles are compared: as written, but the first of several may be written small."""
+    return " ".join((words[0].casefold(), *words[1:]) if len(words) > 1 else words)
 
 
 def hash_name(name: str) -> int:
@@ -133,6 +141,34 @@ def rank_words(
         scores[~mask] = 0
     seen = touched[0] if len(touched) == 1 else np.flatnonzero(scores > 0)
     return pick_best(scores[seen], seen, k, least=0.0)
+
+
+def rank_holding(
+    name: str, beside: str, postings: Postings, k: int, mask: Mask | None = None
+) -> list[tuple[int, float]]:
+    """The k rows that have all stems of a name, by their BM25 score for it and what is beside it.
+
+    None for a name without a stem. It costs what the name's rarest stem has rows.
+    """
+    wanted = set(list_stems(name))
+    counts = Counter(list_stems(f"{name} {beside}"))
+    found = {stem: postings.find(stem) for stem in sorted(counts)}
+    holding = sorted((len(pair[0]) if (pair := found[stem]) else 0, stem) for stem in wanted)
+    if not holding or not holding[0][0]:
+        return []
+    rows = found[holding[0][1]][0]  # type: ignore[index]
+    if mask is not None:
+        rows = rows[mask[rows]]
+    scores = np.zeros(len(rows), np.float32)
+    for stem, pair in found.items():
+        if pair is not None and len(rows):
+            places, parts = pair
+            at = np.minimum(places.searchsorted(rows), len(places) - 1)
+            has = places[at] == rows
+            scores += np.where(has, parts[at] * np.float32(counts[stem]), 0)
+            if stem in wanted:
+                rows, scores = rows[has], scores[has]
+    return pick_best(scores, rows, k)
 
 
 def pick_best(

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kpyramid.documents.words import lemmatise
+from kpyramid.documents.words import WORD, lemmatise
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.search import MOST_TITLE, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
@@ -127,6 +128,8 @@ def _open_served(
 
 
 DEFAULT_WAREHOUSE = "warehouse/data"
+_MOST_LISTED = 200
+"""Chunks of a document that a title leads to."""
 _MENTION = ("text", "type", "start", "end")
 
 Weight = tuple[float, int, bool, bool]
@@ -258,6 +261,18 @@ class Snapshot:
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"
 
+    def warm(self) -> int:
+        """Reads vectors, postings and all else of the index once; gives the bytes read.
+
+        What a question touches for the first time is otherwise read from the disk page by page: of
+        a large snapshot that takes a question seconds.
+
+        Raises:
+            InputError: the snapshot is gone.
+            IntegrityError: a file cannot be read.
+        """
+        return self._store.warm()
+
     def describe_scope(self) -> str:
         """How many documents are seen, of how many; empty when all are."""
         return self._view.describe()
@@ -358,6 +373,15 @@ class Snapshot:
         self, text: str, k: int, table: str = "condensed"
     ) -> list[tuple[str, str, float]]:
         """The k rows nearest to a text: key, embedded words, cosine; best first."""
+        rows, read = self._view.part(table).rows, self._view.text_of
+        return [(rows.keys[row], read(table, row), at) for row, at in self._rank(text, k, table)]
+
+    def nearest(self, text: str, k: int, table: str = "condensed") -> dict[str, float]:
+        """The cosines of the k rows nearest to a text, by key; best first."""
+        keys = self._view.part(table).rows.keys
+        return {keys[row]: at for row, at in self._rank(text, k, table)}
+
+    def _rank(self, text: str, k: int, table: str) -> list[tuple[int, float]]:
         part = self._view.part(table)
         if not len(part):
             return []
@@ -368,8 +392,7 @@ class Snapshot:
                 f"{self.embedder.name!r} at embed.base_url makes {len(vector)}: it is another "
                 "model; name the endpoint that the snapshot was built with"
             )
-        found = part.nearest(vector, k, self._view.searched(table))
-        return [(part.rows.keys[row], self._view.text_of(table, row), at) for row, at in found]
+        return part.nearest(vector, k, self._view.searched(table))
 
     def words(self, text: str, k: int, table: str = "chunks") -> list[tuple[str, float]]:
         """The k rows with the best BM25 score for a text: key, score; best first.
@@ -378,6 +401,14 @@ class Snapshot:
         """
         part = self._view.part(table)
         found = part.words(text, k, self._view.searched(table))
+        return [(part.rows.keys[row], at) for row, at in found]
+
+    def words_holding(
+        self, name: str, beside: str, k: int, table: str = "chunks"
+    ) -> list[tuple[str, float]]:
+        """The k rows that hold the words of a name, by BM25 for these and for `beside`."""
+        part = self._view.part(table)
+        found = rank_holding(name, beside, part, k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
@@ -398,6 +429,50 @@ class Snapshot:
         order = self._store.reading_order
         rows = np.array([self._view.locate("chunks", key) for key in chunk_ids], np.int64)
         return order.place_vectors(rows, self._view.mask("chunks")), order.documents[rows]
+
+    def link_titles(self, chunk_id: str) -> list[list[str]]:
+        """The chunks, in reading order, of each other document whose title a chunk's text says.
+
+        Raises:
+            KeyError: the chunk is unknown.
+        """
+        row, chunks = self._view.locate("chunks", chunk_id), self._view.rows("chunks")
+        if not chunks.has("titled"):  # an index of the last release
+            return []
+        return self._list_chunks(self._view.select("documents", chunks.list_of("titled", row)))
+
+    def find_titled(self, text: str) -> list[list[str]]:
+        """The chunks, in reading order, of each document whose title a text says.
+
+        What is part of a longer title that it says is none. None of a snapshot without titles.
+        """
+        if not self._view.rows("chunks").has("titled"):
+            return []
+        titles, words = self._view.rows("titles"), WORD.findall(text)
+        runs = [
+            (first, first + size)
+            for size in range(min(MOST_TITLE, len(words)), 0, -1)
+            for first in range(len(words) - size + 1)
+        ]
+        folded = [fold_title(words[first:last]) for first, last in runs]
+        hashes = np.array([hash_name(title) for title in folded], np.uint64)
+        places = np.searchsorted(titles.numbers("hash"), hashes).tolist()
+        taken: set[int] = set()
+        found: dict[int, None] = {}
+        for (first, last), title, at in zip(runs, folded, places, strict=True):
+            if at == len(titles) or titles.value("title", at) != title:
+                continue
+            documents = self._view.select("documents", titles.list_of("documents", at))
+            if documents and taken.isdisjoint(range(first, last)):
+                taken.update(range(first, last))
+                found.update(dict.fromkeys(documents))
+        return self._list_chunks(found)
+
+    def _list_chunks(self, documents: Any) -> list[list[str]]:
+        """The keys of the chunks of each of some documents, by their rows; of a book the first."""
+        keys, order = self._view.rows("chunks").keys, self._store.reading_order
+        listed = (order.list_chunks(row)[:_MOST_LISTED].tolist() for row in documents)
+        return [[keys[at] for at in rows] for rows in listed if rows]
 
     def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
         """The words that some facts or chunks were embedded by, in the order given.
@@ -519,9 +594,10 @@ class Snapshot:
 
     def read_standard(self, condensed_id: str) -> tuple[str, bool]:
         """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
-        row = self._view.locate("condensed", condensed_id)
-        subject, *_ = self._view.state_standard(row)
-        return self._view.name_standard(row), subject != self._view.state_fact(row)[0]
+        row, facts = self._view.locate("condensed", condensed_id), self._view.rows("condensed")
+        standard = self._view.name_standard(row)
+        turned = facts.numbers("standard_head")[row] != facts.numbers("head")[row]
+        return standard, bool(standard and turned)
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.

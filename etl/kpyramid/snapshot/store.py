@@ -77,6 +77,11 @@ class ReadingOrder:
         self._places[self._rows] = np.arange(len(self._rows))
         self._sorted = self.documents[self._rows]
 
+    def list_chunks(self, document: int) -> Rows:
+        """The rows of a document's chunks, in order."""
+        first, last = np.searchsorted(self._sorted, [document, document + 1])
+        return self._rows[first:last]
+
     def place_vectors(self, rows: Rows, seen: Mask | None = None) -> Matrix:
         """The vectors of some chunks in their places, shape (rows, d): not of unit length.
 
@@ -84,8 +89,6 @@ class ReadingOrder:
         document's first, each of unit length and with its share, so that the product with a
         question is a mean of cosines. A chunk that is not `seen` has no part in the others'.
         """
-        matrix = self._matrix
-        own = np.asarray(matrix[rows])
         places = self._places[rows, None] + np.arange(-REACH, REACH + 1)
         inside = (places >= 0) & (places < len(self._rows))
         near = self._rows[np.where(inside, places, 0)]
@@ -96,9 +99,12 @@ class ReadingOrder:
             firsts = np.where(seen[firsts], firsts, rows)
         shares = np.where(inside, self._lengths[near], 0)
         shares[:, REACH] = np.maximum(shares[:, REACH], 1)
-        around = (shares[:, None, :] @ matrix[near])[:, 0]
+        wanted = np.column_stack([rows, firsts, np.where(inside, near, rows[:, None])])
+        read, at = np.unique(wanted, return_inverse=True)  # each once: a page each
+        vectors = np.asarray(self._matrix[read])[at.reshape(wanted.shape)]
+        around = (shares[:, None, :] @ vectors[:, 2:])[:, 0]
         around /= np.linalg.norm(around, axis=1, keepdims=True)
-        placed = OWN * own + AROUND * around + FIRST * matrix[firsts]
+        placed = OWN * vectors[:, 0] + AROUND * around + FIRST * vectors[:, 1]
         return np.asarray(placed, dtype=np.float32)
 
 
@@ -189,6 +195,20 @@ class Store:
                 f"file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
             )
         return path
+
+    def warm(self) -> int:
+        """Reads all files of the index, so that they lie in memory; gives their bytes.
+
+        Raises:
+            InputError: the snapshot was removed.
+            IntegrityError: a file is missing or has another length.
+        """
+        size = 0
+        for name in sorted(name for name in self._files if name.startswith("index/")):
+            with self.locate(name, most_hashed=0).open("rb", buffering=0) as file:
+                while part := file.read(MOST_HASHED):
+                    size += len(part)
+        return size
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from kpyramid.documents import words
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import Adjacency, Edges
+from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.measures import Measure, list_measures, read_measure
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 THING = "thing"
 """The class of everything."""
-MOST_HOPS, MOST_PATHS = 4, 20
+MOST_PATHS = 20
 _MOST_EDGES = 1_000
 """Facts of one thing that a path goes on with, the surest."""
 _NEAREST, _SHORTLIST = 5, 200

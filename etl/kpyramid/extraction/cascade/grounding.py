@@ -1,8 +1,9 @@
 """Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, BE, HAVE, PREPOSITIONS
@@ -66,6 +67,8 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         office = _OFFICE.fullmatch(tail)
         if office:
             relation, tail = f"{relation} {office[1]} of", office[2]
+        elif tail.split()[0].casefold() in ARTICLES:
+            pass  # "is | the primary agency" has its article
         elif tail[0].islower() or re.search(
             rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE
         ):
@@ -83,10 +86,11 @@ def _strip_ends(row: Triple) -> list[str]:
     return words[first:last] or words
 
 
-def find_relation_fault(relation: str, text: Text) -> str | None:
-    """Why a relation cannot stand, None when it can."""
+def find_relation_fault(relation: str, quoted: str, text: Text) -> str | None:
+    """Why a relation cannot stand, None when it can; words that say little may be the text's."""
     words = relation.casefold().split()
-    if all(word in _EMPTY for word in words) and not _joins(words):
+    is_quoted = words[0] not in ARTICLES and f" {' '.join(words)} " in f" {quoted.casefold()} "
+    if all(word in _EMPTY for word in words) and not _joins(words) and not is_quoted:
         return "empty_relation"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
@@ -127,14 +131,6 @@ _LEADING_NAME = re.compile(
 """Capitalised words at the beginning of a claim."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grounded:
-    """A statement that the text supports: its claim, and the number it had among the replied."""
-
-    number: int
-    claim: Claim
-
-
 def count_allowed(text: str) -> int:
     """How many facts a text may support: its length bounds what it, or who wrote it, can add.
 
@@ -144,31 +140,27 @@ def count_allowed(text: str) -> int:
 
 
 def ground_statements(
-    text: Text, statements: Sequence[Statement], triples: Sequence[Sequence[Triple]] = ()
-) -> tuple[list[Grounded], list[Dropped]]:
-    """The statements whose evidence occurs, with pronouns at their head repaired.
+    text: Text, statements: Sequence[Statement]
+) -> tuple[list[Claim], list[Dropped]]:
+    """The claims whose evidence occurs, with pronouns at their head repaired.
 
     A claim that holds a name or a number which neither text nor title knows is replaced by its
-    evidence: what a model adds is not the corpus's. `triples`: those of each statement, which are
-    given up with it.
+    evidence: what a model adds is not the corpus's.
     """
     chunk = text.chunk
-    kept: list[Grounded] = []
+    kept: list[Claim] = []
     dropped: list[Dropped] = []
-    for number, statement in enumerate(statements):
+    for statement in statements:
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
         quoted = " ".join(quote(text, spans).split())
         if not says_something(quoted):
-            if not triples or not triples[number]:
-                shown = statement.claim or "an empty claim"
-                dropped.append(Dropped("no_evidence", shown, text.whole))
-            else:
-                dropped += [_drop_row(text, row) for row in triples[number]]
+            shown = statement.claim or "an empty claim"
+            dropped.append(Dropped("no_evidence", shown, text.whole))
             continue
         claim = statement.claim
         if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
-        kept.append(Grounded(number, Claim(_repair_subject(claim, spans, chunk), spans)))
+        kept.append(Claim(_repair_subject(claim, spans, chunk), spans))
     return kept, dropped
 
 
@@ -209,7 +201,7 @@ def ground_triples(
                 made = "repeated" if key in kept else "too_many"
             dropped.append(Dropped(made, show_row(row), _cover(claim.spans)))
     found = tuple(kept.values())
-    mentions = _find_mentions(text, claims, entities, found)
+    mentions = find_mentions(text, claims, entities, found)
     return Extraction(tuple(claims), mentions, found, tuple(dropped))
 
 
@@ -242,12 +234,6 @@ def show_row(row: Triple) -> str:
     return f"{row.head} | {row.relation} | {row.tail}"
 
 
-def _drop_row(text: Text, row: Triple) -> Dropped:
-    """A triple of a statement without evidence; a row that is no triple is called that."""
-    whole = row.head and row.relation and row.tail
-    return Dropped("no_evidence" if whole else "not_a_triple", show_row(row), text.whole)
-
-
 def _cover(spans: Sequence[Span]) -> Span:
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
@@ -261,10 +247,11 @@ def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact |
         return "pronoun"
     if guess_literal(named) is not None:
         return "head_is_literal"
-    relation, tail, negated = complete_relation(row, quote(text, claim.spans), text)
+    quoted = quote(text, claim.spans)
+    relation, tail, negated = complete_relation(row, quoted, text)
     if named.casefold() == tail.casefold():
         return "self_reference"
-    fault = find_relation_fault(relation, text)
+    fault = find_relation_fault(relation, quoted, text)
     if fault is not None:
         return fault
     head, head_span = _take_words(text, named, claim.spans)
@@ -330,13 +317,18 @@ def _holds(outer: Span, inner: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _find_mentions(
-    text: Text, claims: Sequence[Claim], entities: Sequence[str], facts: Sequence[Fact]
+def find_mentions(
+    text: Text,
+    claims: Sequence[Claim],
+    entities: Sequence[str],
+    facts: Sequence[Fact],
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Mention, ...]:
     """The entities and the ends of facts where each claim's evidence names them first.
 
-    A name inside of a longer one there is part of it. The type is what the rules know of that
-    place or that name in the chunk, else what its form tells, else NOUN.
+    A name inside of a longer one there is part of it. The type is that of `types`, by names in
+    small letters, else what the rules know of that place or that name in the chunk, else what its
+    form tells, else NOUN.
     """
     places = {(m.span.start, m.span.end): m.type for m in text.chunk.found.mentions}
     mentions: list[Mention] = []
@@ -353,7 +345,7 @@ def _find_mentions(
             if inner and span not in ends:
                 continue
             words = text.chunk.text[span.start : span.end]
-            kind = places.get((span.start, span.end), UNKNOWN)
+            kind = types.get(words.casefold()) or places.get((span.start, span.end), UNKNOWN)
             if kind == UNKNOWN:
                 kind = find_type(words, text.types)
             mentions.append(Mention(number, words, kind, span))

@@ -24,13 +24,18 @@ from kpyramid.extraction.cascade.tasks import (
     ask_claims,
     ask_disambiguation,
     ask_entities,
-    ask_facts,
     ask_relations,
     clean_items,
     read_claims,
     read_entities,
-    read_facts,
     read_triples,
+)
+from kpyramid.extraction.cascade.windows import (
+    NO_VOCABULARY,
+    Vocabulary,
+    ask_window,
+    ground_window,
+    read_window,
 )
 from kpyramid.extraction.types import (
     Chunk,
@@ -86,12 +91,11 @@ class _Draft:
             self._text = prepare_text(self.chunk)
         return self._text
 
-    def ground(self, statements: Sequence[Statement], triples: Rows = ()) -> Rows:
-        """Sets the claims that the text supports; returns their rows among the triples."""
-        kept, dropped = ground_statements(self.text, statements, triples)
-        self.claims = tuple(each.claim for each in kept)
+    def ground(self, statements: Sequence[Statement]) -> None:
+        """Sets the claims that the text supports."""
+        claims, dropped = ground_statements(self.text, statements)
+        self.claims = tuple(claims)
         self.dropped += dropped
-        return tuple(triples[each.number] for each in kept) if triples else ()
 
     def finish(self, made: Extraction) -> None:
         """Sets the result, with all that was given up on the way, and forgets what led to it."""
@@ -115,7 +119,8 @@ Step = Callable[[_Draft], None]
 class Cascade:
     """Reads chunks with a model; `model` is the name that its rows bear.
 
-    `concurrency` chunks are under way at a time, each in one thread from its first step to its
+    In mode `merged` the chunks are windows, and `vocabulary` says what kinds and relations there
+    are. `concurrency` chunks are under way at a time, each in one thread from its first step to its
     last. Only where the rules relate what a model paraphrased, they do so for all chunks at once.
     """
 
@@ -128,10 +133,12 @@ class Cascade:
         max_tokens: int,
         concurrency: int,
         progress: Progress,
+        vocabulary: Vocabulary = NO_VOCABULARY,
     ) -> None:
         self.model = model
+        self.settings = settings
         self._asker = asker
-        self._settings = settings
+        self._vocabulary = vocabulary
         self._form = Form(settings, max_tokens)
         self._concurrency = concurrency
         self._progress = progress
@@ -142,7 +149,7 @@ class Cascade:
 
         Facts of the rules that the model disambiguated are the model's.
         """
-        settings = self._settings
+        settings = self.settings
         relates = "llm" in (settings.relations, settings.disambiguation)
         return self.model if settings.paraphrase == "llm" else "rules", (
             self.model if relates else "rules"
@@ -162,9 +169,9 @@ class Cascade:
         drafts = [_Draft(chunk) for chunk in distinct]
         failed: dict[int, Failure] = {}
         self._progress.expect(len(drafts))
-        if self._settings.mode == "merged":
-            self._run(drafts, [self._merge, self._finish], failed)
-        elif self._settings.relations == "llm" or self._settings.paraphrase == "rules":
+        if self.settings.mode == "merged":
+            self._run(drafts, [self._merge], failed)
+        elif self.settings.relations == "llm" or self.settings.paraphrase == "rules":
             steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
             self._run(drafts, [*steps, self._finish], failed)
         else:
@@ -229,12 +236,12 @@ class Cascade:
         draft.finish(made)
 
     def _merge(self, draft: _Draft) -> None:
-        reading = self._ask(ask_facts(draft.chunk, self._form), read_facts)
-        draft.entities = reading.entities
-        draft.triples = draft.ground(reading.statements, reading.triples)
+        request = ask_window(draft.chunk, self.settings, self._vocabulary, self._form.max_tokens)
+        reading = self._ask(request, read_window)
+        draft.finish(ground_window(draft.text, reading, self._vocabulary))
 
     def _paraphrase(self, draft: _Draft) -> None:
-        if self._settings.paraphrase == "llm":
+        if self.settings.paraphrase == "llm":
             draft.ground(self._ask(ask_claims(draft.chunk, self._form), read_claims))
         else:
             draft.claims = draft.chunk.found.claims
@@ -242,14 +249,14 @@ class Cascade:
     def _list_entities(self, draft: _Draft) -> None:
         if not draft.claims:
             return
-        if self._settings.entities == "llm":
+        if self.settings.entities == "llm":
             request = ask_entities(draft.write_claims(), draft.chunk, self._form)
             draft.entities = self._ask(request, read_entities)
         else:
             draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
 
     def _relate(self, draft: _Draft) -> None:
-        if self._settings.relations == "rules":
+        if self.settings.relations == "rules":
             draft.facts = draft.chunk.found.facts
             draft.triples = _write_rows(draft.facts, len(draft.claims))
             return
@@ -261,7 +268,7 @@ class Cascade:
 
     def _disambiguate(self, draft: _Draft) -> None:
         before = tuple(chain(*draft.triples))
-        if self._settings.disambiguation == "rules" or len(before) < 2:
+        if self.settings.disambiguation == "rules" or len(before) < 2:
             return
         claims = draft.write_claims()
         request = ask_disambiguation(claims, before, draft.entities, draft.chunk, self._form)
@@ -343,10 +350,10 @@ def _assign_rows(claims: Sequence[str], triples: Sequence[Triple]) -> Rows:
 def _list_distinct(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[int]]:
     """The chunks without repetitions, and for each of the given ones its place among them."""
     distinct: list[Chunk] = []
-    known: dict[tuple[str, str | None], list[int]] = {}
+    known: dict[tuple[object, ...], list[int]] = {}
     places: list[int] = []
     for chunk in chunks:
-        alike = known.setdefault((chunk.text, chunk.title), [])
+        alike = known.setdefault((chunk.text, chunk.title, chunk.context), [])
         place = next((at for at in alike if distinct[at].found == chunk.found), None)
         if place is None:
             place = len(distinct)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.errors import InputError
-from kpyramid.extraction.cascade.evidence import find_naming, list_words, names
-from kpyramid.extraction.cascade.tasks import MERGED, show_triple
+from kpyramid.extraction.cascade.evidence import list_words, names
+from kpyramid.extraction.cascade.windows import MERGED, cite
 from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.cache import Answer, DamagedLine, read_recording
 from kpyramid.llm.task import Request, key_request
@@ -81,28 +81,26 @@ def read_extractions(path: Path) -> Iterator[Recorded]:
 
 
 def write_reply(passage: Recorded, text: str) -> str:
-    """A valid reply of the merged task about a chunk of the passage.
+    """A valid reply of the merged task about a window of the passage.
 
-    A triple rests on the smallest run of the chunk's sentences that names head and tail; one
-    without such a run has empty evidence, and a row that is no triple an empty relation and
-    tail, so that the check of replies counts them as what they are.
+    A triple cites the smallest run of the window's sentences that names head and tail; one
+    without such a run cites none, and a row that is no triple stands as it is, so that the check
+    of replies counts them as what they are.
     """
-    claims: dict[str, list[JsonValue]] = {}
+    words = list_words(text)
+    entities = [e for e in passage.entities if isinstance(e, str) and names(words, list_words(e))]
+    number = {name.casefold(): place for place, name in reversed([*enumerate(entities, 1)])}
+    rows: list[JsonValue] = []
     for row in passage.triples:
         triple = read_triple(row)
         if triple is None:
-            claims.setdefault("", []).append(show_triple(_show(row), "", ""))
+            rows.append([_show(row)])
             continue
-        span = find_naming(text, (triple[0], triple[2]))
-        evidence = text[span.start : span.end] if span else ""
-        claims.setdefault(evidence, []).append(show_triple(*triple))
-    words = list_words(text)
-    entities = [e for e in passage.entities if isinstance(e, str) and names(words, list_words(e))]
-    order = sorted(claims, key=lambda evidence: (evidence == "", text.find(evidence)))
-    rows: list[JsonValue] = [
-        {"evidence": evidence, "claim": evidence, "triples": claims[evidence]} for evidence in order
-    ]
-    return canonical_json({"entities": entities, "claims": rows}).decode()
+        head, relation, tail = triple
+        ends: list[JsonValue] = [number.get(end.casefold(), end) for end in (head, tail)]
+        rows.append([ends[0], relation, ends[1], cite(text, (head, tail)) or 0])
+    things: list[JsonValue] = [[place, name, "other"] for place, name in enumerate(entities, 1)]
+    return canonical_json({"entities": things, "facts": rows}).decode()
 
 
 def read_triple(row: object) -> tuple[str, str, str] | None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from jinja2 import Environment, StrictUndefined
 
-from kpyramid.extraction.cascade.evidence import assign_triples, find_evidence
+from kpyramid.extraction.cascade.evidence import find_evidence
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.task import GUARD, Expected, Request, Strict, Task, parse_json, write_json
@@ -55,12 +55,16 @@ class Form:
 @lru_cache(maxsize=32)
 def write_static(step: str, form: Form) -> str:
     """The message that is the same for every chunk, so that servers can keep it."""
-    return _TEMPLATES.from_string(PROMPTS[step]).render(
-        domain=form.settings.domain,
-        language=form.settings.language,
-        examples=[_show_example(step, each) for each in form.settings.examples or (BUILT_IN,)],
-        guard=GUARD,
-    )
+    examples = form.settings.examples or (BUILT_IN,)
+    return render_prompt(step, form.settings, [_show_example(step, each) for each in examples])
+
+
+def render_prompt(
+    step: str, settings: CascadeSettings, examples: Sequence[Mapping[str, str]], **more: object
+) -> str:
+    """The instructions of a step; an example has what is `given` and the `reply`."""
+    named = {"domain": settings.domain, "language": settings.language, "guard": GUARD}
+    return _TEMPLATES.from_string(PROMPTS[step]).render(examples=examples, **named, **more)
 
 
 def _show_example(step: str, example: Example) -> dict[str, str]:
@@ -78,12 +82,6 @@ def _show_example(step: str, example: Example) -> dict[str, str]:
     elif step == "relations":
         given = {"Claims": example.claims, "Entities": example.entities}
         reply = {"triples": [show_triple(*triple) for triple in example.triples]}
-    elif step == "merged":  # triples stand with the claim that names their ends
-        triples = assign_triples(example.claims, example.triples)
-        reply = {"entities": entities, "claims": [
-            {"evidence": words, "claim": claim, "triples": [show_triple(*row) for row in rows]}
-            for words, claim, rows in zip(evidence, example.claims, triples, strict=True)
-        ]}  # fmt: skip
     return {"given": show_parts(given), "reply": write_json(reply)}
 
 
@@ -135,15 +133,6 @@ class _Triples(Strict):
     triples: list[_Triple]
 
 
-class _Fact(_Claim):
-    triples: list[_Triple]
-
-
-class _Facts(Strict):
-    entities: list[str]
-    claims: list[_Fact]
-
-
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A claim as it was replied, with the quotation that supports it; nothing is checked."""
@@ -159,15 +148,6 @@ class Triple:
     head: str
     relation: str
     tail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What was replied about a chunk; `triples` has a row of triples per statement."""
-
-    entities: tuple[str, ...]
-    statements: tuple[Statement, ...]
-    triples: tuple[tuple[Triple, ...], ...]
 
 
 def read_claims(content: str) -> tuple[Statement, ...]:
@@ -187,16 +167,6 @@ def read_entities(content: str) -> tuple[str, ...]:
 def read_triples(content: str) -> tuple[Triple, ...]:
     """The triples, in the order of the reply."""
     return _list_triples(parse_json(content, _Triples).triples)
-
-
-def read_facts(content: str) -> Reading:
-    """Entities, statements and triples, in the order of the reply."""
-    answer = parse_json(content, _Facts)
-    return Reading(
-        split_commas(answer.entities),
-        _list_statements(answer.claims),
-        tuple(_list_triples(fact.triples) for fact in answer.claims),
-    )
 
 
 def _list_statements(claims: Iterable[_Claim]) -> tuple[Statement, ...]:
@@ -247,35 +217,34 @@ def _asks_step(step: str) -> Callable[[Settings], bool]:
     return is_asked
 
 
-def _make_task(step: str, reply: type[Strict], expected: Expected) -> Task:
+def make_task(
+    step: str,
+    reply: type[Strict],
+    expected: Expected,
+    system: Callable[[Settings], str] | None = None,
+) -> Task:
+    """The task of a step, by its name in `prompts.toml`."""
     return Task(
         name=step,
         version=1,
         stage="extract",
         reply=reply,
-        system=lambda settings: write_static(step, Form(settings.cascade, max_tokens=0)),
+        system=system or (lambda settings: write_static(step, Form(settings.cascade, 0))),
         is_asked=_asks_step(step),
         expected=expected,
     )
 
 
-MERGED = _make_task("merged", _Facts, Expected(reply=4.6))
-"""f_par, f_ent and f_rel in one call: entities, and claims with evidence and triples."""
-PARAPHRASE = _make_task("paraphrase", _Claims, Expected(reply=2.6))
+PARAPHRASE = make_task("paraphrase", _Claims, Expected(reply=2.6))
 """f_par: what a text states, as short claims without pronouns, with the words they rest on."""
 # GPT-3.5's entities of 1,890 MuSiQue passages have 0.33 of their characters, its triples 1.61.
-ENTITIES = _make_task("entities", _Entities, Expected(reply=0.35, material=1.1))
+ENTITIES = make_task("entities", _Entities, Expected(reply=0.35, material=1.1))
 """f_ent: the noun entities that the claims name, each once."""
-RELATIONS = _make_task("relations", _Triples, Expected(reply=1.65, material=1.5))
+RELATIONS = make_task("relations", _Triples, Expected(reply=1.65, material=1.5))
 """f_rel: how the entities of the claims are related; one head, one verb phrase, one tail each."""
-DISAMBIGUATION = _make_task("disambiguation", _Triples, Expected(reply=1.55, material=2.5))
+DISAMBIGUATION = make_task("disambiguation", _Triples, Expected(reply=1.55, material=2.5))
 """f_dis, chunk by chunk: one wording per meaning, nothing twice, nothing lost."""
-TASKS = (MERGED, PARAPHRASE, ENTITIES, RELATIONS, DISAMBIGUATION)
-
-
-def ask_facts(chunk: Chunk, form: Form) -> Request:
-    """The question what a chunk states, and of what."""
-    return _ask(MERGED, show_chunk(chunk), chunk, form)
+STEPS = (PARAPHRASE, ENTITIES, RELATIONS, DISAMBIGUATION)
 
 
 def ask_claims(chunk: Chunk, form: Form) -> Request:

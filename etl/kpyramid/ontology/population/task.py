@@ -1,5 +1,6 @@
 """f_ins: which values of some classes' properties a text states; groups, prompt, reply, parser."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from kpyramid.extraction.cascade.tasks import show_chunk
+from kpyramid.extraction.cascade.windows import Vocabulary
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.task import (
@@ -23,6 +25,8 @@ from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.proposals import FORMS, name_class, name_range
 from kpyramid.ontology.schema import OntologyProperty, Schema
+
+log = logging.getLogger(__name__)
 
 # Groups: the properties of one call.
 
@@ -58,6 +62,44 @@ def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group
         by_class.setdefault(_list_line(prop.domain, schema), []).append(prop)
     packs = _pack([by_class[line] for line in sorted(by_class)], most)
     return tuple(Group(tuple(pack)) for pack in packs)
+
+
+_MOST_WORDS = 40_000
+"""Characters of an ontology in words, its comments included; a longer one is cut."""
+
+
+def write_vocabulary(schema: Schema) -> Vocabulary:
+    """The ontology in words for the windows of documents: classes, and properties as asked.
+
+    Comments are left out of one that would be too long with them; what is too long all the same
+    ends in its middle, and says so in the log.
+    """
+    asked = [prop for group in group_properties(schema) for prop in group.properties]
+    properties = [
+        (name_class(p.domain, schema), p.label, name_range(p.range, schema)) for p in asked
+    ]
+    classes = [(c.label, _end(c.comment), _find_type(c.iri, schema)) for c in schema.classes]
+    if sum(len("".join(row)) for row in (*classes, *properties)) > _MOST_WORDS:
+        classes = [(label, "", kind) for label, _, kind in classes]
+    room, kept = _MOST_WORDS, []
+    for row in (*classes, *properties):
+        room -= len("".join(row))
+        kept.append(row)
+        if room < 0:
+            log.warning(
+                "the ontology is too long for a prompt: %d of its classes and properties "
+                "are shown of %d",
+                len(kept),
+                len(classes) + len(properties),
+            )
+            break
+    return Vocabulary(tuple(kept[: len(classes)]), tuple(kept[len(classes) :]))
+
+
+def _find_type(iri: str, schema: Schema) -> str:
+    """The entity type of a class or the nearest one above it; empty without any."""
+    found = (schema.class_by_iri.get(above) for above in reversed(_list_line(iri, schema)))
+    return next((each.entity_types[0] for each in found if each and each.entity_types), "")
 
 
 def list_pairs(schema: Schema) -> tuple[Group, ...]:
@@ -241,7 +283,9 @@ def _make_task(mode: str, name: str, reply_characters: float) -> Task:
         stage="induce",
         reply=Answer,
         system=lambda _: _INSTRUCTIONS,
-        is_asked=lambda settings: settings.induce.mode == mode,
+        is_asked=lambda settings: (
+            settings.induce.mode == mode and not (mode == "llm" and settings.cascade.reads_windows)
+        ),
         shaping=(_INSTRUCTIONS, FORMS, _EXAMPLES),
         expected=Expected(reply=reply_characters),
     )

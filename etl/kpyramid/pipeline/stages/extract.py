@@ -4,10 +4,11 @@ The rules read passages, not chunks, so that a pronoun finds its antecedent in t
 claim then belongs to the first chunk that holds it. Equal passages of documents of one title share
 one extraction and keep all their places.
 
-A language model reads chunks, and what it finds belongs to the chunk that it read. Cells and pairs
-of keys and values are the rules' alone: a model is not asked of a chunk that has little else, and
-what it says of them beside other text is not counted again. Prose the rules read all the same: they
-give the types of names, the antecedents of pronouns, and the steps that are theirs.
+A language model reads windows of whole blocks, whose claims are bound as those of passages; in
+paper mode it reads chunks, and what it finds belongs to the chunk that it read. Cells and pairs of
+keys and values are the rules' alone: a model is not asked of a part that has little else, and what
+it says of them beside other text is not counted again. Prose the rules read all the same: they give
+the types of names, the antecedents of pronouns, and the steps that are theirs.
 """
 
 from bisect import bisect_right
@@ -20,6 +21,7 @@ import pyarrow as pa
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import (
     Chunk,
     Claim,
@@ -79,10 +81,7 @@ def run(
                 read[passage.chunks[0].document_id] += [
                     Span(span.start + passage.start, span.end + passage.start) for span in spans
                 ]
-        rows = documents.select(["document_id", "title", "text"]).to_pylist()
-        for row in rows:
-            row["prose"] = _blank(row["text"], read[row["document_id"]])
-        _read_chunks(rows, chunks_of, found, extractor, cascade, made)
+        _read_by_model(documents, read, chunks_of, found, extractor, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
@@ -97,48 +96,69 @@ def list_passages(documents: pa.Table) -> Iterator[tuple[str, int, Titled]]:
             yield row["document_id"], span.start, passage
 
 
-def _read_chunks(
-    rows: Sequence[Row],
+def _read_by_model(
+    documents: pa.Table,
+    read: Mapping[str, Sequence[Span]],
     chunks_of: Mapping[str, Sequence["_Chunk"]],
     found: Sequence[tuple["_Passage", Extraction]],
     extractor: ExtractFunction,
     cascade: Cascade,
     made: "_Made",
 ) -> None:
-    """What the model reads in each chunk, given what the rules found there."""
+    """What the model reads in each window or chunk, given what the rules found there.
+
+    `read`: the places in each document of which the rules have the facts.
+    """
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
     for passage, extraction in sorted(found, key=lambda pair: pair[0].start):
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
-    places: list[_Chunk] = []
+    places: list[_Passage] = []
     proses: list[str] = []
     inputs: list[Chunk] = []
-    for row in rows:
-        document, text, prose = str(row["document_id"]), str(row["text"]), str(row["prose"])
-        title = None if row["title"] is None else str(row["title"])
-        for place in chunks_of.get(document, ()):
-            if not _is_beside(text, prose, place.start, place.end):
-                continue
-            part = cut_extraction(by_document.get(document, ()), place.start, place.end)
-            places.append(place)
-            proses.append(prose[place.start : place.end])
-            inputs.append(Chunk(text[place.start : place.end], title, document, part))
+    for chunks, start, chunk in _list_parts(documents, chunks_of, cascade):
+        document, end = str(chunk.document), start + len(chunk.text)
+        prose = _blank(chunk.text, start, read.get(document, ()))
+        if _is_beside(chunk.text, prose, 0, len(prose)):
+            inside = by_document.get(document, ())
+            places.append(_Passage(chunks, start, chunk.text))
+            proses.append(prose)
+            inputs.append(replace(chunk, found=cut_extraction(inside, start, end)))
     results = cascade.read(inputs, extractor)
-    for place, chunk, prose, result in zip(places, inputs, proses, results, strict=True):
+    for passage, prose, result in zip(places, proses, results, strict=True):
         if isinstance(result, Failure):
-            made.reject_unanswered(place, result)
+            end = passage.start + len(passage.text)
+            for place in passage.chunks:
+                if passage.start <= place.start < end:
+                    made.reject_unanswered(place, result)
         else:
-            passage = _Passage([place], place.start, chunk.text)
             rest, twice = [], list(result.dropped)
             for fact in result.facts:
                 spans = result.claims[fact.claim].spans
-                if any(_is_beside(chunk.text, prose, s.start, s.end) for s in spans):
+                if any(_is_beside(passage.text, prose, s.start, s.end) for s in spans):
                     rest.append(fact)
                 else:
                     text = f"{fact.head} | {fact.relation} | {fact.tail}"
                     twice.append(Dropped("repeated", text, spans[-1]))
             result = replace(result, facts=tuple(rest), dropped=tuple(twice))
             made.add(passage, made.leave_out_overlap(passage, result), *cascade.producers)
+
+
+def _list_parts(
+    documents: pa.Table, chunks_of: Mapping[str, Sequence["_Chunk"]], cascade: Cascade
+) -> Iterator[tuple[Sequence["_Chunk"], int, Chunk]]:
+    """What the model is asked about: the chunks that it belongs to, where it begins, its text."""
+    if cascade.settings.reads_windows:
+        rows = documents.select([*WINDOWED]).to_pylist()
+        for document, start, window in list_windows(rows, cascade.settings.window):
+            if document in chunks_of:
+                yield chunks_of[document], start, window
+        return
+    for row in documents.select(["document_id", "title", "text"]).to_pylist():
+        document, text, title = row["document_id"], row["text"], row["title"]
+        for place in chunks_of.get(document, ()):
+            chunk = Chunk(text[place.start : place.end], title, document)
+            yield [place], place.start, chunk
 
 
 _TABULAR = frozenset({"cell", "pair"})
@@ -158,15 +178,15 @@ def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
     return is_within
 
 
-def _blank(text: str, spans: Iterable[Span]) -> str:
-    """The text with spaces for some of its characters."""
+def _blank(text: str, start: int, spans: Iterable[Span]) -> str:
+    """A part of a document from `start` on, with spaces for what the spans hold of it."""
     parts: list[str] = []
     at = 0
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
-        if span.end > at:
-            start = max(span.start, at)
-            parts += [text[at:start], " " * (span.end - start)]
-            at = span.end
+        first, end = max(span.start - start, at), min(span.end - start, len(text))
+        if end > first:
+            parts += [text[at:first], " " * (end - first)]
+            at = end
     return "".join([*parts, text[at:]])
 
 
@@ -186,7 +206,7 @@ class _Made:
     rejects: list[Row] = field(default_factory=list)
     _packed: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     _spoken: set[str] = field(default_factory=set)
-    _stated: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _stated: dict[tuple[object, ...], int] = field(default_factory=dict)
     _unanswered: set[str] = field(default_factory=set)
 
     def pack(self, least: int = _ROWS) -> None:
@@ -249,15 +269,15 @@ class _Made:
 
         Chunks overlap, so the same sentence is read twice; its fact counts once.
         """
-        (chunk,) = passage.chunks
+        document = passage.chunks[0].document_id
         kept: list[Fact] = []
         repeated: list[Dropped] = []
         for fact in extraction.facts:
             spans = extraction.claims[fact.claim].spans
             places = tuple((s.start + passage.start, s.end + passage.start) for s in spans)
             words = (fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold())
-            key = (chunk.document_id, places, words, fact.negated)
-            if self._stated.setdefault(key, chunk.chunk_id) == chunk.chunk_id:
+            key = (document, places, words, fact.negated)
+            if self._stated.setdefault(key, passage.start) == passage.start:
                 kept.append(fact)
             else:
                 text = f"{fact.head} | {fact.relation} | {fact.tail}"

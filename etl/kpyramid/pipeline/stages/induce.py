@@ -14,6 +14,7 @@ import pyarrow as pa
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A
 from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.population.checking import (
     COPULAS,
@@ -56,7 +57,14 @@ from kpyramid.pipeline.stages.tables import (
     build_vectors,
     make_reject,
 )
-from kpyramid.pipeline.stages.texts import Checker, Reader, ask_model, part_unsure, read_passages
+from kpyramid.pipeline.stages.texts import (
+    Checker,
+    Reader,
+    ask_model,
+    part_unsure,
+    read_kinds,
+    read_passages,
+)
 
 _BESIDE = 80
 """Characters before and after a mention that may say its kind."""
@@ -81,6 +89,7 @@ def run(
     embedder: Embedder,
     annotator: Callable[[Sequence[str]], Sequence[str]],
     reader: Reader | None,
+    cascade: Cascade | None,
     inducer: Inducer | None,
     min_confidence: float,
 ) -> dict[str, pa.Table]:
@@ -142,6 +151,8 @@ def run(
         passages = read_passages(documents, chunks, annotator, reader, checker)
         values = part_rejects(passages, rejects)
         candidates += part_rejects(part_unsure(values, candidates, min_confidence), rejects)
+    if cascade is not None:
+        candidates += part_rejects(read_kinds(documents, chunks, cascade, checker), rejects)
     if inducer is not None:
         candidates += part_rejects(ask_model(documents, chunks, inducer, checker), rejects)
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}

@@ -4,13 +4,18 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import pyarrow as pa
 
 from kpyramid.documents.sentences import Span, cut_passages
+from kpyramid.extraction.cascade.grounding import CONFIDENCE
+from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
 from kpyramid.extraction.types import Chunk
+from kpyramid.extraction.types import Mention as Mentioned
 from kpyramid.keys import content_id
 from kpyramid.ontology.population.checking import (
     Candidate,
@@ -18,8 +23,11 @@ from kpyramid.ontology.population.checking import (
     Linker,
     Misfit,
     Named,
+    check_name,
     check_value,
     combine_confidence,
+    is_proper,
+    takes_nouns,
 )
 from kpyramid.ontology.population.examples import Value, Words
 from kpyramid.ontology.population.inducer import Inducer
@@ -59,7 +67,7 @@ class ChunkFinder:
         return rows[min(bisect_right(rows, at, key=lambda row: row[0]), len(rows) - 1)][2]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Checker:
     """Makes candidates of values: links their ends, then fits them to domain and range."""
 
@@ -83,6 +91,32 @@ class Checker:
         detail = f"{value.subject.text} | {label} | {value.object.text}: {checked.detail}"
         place = {"document_id": stretch.document_id, "chunk_id": chunk_id}
         return make_reject("induce", checked.reason, key, detail, **place)
+
+    def check_kind(
+        self, mention: Mentioned, kind: str, stretch: Stretch, chunk_id: str, producer: str
+    ) -> Candidate | Row:
+        """The membership that a class of a mention of a stretch is, or the reject."""
+        document_id, words = stretch.document_id, mention.text
+        span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
+        key = content_id("kind", document_id, kind, span.start, span.end, producer)
+        found = self.linker.find(document_id, words, span)
+        iri = self._class_of.get(kind.casefold())
+        if isinstance(found, str) or iri is None:
+            fault: Misfit | None = Misfit("subject_not_linked", str(found))
+        elif not is_proper(found) and not takes_nouns(iri, self.schema):
+            fault = Misfit("bad_name", f"{found.name!r} is no name of an individual")
+        else:
+            fault = check_name(found, self.kinds)
+            if fault is None:
+                place = self.places.make(chunk_id, [span], (span, None), CONFIDENCE, producer, key)
+                return Candidate(None, iri, found.entity_id, None, None, None, place)
+        ids = {"document_id": document_id, "chunk_id": chunk_id}
+        detail = f"{words} is a {kind}: {fault.detail if fault else ''}"
+        return make_reject("induce", fault.reason if fault else "", key, detail, **ids)
+
+    @cached_property
+    def _class_of(self) -> dict[str, str]:
+        return {each.label.casefold(): each.iri for each in reversed(self.schema.classes)}
 
     def _check(
         self, value: Value, document_id: str, chunk_id: str, spans: Sequence[Span], key: str
@@ -130,6 +164,24 @@ def _identify(candidate: Candidate) -> tuple[str, ...]:
     """Property, subject and value."""
     iri = candidate.prop.iri if candidate.prop else ""
     return iri, candidate.subject_id, candidate.object_id or "", candidate.literal or ""
+
+
+def read_kinds(
+    documents: pa.Table, chunks: pa.Table, cascade: Cascade, checker: Checker
+) -> Iterator[Candidate | Row]:
+    """The classes that a model gave the entities of windows, or the reject of what has none.
+
+    The values are facts of the graph already; a window without a reply is a reject of extraction.
+    """
+    finder = ChunkFinder(chunks)
+    rows = documents.select([*WINDOWED]).to_pylist()
+    windows = list(list_windows(rows, cascade.settings.window))
+    results = cascade.read([window for *_, window in windows], lambda _: ())
+    for (document, start, window), result in zip(windows, results, strict=True):
+        for mention, kind in result.kinds if isinstance(result, WindowExtraction) else ():
+            chunk_id = finder.find(document, mention.span.start + start)
+            stretch = Stretch(document, start, window.text)
+            yield checker.check_kind(mention, kind, stretch, chunk_id, cascade.model)
 
 
 def ask_model(

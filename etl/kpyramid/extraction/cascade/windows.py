@@ -1,0 +1,593 @@
+"""Windows: whole blocks of a document that are read in one call; what is asked, what is replied.
+
+Sentences are numbered, and a reply cites their numbers: no word of the text is written twice, and
+every span is exact. Entities stand once, with their class; facts name them by number.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from kpyramid.documents.blocks import Block, read_blocks
+from kpyramid.documents.sentences import Dropped, Piece, Span, split_sentences, split_text
+from kpyramid.documents.words import BE, HAVE, LETTERS
+from kpyramid.extraction.cascade.evidence import (
+    UNKNOWN,
+    Text,
+    find_naming,
+    guess_literal,
+    is_pronoun,
+    is_supported,
+    is_telling,
+    list_forms,
+    list_strange,
+    list_words,
+    locate_name,
+)
+from kpyramid.extraction.cascade.grounding import (
+    CONFIDENCE,
+    RESOLVED_CONFIDENCE,
+    complete_relation,
+    count_allowed,
+    find_mentions,
+    find_relation_fault,
+    show_row,
+)
+from kpyramid.extraction.cascade.tasks import (
+    Triple,
+    make_task,
+    render_prompt,
+    split_commas,
+)
+from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
+from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.llm.task import Expected, Request, Strict, flatten, parse_json, write_json
+from kpyramid.settings import CascadeSettings, ChunkSettings, Example
+
+# Windows of a document.
+
+_CUT = 8
+"""One block in so many ends a window that is half full by its hash, as batches are cut: a new
+paragraph then changes its own window, and not where all later ones begin."""
+_BLANK = re.compile(r"\n[^\S\n]*\n\s*")
+_FULL_NAME = re.compile(
+    r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
+)
+_MOST_NAMES, _MOST_ALIKE, _SENTENCES_BEFORE, _LONGEST_BEFORE = 20, 3, 2, 400
+
+
+WINDOWED = ("document_id", "title", "text", "blocks")
+"""Columns of `documents` that windows are made of."""
+
+
+def list_windows(rows: Iterable[Mapping[str, Any]], most: int) -> Iterator[tuple[str, int, Chunk]]:
+    """Each window of documents: its document's id, where it starts, and what is read."""
+    for row in rows:
+        document, text, title = row["document_id"], row["text"], row["title"]
+        for start, window in cut_windows(text, read_blocks(row["blocks"]), title, document, most):
+            yield document, start, window
+
+
+def cut_windows(
+    text: str, blocks: Sequence[Block], title: str | None, document: str, most: int
+) -> Iterator[tuple[int, Chunk]]:
+    """The windows of a document, each with the character where it begins.
+
+    A window is made of whole blocks of at most `most` tokens together; a longer block is cut
+    between sentences, and a longer sentence between words.
+    """
+    headings = [block for block in blocks if block.kind == "heading"]
+    above = iter(headings)
+    path: list[Block] = []
+    following = next(above, None)
+    known: dict[str, dict[str, None]] = {}
+    for piece in _join_pieces(text, headings, most):
+        while following is not None and following.start < piece.start:
+            path = [*(each for each in path if each.level < following.level), following]
+            following = next(above, None)
+        part = text[piece.start : piece.end]
+        context = {
+            "Section": " > ".join(flatten(text[each.start : each.end], 100) for each in path),
+            "Names so far": "; ".join(_list_names(known, part)),
+            "Before": _take_before(text, piece.start),
+        }
+        shown = tuple((name, words) for name, words in context.items() if words)
+        yield piece.start, Chunk(part, title, document, context=shown)
+        for name in _FULL_NAME.findall(part):
+            alike = known.setdefault(name.split()[-1], {})
+            if len(alike) < _MOST_ALIKE:
+                alike.setdefault(name)
+
+
+def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Piece]:
+    starts = {heading.start for heading in headings}
+    settings = ChunkSettings(max_tokens=most, overlap_tokens=0)
+    pieces: list[Piece] = []
+    filled = 0
+    for first, last in _list_blocks(text):
+        for found in split_text(text[first:last], settings):
+            piece = Piece(found.start + first, found.end + first, found.tokens)
+            if pieces and filled + piece.tokens > most:
+                held: list[Piece] = []
+                while len(pieces) > 1 and pieces[-1].start in starts:
+                    held.insert(0, pieces.pop())
+                filled -= sum(each.tokens for each in held)
+                yield Piece(pieces[0].start, pieces[-1].end, filled)
+                pieces, filled = held, sum(each.tokens for each in held)
+            pieces.append(piece)
+            filled += piece.tokens
+            digest = hash_bytes(text[piece.start : piece.end].encode("utf-8", "surrogatepass"))
+            ends = int(digest[:8], 16) % _CUT == 0 and piece.start not in starts
+            if ends and 2 * filled >= most:
+                yield Piece(pieces[0].start, piece.end, filled)
+                pieces, filled = [], 0
+    if pieces:
+        yield Piece(pieces[0].start, pieces[-1].end, filled)
+
+
+def _list_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """What stands between blank lines: paragraphs, whole tables, whole lists."""
+    start = 0
+    for blank in _BLANK.finditer(text):
+        yield start, blank.start()
+        start = blank.end()
+    yield start, len(text)
+
+
+def _list_names(known: Mapping[str, Iterable[str]], text: str) -> list[str]:
+    """Full names, by their last words, of which a text has that word and not the whole."""
+    words = dict.fromkeys(LETTERS.findall(text))
+    names = (name for word in words for name in known.get(word, ()) if name not in text)
+    return [*islice(names, _MOST_NAMES)]
+
+
+def _take_before(text: str, start: int) -> str:
+    """The last sentences before a character."""
+    near = text[max(0, start - 2 * _LONGEST_BEFORE) : start]
+    spans = [*split_sentences(near)][-_SENTENCES_BEFORE:]
+    words = " ".join(" ".join(near[span.start : span.end].split()) for span in spans)
+    return words[-_LONGEST_BEFORE:]
+
+
+def list_sentences(text: str) -> list[Span]:
+    """The sentences that are numbered from 1, cells and headings among them."""
+    return list(split_sentences(text))
+
+
+def show_window(chunk: Chunk) -> str:
+    """The material of a question: title, what stands before, numbered sentences."""
+    title = flatten(chunk.title or "", 300)
+    lines = [f"Title: {title}"] if title else []
+    lines += [f"{name}: {words}" for name, words in chunk.context]
+    spans = list_sentences(chunk.text)
+    sentences = (" ".join(chunk.text[span.start : span.end].split()) for span in spans)
+    return "\n".join([*lines, "Text:", *(f"{n}| {words}" for n, words in enumerate(sentences, 1))])
+
+
+# Replies: rows of numbers and words, which schema and parser bound and nothing else.
+
+_ROW: dict[str, JsonValue] = {
+    "type": "array",
+    "items": {
+        "anyOf": [
+            {"type": "integer"},
+            {"type": "string"},
+            {"type": "array", "items": {"type": "integer"}},
+        ]
+    },
+}
+_Rows = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
+
+
+class Notes(Strict):
+    """The reply; its rows are read one by one, so that a broken one costs no other."""
+
+    entities: _Rows = Field(default_factory=list)
+    facts: _Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """An entity of a reply: its name, its class or a noun, and other names of it."""
+
+    name: str
+    kind: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A fact of a reply; an end is an entity's number or words. Nothing is checked."""
+
+    head: int | str
+    relation: str
+    tail: int | str
+    sentences: tuple[int, ...]
+    marks: tuple[str, ...] = ()
+
+
+_DIGITS = re.compile(r"\d{1,5}")
+_MOST_CITED = 12
+_LONGEST_ROW = 600
+"""Characters of a row that a reject shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was replied about a window; `broken` are the rows that are none, as text."""
+
+    things: Mapping[int, Thing]
+    rows: tuple[Row, ...]
+    broken: tuple[str, ...]
+
+
+def read_window(content: str) -> Reading:
+    """Entities by number and facts in the order of the reply.
+
+    Raises:
+        ReplyError: it is no JSON of the schema.
+    """
+    notes = parse_json(content, Notes)
+    things: dict[int, Thing] = {}
+    rows: list[Row] = []
+    broken: list[str] = []
+    for row in notes.entities:
+        match _clean(row):
+            case [int() as number, str() as name, *others] if name and number not in things:
+                kind, *more = [each for each in others if isinstance(each, str)] or [""]
+                things[number] = Thing(name, kind, tuple(each for each in more if each))
+            case _:
+                broken.append(_show(row))
+    for row in notes.facts:
+        match _clean(row):
+            case [head, str() as relation, (int() | str()) as tail, cited, *marks] if relation:
+                sentences = _read_numbers(cited)
+                words = tuple(mark for mark in marks if isinstance(mark, str) and mark)
+                head = head if isinstance(head, int) else str(head or "")
+                rows.append(Row(head, relation, tail, sentences, words))
+            case _:
+                broken.append(_show(row))
+    return Reading(things, tuple(rows), tuple(broken))
+
+
+def _clean(row: object) -> list[Any]:
+    """The parts of a row, words with single spaces; a subject in digits is a number."""
+    if not isinstance(row, list):
+        return []
+    parts = [" ".join(part.split()) if isinstance(part, str) else part for part in row]
+    parts = [None if isinstance(part, bool) else part for part in parts]
+    if parts and isinstance(parts[0], str) and parts[0].isascii() and parts[0].isdigit():
+        parts[0] = int(parts[0][:6])
+    return parts
+
+
+def _read_numbers(cited: object) -> tuple[int, ...]:
+    """The numbers of sentences, however they are written, each once and in order."""
+    numbers = {int(found) for found in _DIGITS.findall(str(cited))}
+    return tuple(sorted(numbers))[: _MOST_CITED + 1]
+
+
+def _show(row: object) -> str:
+    return flatten(str(row), _LONGEST_ROW) or "an empty row"
+
+
+# What is asked: the ontology in words, and the window behind it.
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """An ontology in words: what kinds and relations a reply may name.
+
+    `classes`: label, comment and entity type of each, "" without one. `properties`: label of the
+    domain, label, and what a value is.
+    """
+
+    classes: tuple[tuple[str, str, str], ...] = ()
+    properties: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def types(self) -> dict[str, str]:
+        """Entity types by class in small letters."""
+        return {label.casefold(): kind for label, _, kind in self.classes}
+
+    @property
+    def relations(self) -> frozenset[str]:
+        """The labels of the properties in small letters."""
+        return frozenset(label.casefold() for _, label, _ in self.properties)
+
+    def name_class(self, kind: str, noun: str) -> str:
+        """The class of an entity type; without one the noun, as a reply would say it."""
+        named = (label for label, _, found in self.classes if found == kind)
+        return next(named, f"other: {noun}")
+
+
+NO_VOCABULARY = Vocabulary()
+
+
+@lru_cache(maxsize=8)
+def write_instructions(settings: CascadeSettings, vocabulary: Vocabulary) -> str:
+    """The message that is the same for every window of a build, so that servers can keep it."""
+    return render_prompt(
+        "merged",
+        settings,
+        [_show_example(example) for example in settings.examples],
+        vocabulary=vocabulary,
+        person=vocabulary.name_class("PERSON", "person"),
+        firm=vocabulary.name_class("ORG", "company"),
+        town=vocabulary.name_class("GPE", "city"),
+        born="birth year" if "birth year" in vocabulary.relations else "was born in",
+        died="death year" if "death year" in vocabulary.relations else "died in",
+    )
+
+
+MERGED = make_task(
+    "merged",
+    Notes,
+    Expected(reply=1.4),
+    lambda settings: write_instructions(settings.cascade, NO_VOCABULARY),
+)
+"""f_par, f_ent, f_rel and f_ins in one call: entities with their class, facts that cite."""
+
+
+def ask_window(
+    chunk: Chunk, settings: CascadeSettings, vocabulary: Vocabulary, max_tokens: int
+) -> Request:
+    """The question what a window states; a reply may have a token per character of it."""
+    return MERGED.request(
+        write_instructions(settings, vocabulary),
+        show_window(chunk),
+        max_tokens=max(max_tokens, len(chunk.text)),
+        subject=chunk.text,
+        document=chunk.document,
+    )
+
+
+def _show_example(example: Example) -> dict[str, str]:
+    """A text and its reply in the form of a window's; entities of an example have no class."""
+    chunk = Chunk(example.text)
+    names = list(split_commas(example.entities))
+    number = {name.casefold(): place for place, name in enumerate(names, 1)}
+    things: list[JsonValue] = [[n, name, "other"] for n, name in enumerate(names, 1)]
+    rows = [
+        [number.get(head.casefold(), head), relation, number.get(tail.casefold(), tail), cited]
+        for head, relation, tail in example.triples
+        for cited in [cite(example.text, (head, tail)) or 1]
+    ]
+    facts: list[JsonValue] = [[*row] for row in rows]
+    reply = write_json({"entities": things, "facts": facts})
+    return {"given": show_window(chunk), "reply": reply}
+
+
+def cite(text: str, ends: Iterable[str]) -> JsonValue:
+    """The numbers of the smallest run of sentences that names all ends; None without one."""
+    span = find_naming(text, [*ends])
+    if span is None:
+        return None
+    cited: list[JsonValue] = [
+        number
+        for number, each in enumerate(list_sentences(text), 1)
+        if span.start <= each.start and each.end <= span.end
+    ]
+    return cited[0] if len(cited) == 1 else cited
+
+
+# A reply held against its window.
+
+_FLAGS = {"possible", "planned", "reported", "former"}
+_KEYS = {"time": "time", "place": "place", "if": "condition", "amount": "quantity", "by": "by"}
+_QUALIFIERS = ("time", "place", "condition", "quantity")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowExtraction(Extraction):
+    """What a window states; `kinds` are mentions of its entities with their class, as replied."""
+
+    kinds: tuple[tuple[Mention, str], ...] = ()
+
+
+@dataclass(slots=True)
+class _Window:
+    """A window with its reply, and what has been made of it so far."""
+
+    text: Text
+    reading: Reading
+    vocabulary: Vocabulary
+    sentences: list[Span]
+    known: frozenset[str]
+    claims: dict[tuple[int, ...], int] = field(default_factory=dict)
+    facts: dict[tuple[object, ...], Fact] = field(default_factory=dict)
+    dropped: list[Dropped] = field(default_factory=list)
+
+    def drop(self, reason: str, words: str, span: Span | None = None) -> None:
+        self.dropped.append(Dropped(reason, words, span or self.text.whole))
+
+    def name(self, end: int | str, cited: frozenset[str]) -> Thing | str | None:
+        """The entity of a number, or the words of a value; None for a number that has none.
+
+        Digits in quotation marks are a number where the sentences do not hold them.
+        """
+        if isinstance(end, str) and end.isascii() and end.isdigit() and end not in cited:
+            end = int(end[:6])
+        return self.reading.things.get(end) if isinstance(end, int) else end or None
+
+
+def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> WindowExtraction:
+    """The extraction of a window: claims are the sentences that its facts cite.
+
+    Rejects, besides those of `ground_triples`: `no_evidence` (no such sentence, or too many),
+    `unknown_qualifier`.
+    """
+    context = " ".join(words for _, words in text.chunk.context)
+    known = text.words | text.title | list_forms(context)
+    window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
+    for shown in reading.broken:
+        window.drop("not_a_triple", shown)
+    room = count_allowed(text.chunk.text)
+    for row in reading.rows:
+        head, tail = (_show_end(end, reading) for end in (row.head, row.tail))
+        shown, spans = show_row(Triple(head, row.relation, tail)), _cite(window, row)
+        cover = Span(spans[0].start, spans[-1].end) if spans else None
+        made = _ground_row(window, row, spans) if spans else "no_evidence"
+        if isinstance(made, Fact):
+            words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
+            stance = (
+                made.negated,
+                made.modality,
+                made.attribution,
+                *sorted(made.qualifiers.items()),
+            )
+            key = (*words, *stance)
+            if key not in window.facts and len(window.facts) < room:
+                window.facts[key] = made
+                continue
+            made = "repeated" if key in window.facts else "too_many"
+        window.drop(made, shown[:_LONGEST_ROW], cover)
+    return _finish(window, vocabulary.types)
+
+
+def _cite(window: _Window, row: Row) -> list[Span]:
+    count = len(window.sentences)
+    right = row.sentences and len(row.sentences) <= _MOST_CITED
+    if not right or any(not 1 <= number <= count for number in row.sentences):
+        return []
+    return [window.sentences[number - 1] for number in row.sentences]
+
+
+def _show_end(end: int | str, reading: Reading) -> str:
+    thing = reading.things.get(end) if isinstance(end, int) else None
+    return thing.name if thing else str(end)
+
+
+def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
+    """The fact, or the reason why the row is none."""
+    text = window.text
+    quoted = " ".join(text.chunk.text[span.start : span.end] for span in spans)
+    cited = list_forms(quoted)
+    ends = [window.name(end, cited) for end in (row.head, row.tail)]
+    if ends[0] is None or ends[1] is None:
+        return "not_a_triple"
+    names = [end.name if isinstance(end, Thing) else end for end in ends if end]
+    if any(map(is_pronoun, names)):
+        return "pronoun"
+    if guess_literal(names[0]) is not None:
+        return "head_is_literal"
+    relation, tail, denied = complete_relation(
+        Triple(names[0], row.relation, names[1]), quoted, text
+    )
+    if names[0].casefold() == tail.casefold():
+        return "self_reference"
+    if relation.casefold() not in window.vocabulary.relations:
+        fault = find_relation_fault(relation, quoted, text)
+        # A copula or "has" is the text's way to join two ends, and what they are is known.
+        joins = fault == "empty_relation" and relation.split()[0].casefold() in BE | HAVE
+        if fault is not None and not joins:
+            return fault
+    if not all(is_supported(name, window.known) for name in names):
+        return "unsupported"
+    if not any(_is_named(end, cited) for end in ends if end) and not _refers(quoted):
+        return "unsupported"
+    claim = window.claims.setdefault(row.sentences, len(window.claims))
+    places = [locate_name(text.chunk.text, text.folded, name, spans) for name in (names[0], tail)]
+    named = [
+        text.chunk.text[place.start : place.end] if place else name
+        for name, place in zip((names[0], tail), places, strict=True)
+    ]
+    stance = _read_marks(window, row, cited)
+    return Fact(
+        claim,
+        named[0],
+        relation,
+        named[1],
+        head_span=places[0],
+        relation_span=locate_name(text.chunk.text, text.folded, relation, spans, exact=True),
+        tail_span=places[1],
+        negated=denied or "not" in stance,
+        modality=next((flag for flag in stance if flag in _FLAGS), None),
+        attribution=stance.get("by"),
+        qualifiers={
+            name: stance[name] for name in _KEYS.values() if name in stance and name != "by"
+        },
+        confidence=CONFIDENCE if all(places) else RESOLVED_CONFIDENCE,
+    )
+
+
+def _is_named(end: Thing | str, cited: frozenset[str]) -> bool:
+    """Whether sentences hold an end: a name of it, a telling word of one, or most words."""
+    names = (end.name, *end.others) if isinstance(end, Thing) else (end,)
+    telling = [
+        word.casefold() for name in names for word in LETTERS.findall(name) if is_telling(word)
+    ]
+    return any(word in cited for word in telling) or any(
+        is_supported(name, cited) and not cited.isdisjoint(list_words(name)) for name in names
+    )
+
+
+def _refers(quoted: str) -> bool:
+    """Whether sentences speak of something by a pronoun or an article: "it", "the company"."""
+    words = LETTERS.findall(quoted)
+    return any(is_pronoun(word) or word.casefold() == "the" for word in words)
+
+
+def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, str]:
+    """Qualifiers by name, and flags; one that is none, or not the text's, is a reject by itself."""
+    found: dict[str, str] = {}
+    for mark in row.marks:
+        name, _, words = (part.strip() for part in mark.partition(":"))
+        name = name.casefold()
+        if not words and (name == "not" or name in _FLAGS):
+            found.setdefault(name, name)
+        elif not words and name == "fact":
+            continue
+        elif name not in _KEYS or not words:
+            window.drop("unknown_qualifier", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
+        elif any(map(is_telling, list_strange(words, cited | window.known))):
+            window.drop("unsupported", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
+        else:
+            found.setdefault(_KEYS[name], words)
+    return found
+
+
+def _finish(window: _Window, types: Mapping[str, str]) -> WindowExtraction:
+    text, things = window.text, window.reading.things.values()
+    claims = []
+    for numbers in window.claims:
+        spans = tuple(window.sentences[number - 1] for number in numbers)
+        words = " ".join(text.chunk.text[span.start : span.end] for span in spans)
+        claims.append(Claim(" ".join(words.split()), spans))
+    facts = tuple(window.facts.values())
+    supported = [thing for thing in things if is_supported(thing.name, window.known)]
+    type_of: dict[str, str] = {}
+    for thing in supported:
+        kind = _find_type(thing, types)
+        for name in (thing.name, *thing.others):
+            if kind is not None and not is_pronoun(name):
+                type_of.setdefault(name.casefold(), kind)
+    for thing in things:
+        if thing not in supported:
+            window.drop("unsupported", flatten(f"{thing.name} ({thing.kind})", _LONGEST_ROW))
+    names = [n for thing in supported for n in (thing.name, *thing.others) if not is_pronoun(n)]
+    mentions = find_mentions(text, claims, names, facts, type_of)
+    first: dict[str, Mention] = {}
+    for mention in mentions:
+        first.setdefault(mention.text.casefold(), mention)
+    kinds = tuple(
+        (mention, thing.kind)
+        for thing in supported
+        for mention in [first.get(thing.name.casefold())]
+        if mention and thing.kind.casefold() in types
+    )
+    return WindowExtraction(tuple(claims), mentions, facts, tuple(window.dropped), kinds)
+
+
+def _find_type(thing: Thing, types: Mapping[str, str]) -> str | None:
+    """The entity type of its class, else of its noun; None where they have none."""
+    kind = thing.kind.casefold()
+    noun = kind.removeprefix("other").strip(" :-").rpartition(" ")[2]
+    of_noun = (find_kind_label(noun) or UNKNOWN) if noun else None
+    return guess_literal(thing.name) or types.get(kind) or of_noun

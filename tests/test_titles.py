@@ -1,0 +1,132 @@
+"""Titles that texts say: which passages are joined by them, and who may see so."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kpyramid.pipeline.build import build
+from kpyramid.query import EVERYTHING, PUBLIC, Scope, Snapshot, open_snapshot
+from kpyramid.snapshot.columns import _find_titles, _link_titles
+from kpyramid.snapshot.search import rank_holding, rank_words
+from kpyramid.snapshot.view import View
+from kpyramid.storage.layout import open_warehouse
+from tests.corpora import make_settings, use_quick_models
+
+SAID = [
+    ("Oslo", "She lives in Oslo.", True),
+    ("Oslo", "In oslo, as in the osloer, she lives.", False),  # written small it may be a word
+    ("Brand (play)", "She read Brand there.", True),  # what is in brackets tells titles apart only
+    ("Occupied", "The house was occupied.", False),
+    ("The", "The house stands.", False),  # says nothing
+    ("West Chicago, Illinois", "Born in West Chicago, Illinois, in 1911.", True),
+    ("West Chicago, Illinois", "Born in Chicago, Illinois.", False),
+    ("National debt of Norway", "The national debt of Norway grew.", True),
+    ("National debt of Norway", "The national debt of norway grew.", False),
+    ("Sea Lark", "The Sea Larks won.", False),  # another word
+    ("Jo's Café", "He ate at Jo's Café.", True),
+    ("", "Nothing is said.", False),
+    ("1984", "It was in 1984.", False),  # a year
+]
+
+
+def join(titles: list[str], text: str) -> list[int]:
+    """The documents with one of some titles that a text of a further document is joined to."""
+    count = len(titles) + 1
+    documents = pa.table(
+        {"document_id": [f"d{at}" for at in range(count)], "title": [*titles, "Own title"]}
+    )
+    chunks = pa.table({"chunk_id": ["c"], "document_id": [f"d{count - 1}"], "text": [text]})
+    tables = {"documents": documents, "chunks": chunks}
+    return list(_link_titles(tables, _find_titles(tables))[0].as_py())
+
+
+@pytest.mark.parametrize(("title", "text", "joined"), SAID)
+def test_a_text_is_joined_to_what_has_a_title_that_it_says(
+    title: str, text: str, joined: bool
+) -> None:
+    assert join([title], text) == [0] * joined
+
+
+def test_a_title_that_many_share_joins_none_and_no_text_is_joined_to_itself() -> None:
+    assert join(["Oslo"] * 5, "Oslo.") == [0, 1, 2, 3, 4]
+    assert join(["Oslo"] * 6, "Oslo.") == []
+    assert join(["Oslo"], "Own title.") == []
+
+
+ROWS = [
+    {"id": "play", "title": "Sea Lark (play)", "text": "Sea Lark is a play of Ines Dahl."},
+    {"id": "who", "title": "Ines Dahl", "text": "Ines Dahl was born in Tessin Bay.",
+     "access": ["staff"]},
+    {"id": "bay", "title": "Tessin Bay", "text": "Tessin Bay has a harbour."},
+    {"id": "dahl", "title": "Dahl", "text": "Dahl is a hamlet."},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published snapshot of four documents, one of them with a label."""
+    place = tmp_path_factory.mktemp("titles")
+    (place / "corpus").mkdir()
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    (place / "corpus" / "rows.jsonl").write_text(lines)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_quick_models(monkeypatch)
+        build(place / "corpus", open_warehouse(place / "w"), make_settings())
+    return place / "w"
+
+
+def list_ids(snapshot: Snapshot, listed: list[list[str]]) -> set[str]:
+    keys = [key for chunks in listed for key in chunks]
+    return {p.source.split("#")[-1] for key in keys for p in snapshot.evidence(key)}
+
+
+def find_chunk(snapshot: Snapshot, name: str) -> str:
+    for key in snapshot.table("chunks")["chunk_id"].to_pylist():
+        if list_ids(snapshot, [[key]]) == {name}:
+            return str(key)
+    raise KeyError(name)
+
+
+@pytest.mark.parametrize(
+    ("scope", "named", "joined"),
+    [(EVERYTHING, {"who"}, {"who", "dahl"}), (PUBLIC, {"dahl"}, {"dahl"})],
+)
+def test_a_title_of_a_hidden_document_joins_nothing(
+    folder: Path, scope: Scope, named: set[str], joined: set[str]
+) -> None:
+    snapshot = open_snapshot("main", folder, scope=scope)
+    # The longer title covers the shorter one only for who may know of that document.
+    assert list_ids(snapshot, snapshot.find_titled("Where was Ines Dahl born?")) == named
+    assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "play"))) == joined
+
+
+def test_an_index_of_the_last_release_has_no_titles(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = open_snapshot("main", folder, scope=EVERYTHING)
+    chunk = find_chunk(snapshot, "play")
+    rows = snapshot._view.rows("chunks")
+    monkeypatch.setattr(rows, "has", lambda name: name != "titled")
+    assert isinstance(snapshot._view, View)
+    assert snapshot.find_titled("Ines Dahl") == snapshot.link_titles(chunk) == []
+
+
+def test_what_holds_a_name_is_ranked_as_among_all(folder: Path) -> None:
+    snapshot = open_snapshot("main", folder, scope=EVERYTHING)
+    part = snapshot._view.part("chunks")
+    whole = dict(rank_words("Ines Dahl born harbour", part, len(part), 9))
+    held = rank_holding("Ines Dahl", "born harbour", part, 9)
+    assert {snapshot._view.text_of("chunks", row).split("\n")[0] for row, _ in held} == {
+        "Sea Lark (play)",
+        "Ines Dahl",
+    }
+    assert all(whole[row] == pytest.approx(score) for row, score in held)
+    assert rank_holding("U.S.", "born", part, 9) == rank_holding("Nobody", "", part, 9) == []
+
+
+def test_warming_reads_the_whole_index(folder: Path) -> None:
+    snapshot = open_snapshot("main", folder)
+    files = [path for path in (snapshot.folder / "index").rglob("*") if path.is_file()]
+    assert snapshot.warm() == sum(path.stat().st_size for path in files)
