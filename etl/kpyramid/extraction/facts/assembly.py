@@ -13,6 +13,7 @@ from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
+    is_bare_half,
     is_deictic,
     is_location,
     is_respective,
@@ -36,6 +37,7 @@ from kpyramid.extraction.syntax.tree import (
     count_brackets,
     find_close_name,
     find_phrase,
+    is_nominal,
     list_conjuncts,
 )
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
@@ -327,7 +329,8 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     source = next((s.source for s in stances if s is not None and s.source is not None), None)
     if source is None:
         return None
-    phrase = findings.antecedents.resolve(source) or find_phrase(source)
+    phrase = findings.antecedents.resolve(source)
+    phrase = phrase or (find_phrase(source) if is_nominal(source) else None)
     return phrase.text if phrase is not None else source.text
 
 
@@ -435,6 +438,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
+        if is_bare_half(words, phrase.text):
+            continue
         dated = part.role == "time" or part.root.pos == "NUM"
         if words == "to" and dated and found.get("time", "").startswith("from "):
             end = phrase.text.rpartition(" to ")[2]

@@ -207,7 +207,7 @@ def is_respective(verb: Node) -> bool:
 
 
 def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
-    """Whether a respective tail is that of another head."""
+    """Whether a respective tail is that of another head, or of one of those that a plural names."""
     if not is_respective(verb):
         return False
     places = []
@@ -217,7 +217,9 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
             first = first.head
         listed = [each.i for each in list_conjuncts(first)]
         places.append((len(listed), listed.index(at) if at in listed else 0))
-    return places[0][0] == places[1][0] > 1 and places[0] != places[1]
+    one, other = places
+    shared = one[0] == 1 < other[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
+    return shared or (one[0] == other[0] > 1 and one != other)
 
 
 def _find_alternative(root: Node) -> int | None:
@@ -343,7 +345,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "deictic"
     if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
         return "bare_circumstance"
-    if told.partition(" to ")[0] in _PHRASAL and words[-1] == "in":
+    if is_bare_half(words[-1], told):
         return "bare_circumstance"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
     if told in DIRECTIONS or towards:
@@ -359,6 +361,11 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+def is_bare_half(preposition: str, text: str) -> bool:
+    """Whether a noun only completes a preposition and names no circumstance: "in addition to X"."""
+    return preposition == "in" and text.lower().partition(" to ")[0] in _PHRASAL
 
 
 def is_deictic(text: str) -> bool:

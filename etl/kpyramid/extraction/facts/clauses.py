@@ -123,7 +123,12 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
 def _is_purpose(frame: Frame) -> bool:
     """Whether the clause says what something is for, not that it came about: "to win time"."""
     verb = frame.verb
-    if verb.tag != "VB" or frame.chain:
+    if frame.chain:  # "to be able to follow them, patients should listen"
+        verb = frame.chain[0]
+        while verb.dep in {"xcomp", "acomp"}:
+            verb = verb.head
+        return verb.dep == "advcl" and find_infinitive_mark(verb) is not None
+    if verb.tag != "VB":
         return False
     while verb.dep == "conj" and verb.head.tag == "VB":  # "to win time and save money"
         verb = verb.head
@@ -338,7 +343,10 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return False
     if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
-    if read_modal(group_kids(main)) or find_infinitive_mark(main) is not None:
+    finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
+    while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
+        finite = _find_verb_above(finite)
+    if read_modal(group_kids(finite)) or find_infinitive_mark(main) is not None:
         return True  # "by choosing X, firms can save"
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 

@@ -25,7 +25,14 @@ from kpyramid.extraction.syntax.predicates import (
     word_group,
 )
 from kpyramid.extraction.syntax.stance import read_stance
-from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, list_conjuncts
+from kpyramid.extraction.syntax.tree import (
+    PLACES,
+    Node,
+    Phrase,
+    Tree,
+    is_nominal,
+    list_conjuncts,
+)
 from kpyramid.extraction.types import Argument, Proposition
 
 # The words of an argument.
@@ -462,7 +469,11 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     stance = read_stance(frame, frames)
     source, modality = stance.source, stance.mood or predicate.modality
     negated = stance.negated
-    attribution = write_words(tree, collect_phrase(source))[0] if source is not None else None
+    attribution = None
+    if source is not None:
+        attribution = write_words(
+            tree, collect_phrase(source) if is_nominal(source) else [source.i]
+        )[0]
     groups = [list(list_conjuncts(subject)) for subject in list_subjects(frame, frames)]
     subjects = [
         (subject, write_subject(subject, len(group) > 1, frame, None))

@@ -113,44 +113,6 @@ def _join_leading_title(copula: Node) -> None:
         _seat_title(inner, copula.i)
 
 
-def _join_hyphens(hyphen: Node) -> None:
-    """Keep "Michaels-Beerbaum" and "Stoke-on-Trent" one name, which the tokenizer cut."""
-    nodes = hyphen.tree.nodes
-    first = last = hyphen.i
-    while first > 0 and not nodes[first - 1].space and _is_part(nodes[first - 1]):
-        first -= 1
-    while last + 1 < len(nodes) and not nodes[last].space and _is_part(nodes[last + 1]):
-        last += 1
-    inner = nodes[first : last + 1]
-    if first == hyphen.i or last == hyphen.i:
-        return
-    if inner[0].text.islower():
-        root = _find_root(inner)
-        for node in inner if root is not None and root.pos == "NOUN" else ():
-            if node is not root:
-                node.dep = "compound"
-        return
-    if not inner[0].text[:1].isupper() or inner[-1].text == "-":
-        return
-    if not inner[-1].text[:1].isupper() or inner[0].pos != "PROPN":
-        return
-    root = _find_root(inner)
-    if root is None:
-        return
-    label = next((n.entity for n in inner if n.entity), "")
-    for node in inner:
-        if node is not root:
-            node.dep = "compound"
-            _move(node, root)
-        node.pos, node.tag = "PROPN", "NNP"
-        if label and node.entity != label:
-            node.entity, node.iob = label, "I"
-
-
-def _is_part(node: Node) -> bool:
-    return node.text == "-" or node.text.isalpha()
-
-
 def _find_root(inner: list[Node]) -> Node | None:
     """Return the one node of a stretch that hangs outside it, None when several or none do."""
     first, last = inner[0].i, inner[-1].i
@@ -229,7 +191,7 @@ _GROUPS = frozenset("one part member type kind form example name group set serie
 def repair_tree(tree: Tree) -> None:
     """Mend the tree in place, in time linear in its tokens.
 
-    Dates that the recogniser split are joined, titles, hyphens, numerals and bynames become one
+    Dates that the recogniser split are joined, titles, numerals and bynames become one
     name, subjects that the parser sought inside a bracket are put back before it, and a name's
     type follows what the text says it is.
     """
@@ -248,8 +210,6 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
-        elif node.text == "-":
-            _join_hyphens(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:

@@ -29,6 +29,8 @@ _OPENING = WORDS["conditional"] | WORDS["open"]
 _WEAKENING = WORDS["hedging"] | WORDS["rare"]
 _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"]
+_HEARSAY = WORDS["reputed"] - {"believe"}
+"""Without "is believed to", by which texts tell what is not certain and yet the state of things."""
 _UNPROVEN = "unproven"
 """The mood of what something fails to show."""
 
@@ -57,12 +59,17 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     negated = any(map(is_denied, (*frame.subjects, frame.noun))) or _borrows_denial(frame)
     negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
+    for verb in frame.chain:  # "is said to own", "pretended to own"
+        passive = any(c.dep == "auxpass" for c in verb.children)
+        source = verb if passive and verb.lemma.lower() in _HEARSAY else source
+        mood = mood or (verb.word if verb.lemma.lower() in WORDS["feigning"] else None)
     for _ in range(MAX_HOPS):
         mood = mood or (None if at.i in own else _read_mood(at, False))
         source = source or _find_named_source(at, frames)
         if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
             source = source or at  # "was purported to be a skull that changed everything"
-        if at is frame.verb and frame.chain and at.dep in {"acl", "advcl"}:
+        beside = at.dep in {"acl", "advcl"} or at.head.pos == "ADJ"  # "will be able to earn"
+        if at is frame.verb and frame.chain and beside:
             at = frame.chain[-1]
             continue
         if at.dep in {"conj", "xcomp"} and at.head.pos in _VERBAL:
@@ -77,7 +84,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
             break
         content = at.dep in {"ccomp", "csubj"} or _is_content(at)
         if content and source is None and not _is_paratactic(at):
-            above = _judge_content(at.head, frames)
+            above = _judge_content(at.head, frames, at)
             negated, source = negated or above.negated, above.source
             mood = mood or above.mood
         if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
@@ -164,11 +171,12 @@ def _is_inverted(verb: Node, first: int) -> bool:
 # What a that-clause depends on, and what that makes of it.
 
 
-def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
+def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Stance:
     """How the word that governs a clause takes it.
 
     "It is a myth that" denies it, "cannot be denied that" asserts it, "no evidence that" and "did
-    not show that" leave it open, "Anna said that" leaves it to Anna.
+    not show that" leave it open, "Anna said that" leaves it to Anna; "it is vital that all vote"
+    wishes it, where the verb is a subjunctive or could be one.
     """
     word = head
     if head.lemma == "be":
@@ -178,6 +186,8 @@ def _judge_content(head: Node, frames: Mapping[int, Frame]) -> Stance:
             named = [c for c in subjects if c.lemma.lower() in WORDS["false"]]
         word = (named or subjects or [head])[0]
     lemma = word.lemma.lower()
+    if lemma in WORDS["demanding"] and word is not head and _read_finite(clause).tag in _BASE:
+        return Stance(mood=word.word)
     if lemma in WORDS["false"]:
         return Stance(negated=not _is_void(head, frames))
     if lemma in WORDS["denying"] and _is_void(head, frames):
@@ -266,6 +276,7 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
 # Conditions: what must hold first.
 
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
+_BASE = frozenset({"VB", "VBP"})
 
 
 def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
@@ -289,7 +300,9 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
                 continue
             word = read_preposed(clause, at) if clause.i < at.i else None
             word = word or _read_proviso(clause)
-            if clause.dep == "advcl" and not any(c.word == "even" for c in clause.children):
+            # An if-clause is no subject, whatever the parser makes of it.
+            adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
+            if adverbial and not any(c.word == "even" for c in clause.children):
                 # "even if": it holds all the same
                 general = is_general(frame.top) and is_general(clause)
                 word = word or _read_condition(clause, general)
@@ -341,8 +354,12 @@ def _read_condition(clause: Node, is_general: bool) -> str | None:
 
 def is_general(verb: Node) -> bool:
     """Whether the clause is in the present or modal, so that "when" names no single time."""
-    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
-    return (helpers[0] if helpers else verb).tag in _PRESENT
+    return _read_finite(verb).tag in _PRESENT
+
+
+def _read_finite(verb: Node) -> Node:
+    """The word of the verb group that tells tense and mood."""
+    return next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
 
 
 def find_wish(frame: Frame) -> str | None:

@@ -634,7 +634,17 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
         return None
     before = tree[start - 1]
     named = before.pos == "NOUN" and before.text.islower() and not is_one_term(before, tree[start])
-    return start if named else None
+    return start if named and not _is_modifier(before) else None
+
+
+def _is_modifier(noun: Node) -> bool:
+    """Whether a hyphen joins a noun to what narrows a name: "8000-series PEPs", "in-time Engine".
+
+    One of a known kind is a title behind a word, "co-founder Anna Holm".
+    """
+    joined = noun.i > 0 and noun.tree[noun.i - 1].text == "-" and not noun.tree[noun.i - 1].space
+    numbered = joined and noun.tree[noun.i - 2].text.isdigit()
+    return numbered or (joined and find_kind_label(noun.word) is None)
 
 
 def is_one_term(noun: Node, name: Node) -> bool:
