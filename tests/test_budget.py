@@ -19,7 +19,7 @@ BUDGETS = {
     "documents": 3021,
     "storage": 2941,
     "llm": 2910,
-    "extraction": 7727,
+    "extraction": 7760,
     "graph": 2344,
     "ontology": 6489,
     "completion": 1840,
