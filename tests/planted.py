@@ -261,6 +261,7 @@ def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dic
         annotator=lambda texts: ["" for _ in texts],
         reader=None,
         inducer=None,
+        cascade=None,
         min_confidence=0.0,
     )
 

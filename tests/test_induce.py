@@ -84,6 +84,7 @@ def run_induce(
         annotator=lambda texts: [],
         reader=None,
         inducer=None,
+        cascade=None,
         min_confidence=0.75,
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}

@@ -154,6 +154,8 @@ def change_setting(section: str, name: str) -> Callable[[Bench], dict[str, str]]
             other = "log_ratio"
         elif name == "phrases":
             other = "names"
+        elif name == "columns":
+            other = {"subject": "name"}
         elif isinstance(value, tuple):
             other = (*value, "more")
         elif value is None:

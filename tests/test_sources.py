@@ -199,7 +199,7 @@ BROKEN = {
             "lines.jsonl#line14": "bad_json",
         },
     ),
-    "twice.csv": (b"id,text,text\n1,good,lost\n", {"twice.csv": "bad_csv"}),
+    "twice.csv": (b"id,text,text\n1,good,lost\n", {"twice.csv": "bad_header"}),
     "keys.jsonl": (
         b'{"text": "lost", "text": "b"}\n{"text": "good"}\n{"text": "c", "m": {"k": 1, "k": 2}}',
         {"keys.jsonl#line1": "bad_json", "keys.jsonl#line3": "bad_json"},

@@ -137,7 +137,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("documents", "chunks", "entities", "relations", "triples"),
         writes=("vectors",),
         ports=("embedder",),
-        libraries=("numpy",),
+        libraries=("numpy", "simplemma"),
         shards=("chunks", "triples"),
         accounts=("triples.triple_id", "vectors.owner_id"),
         denials=True,
@@ -187,7 +187,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),
-        libraries=("pyoxigraph",),
+        libraries=("pyoxigraph", "simplemma"),
     ),
 )
 
