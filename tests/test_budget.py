@@ -16,7 +16,7 @@ BUDGETS = {
     "root": 546,
     "numerics": 332,
     "embeddings": 354,
-    "documents": 3021,
+    "documents": 3041,
     "storage": 2941,
     "llm": 2910,
     "extraction": 7760,

@@ -271,6 +271,22 @@ def test_a_model_is_given_title_document_and_what_the_rules_found_in_the_chunk()
     assert second.found.claims == (Claim(TEXT, (Span(0, 33),)),)
 
 
+def test_a_window_that_failed_is_noted_on_every_chunk_that_reaches_into_it() -> None:
+    parts = [" ".join([f"Ada {word} sang in Oslo every single day."] * 8) for word in "xy"]
+    text = "\n\n".join(parts)
+    middle = len(parts[0]) // 2
+    tables = make_tables(
+        {"doc": text}, {"doc": {"chunk-1": (0, middle), "chunk-2": (middle, len(text))}}
+    )
+    read = lambda chunk: REFUSED if "Ada y" in chunk.text else Extraction()  # noqa: E731
+    cascade = ScriptedCascade(read, mode="merged", window=80, **ALL)
+
+    made = extract_tables(tables, {text: Extraction()}, cascade)
+
+    assert len(cascade.given) == 2
+    assert list_rejects(made) == [("chunk-1", "no_fact"), ("chunk-2", "llm_refused")]
+
+
 def test_cells_are_read_by_rule_alone_and_once() -> None:
     table, prose = "Name | Born\nAnn | 1990", "Bo Ek sings in Oslo every day."
     text = f"{table}\n\n{prose}"

@@ -39,7 +39,9 @@ def test_columns_become_properties_and_evidence_has_its_page(
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     (corpus / "firms.csv").write_text(FIRMS)
-    (corpus / "people.csv").write_text("Name,Born\nAda Holm,1950\nBo Ek,1960\n")
+    (corpus / "people.csv").write_text(
+        "Name,organisation,Birth year\nAda Holm,Orm Bank,1950\nBo Ek,Kron Works,1960\n"
+    )
     (corpus / "bridges.pdf").write_bytes(make_pdf(*PAGES))
     (tmp_path / "s.toml").write_text(SETTINGS)
     warehouse = tmp_path / "w"
@@ -61,6 +63,12 @@ def test_columns_become_properties_and_evidence_has_its_page(
     assert {"2 | Orm Bank | Oslo | 1990 | 1200", "headquarters", "founding year"} <= {*evidence}
     assert not [text for text in evidence if "Kron" in text]
     snapshot = open_snapshot("main", warehouse)
+    born = {
+        snapshot.names[row["head_id"]]
+        for row in snapshot.table("condensed").to_pylist()
+        if row["literal"] in {"1950", "1960"}
+    }
+    assert born == {"Ada Holm", "Bo Ek"}, "columns are those of tables with the subject's column"
     read = retrieve("Who designed the Harlow Bridge?", snapshot)
     assert {place.page for item in read.facts[:1] for place in item.evidence} == {2}
     assert "(time: 1820) (page 2)\n" in read.to_prompt()

@@ -1,10 +1,11 @@
--- Where each condensed fact is stated: its standard relation with names, and every span with its text, document, source and title; how says as which kind of the fact each triple counts.
+-- Where each condensed fact is stated: its standard relation with names, whether it is denied, and every span with its text, document, source and title; how says as which kind of the fact each triple counts.
 CREATE OR REPLACE VIEW evidence_of_facts AS
 SELECT DISTINCT
     parts.condensed_id,
     heads.name AS head,
     parts.standard_relation AS relation,
     coalesce(tails.name, parts.literal) AS tail,
+    parts.negated,
     parts.how,
     evidence.document_id,
     evidence.source,
@@ -14,7 +15,7 @@ SELECT DISTINCT
     evidence."end",
     evidence.text
 FROM (
-    SELECT condensed_id, standard_head_id, standard_relation, standard_tail_id, literal,
+    SELECT condensed_id, standard_head_id, standard_relation, standard_tail_id, literal, negated,
         unnest(derived_from) AS triple_id, unnest(how) AS how
     FROM condensed
 ) AS parts

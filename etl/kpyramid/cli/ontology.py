@@ -101,13 +101,13 @@ def _warn_of_blind(schema: "Schema") -> list[str]:
     typed, reasons = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
     classes, properties = list_blind(typed)
     advice = {
-        "class(es) without kp:entityType, the kinds of names that they have; `kpyramid ontology "
+        "classes without kp:entityType, the kinds of names that they have; `kpyramid ontology "
         "import` writes what their words tell": [
             f"{schema.class_by_iri[iri].label} ({why})" for iri, why in sorted(reasons.items())
         ],
-        "class(es) whose names tell nobody what they are; add kp:entityType, a superclass that "
+        "classes whose names tell nobody what they are; add kp:entityType, a superclass that "
         "has one, or kp:commonNouns": classes,
-        "propert(ies) between such classes, which will find next to no value": properties,
+        "properties between such classes, which will find next to no value": properties,
     }
     return [
         f"{len(labels)} {what}: {', '.join(labels[:_MOST_NAMED])}"

@@ -35,7 +35,7 @@ from kpyramid.documents.markup import (
     split_mailbox,
 )
 from kpyramid.documents.pages import read_page, render_markdown
-from kpyramid.documents.tables import Row, map_columns, name_columns, read_cells, write_tables
+from kpyramid.documents.tables import Row, make_row, name_columns, read_cells, write_tables
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -605,7 +605,7 @@ def _read_rows(
                     if name not in nested
                 )
                 nested.update(left)
-                yield Row(row[0], map_columns(cells, settings.columns), labels)
+                yield make_row(row[0], cells, labels, settings.columns)
             except RefusedError as e:
                 place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
                 refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]

@@ -16,11 +16,15 @@ _DEEPEST = 3
 
 
 class Row(NamedTuple):
-    """A row with its number in the file, its cells by column, and the labels of who may read it."""
+    """A row with its number in the file, its cells by column, and the labels of who may read it.
+
+    `named`: whether the settings name the column of its subject.
+    """
 
     number: int
     cells: Mapping[str, str]
     access: tuple[str, ...]
+    named: bool
 
 
 class Table(NamedTuple):
@@ -33,23 +37,28 @@ class Table(NamedTuple):
     blocks: tuple[Block, ...]
 
 
-def map_columns(cells: Mapping[str, str], settings: ColumnSettings | None) -> dict[str, str]:
-    """The cells by what their columns mean: the class of the subject, the properties."""
+def make_row(
+    number: int,
+    cells: Mapping[str, str],
+    access: tuple[str, ...],
+    settings: ColumnSettings | None,
+) -> Row:
+    """A row by what its columns mean: the class of the subject, the properties."""
+    if settings is None or settings.subject not in cells:
+        return Row(number, cells, access, False)
     mapped: dict[str, str] = {}
     for column, cell in cells.items():
-        name = column
-        if settings is not None and settings.subject in cells:
-            is_subject = column == settings.subject
-            name = (is_subject and settings.class_label) or settings.properties.get(column, column)
+        is_subject = column == settings.subject
+        name = (is_subject and settings.class_label) or settings.properties.get(column, column)
         mapped[name] = "; ".join(filter(None, (mapped.get(name), cell)))
-    return mapped
+    return Row(number, mapped, access, True)
 
 
 def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) -> Iterator[Table]:
     """The rows in their order, in tables of one set of labels and of a size that is bounded.
 
-    The header of the column that names what a row is about is of level 2, where it is the class of
-    it of level 3.
+    Where the settings name the column of what a row is about, its header is of level 2, where it
+    is the class of it of level 3.
     """
     subject = ("", 1)
     if settings is not None:
@@ -60,7 +69,8 @@ def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) ->
     for row in rows:
         wide = columns | dict.fromkeys(row.cells)
         full = len(held) == _MOST_ROWS or len(wide) * (len(held) + 1) > _MOST_CELLS
-        if held and (full or row.access != held[0].access):
+        other = held and (row.access, row.named) != (held[0].access, held[0].named)
+        if held and (full or other):
             yield _write_table([*columns], held, subject)
             held, wide = [], dict.fromkeys(row.cells)
         held.append(row)
@@ -73,6 +83,7 @@ def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str
     text: list[str] = []
     blocks: list[Block] = []
     at = 0
+    label, depth = subject if rows[0].named else ("", 1)
 
     def add(cells: Iterable[str], row: int, ending: str) -> None:
         nonlocal at
@@ -80,7 +91,7 @@ def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str
             mark = " | " if column else ""
             at += len(mark)
             if cell:
-                level = 0 if row else subject[1] if cell == subject[0] else 1
+                level = 0 if row else depth if cell == label else 1
                 blocks.append(Block("cell", at, at + len(cell), level, row, column))
             text.extend((mark, cell))
             at += len(cell)

@@ -177,14 +177,21 @@ def lemmatise(word: str) -> str:
 
 def deny(phrase: str) -> str:
     """The wording of a relation that is denied: "does not cause" of "causes"."""
-    verb, *rest = phrase.split() or [""]
+    words = phrase.split()
+    at = next((at for at, word in enumerate(words) if not _is_adverb(word)), 0)
+    adverbs, (verb, *rest) = words[:at], words[at:] or [""]
     word, after = verb.casefold(), rest[0].casefold() if rest else ""
-    perfect = word in HAVE and (after == "been" or after.endswith("ed"))
-    if word in BE | MODALS | DO or perfect:
-        return " ".join([verb, "not", *rest])
     base = lemmatise(word)
+    perfect = word in HAVE and (after == "become" or _is_participle(after))
+    if word == "can":
+        return " ".join(["cannot", *adverbs, *rest])
+    if word in BE | MODALS | DO or perfect:
+        return " ".join([verb, "not", *adverbs, *rest])
+    is_verb = base != word or (_is_verb(word) and after != "of")
+    if not is_verb or after == "by" or word == "born":  # "employer", "part of", "founded by"
+        return " ".join(["not", *words])
     helper = "does" if word.endswith("s") and base != word else "do" if base == word else "did"
-    return " ".join([helper, "not", base, *rest])
+    return " ".join([helper, "not", *adverbs, base, *rest])
 
 
 def word_relation(phrase: str, negated: bool) -> str:
@@ -196,8 +203,18 @@ def _is_participle(word: str) -> bool:
     return lemmatise(word) != word and not word.endswith("s")
 
 
+def _is_verb(word: str) -> bool:
+    """Whether a word in its dictionary form has a participle."""
+    return lemmatise(word.removesuffix("e") + "ing") == word
+
+
+def _is_adverb(word: str) -> bool:
+    return bool(_ADVERB.fullmatch(word)) and not _is_verb(word.casefold())
+
+
 # Words with their places, and names found among them.
 
+_ADVERB = re.compile(r"\w+ly|also|never|often|once|only|still", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s|$)")
 _STEM = 5

@@ -73,10 +73,9 @@ class Retrieval:
         Left out is what has a lower score than `min_score`; by default only facts below `FAR` are,
         since the scale of passages is that of the packaged embedding model. Of the rest the best is
         taken as long as it fits into about `max_tokens` (of four characters each), headings aside.
-        Where
-        the first fact is `SURE` to answer, the passage that states it, or else the best one, is all
-        that stands beside the facts: the others are about something else. Behind a fact stands its
-        standard relation, where that is not its own wording.
+        Where the first fact is `SURE` to answer, the passage that states it, or else the best one,
+        is all that stands beside the facts: the others are about something else. Behind a fact
+        stands its standard relation, where that is not its own wording.
 
         Raises:
             InputError: `min_score` is none from 0 to 1, or `max_tokens` less than 1.

@@ -220,7 +220,7 @@ def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot)
 
 
 def write_plain(result: Any) -> str:
-    """What a tool gave as JSON: `to_plain` of it, without its copy, an eighth of a question."""
+    """What a tool gave as JSON, as `keys.to_plain` makes it, without a copy of plain values."""
     from kpyramid.snapshot.typed import Members  # whose count is more than its fields
 
     return to_json(result.to_dict() if isinstance(result, Members) else result).decode()

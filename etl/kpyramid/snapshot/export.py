@@ -262,7 +262,7 @@ _EDGES = (
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     fields = {"node": ("label", "type", "forms", "classes"), "edge": ("kind", *_PLAIN, *_LISTS)}
-    kinds = {"confidence": "double", "start": "long", "end": "long"}
+    kinds = {"confidence": "double", "negated": "boolean", "start": "long", "end": "long"}
     keys = "".join(
         f'<key id="{name}" for="{kind}" attr.name="{name}" '
         f'attr.type="{kinds.get(name, "string")}"/>\n'

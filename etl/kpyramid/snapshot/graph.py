@@ -333,11 +333,11 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
 def write_turtle(database: "Database", sink: BinaryIO) -> None:
     """Writes the graph as Turtle, a line for each subject.
 
-    A fact is stated by its standard relation, unless the text only holds it for possible, and
-    described as an `rdf:Statement` under its id: its wording, a fact that says all of it and more
-    (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances, and
-    the places (PROV-O) that state it, each with its words and its document. A document has source,
-    title, licence, attribution and access labels.
+    A fact is stated by its standard relation, unless the text denies it or holds it for possible,
+    and described as an `rdf:Statement` under its id: its wording, a fact that says all of it and
+    more (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances,
+    and the places (PROV-O) that state it, each with its words and its document. A document has
+    source, title, licence, attribution and access labels.
     """
     database.execute(_TERMS.format(base=""))
     lines = [f"@base <{n.ENTITY}> ."]

@@ -129,7 +129,7 @@ def _read_by_model(
         if isinstance(result, Failure):
             end = passage.start + len(passage.text)
             for place in passage.chunks:
-                if passage.start <= place.start < end:
+                if place.start < end and place.end > passage.start:
                     made.reject_unanswered(place, result)
         else:
             rest, twice = [], list(result.dropped)
@@ -193,7 +193,7 @@ def _blank(text: str, start: int, spans: Iterable[Span]) -> str:
 def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
     """Whether a stretch has letters besides those of cells and pairs with facts."""
     letters = sum(map(str.isalpha, prose[start:end]))
-    return letters >= _LEAST_BESIDE * sum(map(str.isalpha, text[start:end]))
+    return 0 < letters >= _LEAST_BESIDE * sum(map(str.isalpha, text[start:end]))
 
 
 @dataclass(slots=True)
