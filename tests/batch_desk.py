@@ -22,7 +22,7 @@ from kpyramid.llm.batch.collect import Collection, Till, collect
 from kpyramid.llm.batch.jobs import LIMITS, Limits, Record, read_records
 from kpyramid.llm.batch.submit import Desk, submit
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.endpoint import Dialect, open_connection, shape_request
+from kpyramid.llm.endpoint import Dialect, find_place, open_connection, shape_request
 from kpyramid.llm.ledger import Ledger, read_lines
 from kpyramid.llm.task import Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings, ModelPrice
@@ -42,7 +42,7 @@ SCHEMA: Mapping[str, JsonValue] = {
 }
 
 
-def make_settings(base_url: str, **values: object) -> LLMSettings:
+def make_settings(base_url: str | None, **values: object) -> LLMSettings:
     options = {"provider": "openai", "model": "small", "prices": PRICES, **values}
     return LLMSettings(base_url=base_url, **options)  # type: ignore[arg-type]
 
@@ -67,7 +67,7 @@ def _share_client(base_url: str, key: str) -> openai.OpenAI:
 
 
 def find_client(settings: LLMSettings) -> openai.OpenAI:
-    return _share_client(str(settings.base_url), os.environ.get(settings.api_key_env, ""))
+    return _share_client(find_place(settings).base_url, os.environ.get(settings.api_key_env, ""))
 
 
 def open_books(folder: Path, settings: LLMSettings, run: str = RUN) -> Ledger:

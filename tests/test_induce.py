@@ -1,6 +1,7 @@
 """The funnel of induction: what is no value is refused with its reason, and nothing is lost."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,8 @@ import pytest
 from kpyramid.documents.sentences import Span
 from kpyramid.ontology.constraints import read_constraints
 from kpyramid.ontology.population.checking import Kinds, Place, combine_confidence, is_count
-from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.population.kinds import find_kinds
+from kpyramid.ontology.schema import OntologyClass, Schema, parse_schema
 from kpyramid.pipeline.stages import induce
 from tests.planted import Statement, WordEmbedder, general_schema, pick, plant
 
@@ -397,3 +399,15 @@ def test_a_shape_whose_pattern_is_none_is_refused_by_name() -> None:
         read_constraints(
             SHAPES.replace('"^(1[5-9]|20)"', '"("'), source=str(Path("small.shapes.ttl"))
         )
+
+
+def test_kinds_are_found_above_a_lattice_in_which_paths_double() -> None:
+    rows = [(f"{BASE}a{n}", f"{BASE}b{n}") for n in range(41)]
+    classes = [
+        OntologyClass(iri, "zq", parents=above) for row, above in pairwise(rows) for iri in row
+    ]
+    classes += [
+        OntologyClass(iri, "zq", entity_types=(t,)) for iri, t in zip(rows[-1], "XY", strict=True)
+    ]
+    schema = Schema(BASE, tuple(classes), ())
+    assert find_kinds(rows[0][0], schema) == {"X", "Y"}

@@ -16,7 +16,7 @@ import pytest
 from kpyramid.errors import EndpointError, RefusedError
 from kpyramid.llm.batch.jobs import LIMITS, save_record
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.endpoint import open_connection
+from kpyramid.llm.endpoint import OPENAI, open_connection
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (
@@ -202,16 +202,31 @@ def test_submitter_that_was_too_slow_makes_no_batch(
     assert [record.state for record in list_records(tmp_path)] == ["dropped", "submitted"]
 
 
+@pytest.mark.parametrize("by_variable", [False, True])
 def test_what_was_begun_at_another_endpoint_is_let_run_out(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_variable: bool
 ) -> None:
+    def point(base_url: str) -> LLMSettings:
+        monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+        return make_settings(None if by_variable else base_url)
+
+    settings = point(server.base_url)
     server.faults.add("drop", path="/batches", times=1)
     pending = make_pending(settings, 2)
     with pytest.raises(EndpointError):
         submit(pending, open_desk(settings, tmp_path))
     with serve() as other:
-        moved = make_settings(other.base_url)
+        moved = point(other.base_url)
         for later, submitted in ((0.0, 0), (1.2 * DAY, 0), (1.26 * DAY, 2)):
             desk = open_desk(moved, tmp_path, now=lambda at=later: NOW + at)  # type: ignore[misc]
             assert submit(pending, desk).submitted == submitted
     assert server.calls("/batches") == 1
+
+
+def test_a_batch_at_the_default_endpoint_of_earlier_versions_is_at_openais(
+    server: Loopback, settings: LLMSettings, tmp_path: Path
+) -> None:
+    desk = open_desk(settings, tmp_path)
+    (record,) = submit(make_pending(settings, 1), desk).batches
+    save_record(desk.blobs, replace(record, endpoint="default"))
+    assert [record.endpoint for record in list_records(tmp_path)] == [OPENAI]

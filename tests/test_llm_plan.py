@@ -194,9 +194,11 @@ def test_people_see_calls_tokens_and_dollars_as_ranges(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", make_texts(7, 2))
-    planned = plan_build(corpus, Warehouse(tmp_path / "w"), open_settings())
+    monkeypatch.setenv("OPENAI_BASE_URL", NOWHERE)
+    planned = plan_build(corpus, Warehouse(tmp_path / "w"), open_settings(""))
     print_result(describe_plan(planned, None))
     shown = capsys.readouterr().out
+    assert f"goes to {NOWHERE}, by the variable OPENAI_BASE_URL." in shown
     for words in ("In all", "calls", "as batches", "Nothing was asked of this model yet"):
         assert words in shown
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, SettingsError
-from kpyramid.llm.endpoint import open_connection, open_transport
+from kpyramid.llm.endpoint import open_connection, open_transport, read_key
+from kpyramid.llm.task import TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
 from tests.rows import read_rows
@@ -143,6 +144,21 @@ def test_an_address_with_a_key_in_it_is_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(SettingsError, match="OPENAI_BASE_URL") as caught:
         open_connection(make_settings(None))
     assert SECRET not in str(caught.value)
+
+
+def test_azures_version_without_an_address_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"llm\.api_version .*llm\.base_url is not set: set"):
+        read_key(make_settings(None, api_version="2024-10-21"))
+
+
+def test_what_decided_the_address_is_named_before_the_first_call_and_where_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    nowhere = f"http://127.0.0.1:{find_unused_port()}/v1"
+    monkeypatch.setenv("OPENAI_BASE_URL", nowhere)
+    with caplog.at_level("INFO"), pytest.raises(TransientError, match="by the variable OPENAI_BA"):
+        open_connection(make_settings(None)).post("chat", {"model": "m"})
+    assert f"m is asked at {nowhere}, by the variable OPENAI_BASE_URL" in caplog.text
 
 
 def test_server_of_ones_own_needs_no_key(server: Loopback) -> None:

@@ -7,11 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
+from kpyramid.errors import SettingsError
 from kpyramid.pipeline.build import build
+from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.query import open_snapshot, retrieve
 from kpyramid.settings import load_settings
 from kpyramid.storage.layout import open_warehouse
-from tests.corpora import pass_gates
+from tests.corpora import make_settings, pass_gates
 from tests.files import make_pdf
 
 SETTINGS = """
@@ -29,6 +31,26 @@ PAGES = (
     ["Reports on bridges"],
     ["The Harlow Bridge is a bridge in Kent.", "John Rennie designed the Harlow Bridge in 1820."],
 )
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"class": "Organization"}, None),
+        ({"class": "organistion"}, r"ingest\.columns\.class: 'organistion' .*: organisation, "),
+        ({"properties": {"hq": "headquarter"}}, r"columns\.properties\.hq: .*: headquarters, "),
+    ],
+)
+def test_a_label_of_columns_that_the_ontology_lacks_is_refused(
+    given: dict[str, object], problem: str | None
+) -> None:
+    settings = make_settings(ingest={"columns": {"subject": "name", **given}})
+    if problem is None:
+        require_ontology(settings)
+        return
+    with pytest.raises(SettingsError, match=problem) as e:
+        require_ontology(settings)
+    assert str(e.value).count(", ") >= 5
 
 
 @pytest.mark.needs("files")

@@ -31,6 +31,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Price = Annotated[float, Field(ge=0, le=10_000)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
+Name = Annotated[str, Field(min_length=1)]
 Maker = Literal["rules", "llm"]
 EngineName = Literal["processes", "ray"]
 
@@ -236,11 +237,11 @@ class ColumnSettings:
     of. `properties`: columns, each with the label of the property whose value its cells are.
     """
 
-    subject: str
-    class_label: str | None = Field(
+    subject: Name
+    class_label: Name | None = Field(
         default=None, validation_alias=AliasChoices("class", "class_label")
     )
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[Name, Name] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, config=STRICT)

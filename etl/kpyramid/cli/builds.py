@@ -185,6 +185,8 @@ def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Ite
         return
     calls, tokens = (_add_ranges(model[n] for model in asking) for n in ("calls", "tokens"))
     yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
+    for endpoint in sorted({endpoint for model in asking for endpoint in model["endpoints"]}):
+        yield f"What is asked goes to {endpoint}."
     for name in sorted({name for model in asking for name in model["unpriced"]}):
         yield (
             f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "

@@ -198,7 +198,11 @@ def _ask_models(
     from kpyramid.llm.endpoint import open_connection
 
     llm = replace(
-        settings.llm, base_url=chosen.base_url, api_key_env=chosen.api_key_env, timeout=_SECONDS
+        settings.llm,
+        base_url=chosen.base_url,
+        api_key_env=chosen.api_key_env,
+        api_version=getattr(chosen, "api_version", None),
+        timeout=_SECONDS,
     )
     connection = open_connection(llm, section)
     check, url = f"endpoint {section}", connection.place.base_url
@@ -211,7 +215,8 @@ def _ask_models(
         return Finding(check, "fail" if refused else "warn", detail, advice)
     except openai.OpenAIError as e:
         detail = f"{url}: {connection.blot(str(e.__cause__ or e))}"
-        return Finding(check, "fail", detail, f"start the server, or mend {section}.base_url")
+        advice = f"start the server, or mend {connection.place.decided_by}"
+        return Finding(check, "fail", detail, advice)
     except (ValueError, TypeError, AttributeError):  # a page, or no list: some servers have none
         served = []
     if chosen.model in served or not served:

@@ -37,7 +37,7 @@ from kpyramid.llm.task import (
     read_response,
     unfence,
 )
-from kpyramid.settings import LLMSettings, judge_url
+from kpyramid.settings import EmbedSettings, LLMSettings, judge_url
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
@@ -88,12 +88,16 @@ class UnconnectedError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call went, for the messages; never the key itself. `section` of the settings."""
+    """Where a call went, for the messages; never the key itself. `section` of the settings.
+
+    `decided_by`: the setting or the variable that holds the address.
+    """
 
     base_url: str
     model: str
     key_variable: str
     section: str = "llm"
+    decided_by: str = "llm.base_url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +176,11 @@ def _advise(complaint: Complaint, place: Place, models: str) -> str | None:
     if codes & _MODEL:
         return (
             f"does not know the model {place.model!r}. {models} Mend {section}.model or "
-            f"{section}.base_url"
+            f"{place.decided_by}"
         )
     if 300 <= status < 400 or status in (404, 405, 407, 410):
         return (
-            f"does not answer as a model's API does. {models} Mend {section}.base_url: it ends in "
+            f"does not answer as a model's API does. {models} Mend {place.decided_by}: it ends in "
             "/v1 for most servers, without /chat/completions"
         )
     return None
@@ -215,9 +219,8 @@ class Connection:
     """A pool of connections to one server; threads may share it. Nothing it says holds the key."""
 
     def __init__(self, settings: LLMSettings, key: str, section: str) -> None:
-        base_url = find_base_url(settings)
-        self.place = Place(base_url, settings.model, settings.api_key_env, section)
-        self.client = _open_client(base_url, key, settings)
+        self.place = find_place(settings, section)
+        self.client = _open_client(self.place.base_url, key, settings)
         self._timeout = settings.timeout
         self._secret = key if len(key) >= _SHORTEST_SECRET else ""
 
@@ -245,7 +248,8 @@ class Connection:
         if answered is not None:
             self._refuse(answered.status_code, answered.content, answered.headers)
         if unsent:
-            raise UnconnectedError(f"no connection ({problem})", sent=False)
+            address = f"{self.place.base_url}, by {self.place.decided_by}"
+            raise UnconnectedError(f"no connection to {address} ({problem})", sent=False)
         if late:
             raise TransientError(f"no answer within {self._timeout:g} s")
         raise TransientError(f"the connection broke ({problem})")
@@ -321,29 +325,41 @@ def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
     Raises:
         SettingsError: there is no key, or none that can be sent.
     """
-    return Connection(settings, read_key(settings, section), section)
+    connection = Connection(settings, read_key(settings, section), section)
+    place = connection.place
+    log.info("%s is asked at %s, by %s", place.model, place.base_url, place.decided_by)
+    return connection
 
 
-def find_base_url(settings: LLMSettings) -> str:
-    """The address of the endpoint: of the settings, of the variable that clients know, OpenAI's.
+def find_place(settings: LLMSettings | EmbedSettings, section: str = "llm") -> Place:
+    """The endpoint: at the address of the settings, of the variable that clients know, OpenAI's.
 
     Raises:
-        SettingsError: the variable holds none that can be used.
+        SettingsError: the variable holds no address that can be used, or Azure's has none.
     """
-    url = settings.base_url or os.environ.get("OPENAI_BASE_URL", "").strip() or OPENAI
-    if problem := judge_url(url):
-        raise SettingsError(f"the variable OPENAI_BASE_URL: {problem}")
-    return url
+    url, decided_by = settings.base_url, f"{section}.base_url"
+    if not url and (url := os.environ.get("OPENAI_BASE_URL", "").strip()):
+        decided_by = "the variable OPENAI_BASE_URL"
+        if problem := judge_url(url):
+            raise SettingsError(f"{decided_by}: {problem}")
+    if not url and isinstance(settings, LLMSettings) and settings.api_version is not None:
+        raise SettingsError(
+            f"{section}.api_version is Azure's, and {decided_by} is not set: set it to your "
+            f"resource, like https://NAME.openai.azure.com, or remove {section}.api_version"
+        )
+    decided_by += "" if url else " (not set)"
+    return Place(url or OPENAI, settings.model, settings.api_key_env, section, decided_by)
 
 
 def read_key(settings: LLMSettings, section: str = "llm") -> str:
     """The key that the variable of the settings holds.
 
     Raises:
-        SettingsError: there is none for OpenAI, or none that can be sent.
+        SettingsError: there is none for OpenAI, none that can be sent, or no address for it.
     """
+    base_url = find_place(settings, section).base_url
     key = os.environ.get(settings.api_key_env, "").strip()
-    if not key and find_base_url(settings) == OPENAI:
+    if not key and base_url == OPENAI:
         raise SettingsError(
             f"the variable {settings.api_key_env} holds no key for {OPENAI}: set it, name "
             f"another variable in {section}.api_key_env, or set {section}.base_url to a server "
@@ -493,14 +509,14 @@ def probe_endpoint(
         except UnconnectedError as e:
             raise EndpointError(
                 f"cannot connect to {place.base_url}: is the server running, and is "
-                f"{place.section}.base_url right? {e}"
+                f"{place.decided_by} right? {e}"
             ) from None
         except ReplyError as e:
             other = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
             if other is None or other in tried:
                 raise RefusedError(
                     f"{place.base_url} does not take requests for {place.model!r}: {e.detail}; "
-                    f"mend {place.section}.model or {place.section}.base_url"
+                    f"mend {place.section}.model or {place.decided_by}"
                 ) from None
             dialect = other
             tried.add(dialect)

@@ -18,6 +18,7 @@ from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
+from kpyramid.llm.endpoint import Place, find_place
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Context, open_converter
@@ -73,7 +74,7 @@ class Outlook:
     """What a stage would ask a model: requests, those answered, given up or in an open batch.
 
     `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
-    `in_batches`: the Batch API takes them.
+    `in_batches`: the Batch API takes them. `endpoint`: the address, and what decides it.
     """
 
     model: str
@@ -84,6 +85,7 @@ class Outlook:
     waiting: int = 0
     learned_from: int = 0
     in_batches: bool = True
+    endpoint: str = ""
 
 
 class Forecast:
@@ -143,10 +145,13 @@ class Forecast:
 
     def look_ahead(self, stage: Stage) -> Iterator[Outlook]:
         """What a stage would ask the models that are served; a recording costs nothing."""
-        if self._settings.llm.is_served and list_tasks(stage.name, self._settings):
-            yield self._look_ahead_of_replies(stage.name)
-        if self._settings.embed.is_served and "embedder" in stage.ports:
-            yield self._look_ahead_of_vectors(stage.name)
+        llm, embed = self._settings.llm, self._settings.embed
+        if llm.is_served and list_tasks(stage.name, self._settings):
+            outlook = self._look_ahead_of_replies(stage.name)
+            yield replace(outlook, endpoint=_describe_place(find_place(llm)))
+        if embed.is_served and "embedder" in stage.ports:
+            outlook = self._look_ahead_of_vectors(stage.name)
+            yield replace(outlook, endpoint=_describe_place(find_place(embed, "embed")))
 
     def _look_ahead_of_replies(self, stage: str) -> Outlook:
         """What a stage would ask a language model, and pay."""
@@ -417,8 +422,13 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
             **ranges,
             "batch_cost": _price(outlooks, settings, batch=True),
             "unpriced": [*unpriced],
+            "endpoints": [*sorted({outlook.endpoint for outlook in outlooks})],
         },
     }
+
+
+def _describe_place(place: Place) -> str:
+    return f"{place.base_url}, by {place.decided_by}"
 
 
 def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> JsonValue:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from kpyramid.documents.conversion import Convert
 from kpyramid.documents.corpus import Corpus, SourceFile, list_corpus
 from kpyramid.documents.sentences import Piece, split_text
 from kpyramid.embeddings.port import Embedder
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, SettingsError
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import NO_VOCABULARY
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
@@ -30,7 +31,7 @@ from kpyramid.llm.caller import Asker
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
 from kpyramid.ontology.population.inducer import Inducer, Router
-from kpyramid.ontology.population.reader import Matcher, Reader
+from kpyramid.ontology.population.reader import Matcher, Reader, fold_label
 from kpyramid.ontology.population.task import group_properties, list_pairs, write_vocabulary
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
@@ -47,7 +48,7 @@ from kpyramid.pipeline.models import Looker, Model, Opener, open_collector
 from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import load_extractor, load_parser
-from kpyramid.settings import Settings
+from kpyramid.settings import ColumnSettings, Settings
 from kpyramid.storage.copies import bring_corpus
 from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
 from kpyramid.storage.erasure import Erased, load_erased
@@ -336,13 +337,14 @@ def require_ontology(settings: Settings) -> None:
     All that is wrong with them is reported before any work.
 
     Raises:
-        SettingsError: there is none of that name.
+        SettingsError: there is none of that name, or it lacks what columns of tables are to mean.
         InputError: one of the files is wrong; names it.
     """
     files = locate_files(settings)
     decisions = load_decisions(settings.complete)
-    if decisions.entries:
-        decisions.list_accepted(load_schema(settings))
+    accepted = decisions.list_accepted(load_schema(settings)) if decisions.entries else []
+    if settings.ingest.columns is not None:
+        _require_columns(settings.ingest.columns, load_schema(settings), accepted)
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
     schema = load_schema(settings)
@@ -361,6 +363,34 @@ def require_ontology(settings: Settings) -> None:
     verdict = judge_consistency(write_schema(schema), "", seconds=settings.publish.reasoner_seconds)
     if verdict.startswith("fail"):
         raise InputError(f"{files.turtle}: {verdict.removeprefix('fail: ')}")
+
+
+def _require_columns(
+    columns: ColumnSettings, schema: Schema, accepted: Sequence[Mapping[str, Any]]
+) -> None:
+    """Passes when the labels of columns are those of the ontology, or of accepted proposals."""
+    properties = {f"properties.{name}": label for name, label in columns.properties.items()}
+    problems = []
+    for kind, entries, given in (
+        ("class", schema.classes, {"class": columns.class_label}),
+        ("property", schema.properties, properties),
+    ):
+        labels = {label for entry in entries for label in (entry.label, *entry.alt_labels)}
+        for row in accepted:
+            labels |= {row["label"], *row["phrases"]} if row["kind"] == kind else set()
+        known = {*map(fold_label, labels)}
+        for key, label in given.items():
+            if label is not None and fold_label(label) not in known:
+                near = get_close_matches(label, sorted(labels), n=_NEAREST, cutoff=0.0)
+                problems.append(
+                    f"ingest.columns.{key}: {label!r} is no label of a {kind} of the ontology; "
+                    f"nearest: {', '.join(near) or 'none'}"
+                )
+    if problems:
+        raise SettingsError("; ".join(problems) + ". Mend it, or name another induce.ontology")
+
+
+_NEAREST = 5
 
 
 def load_constraints(settings: Settings) -> tuple[Constraint, ...]:

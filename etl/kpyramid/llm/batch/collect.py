@@ -33,7 +33,7 @@ from kpyramid.llm.batch.jobs import (
     sum_entries,
 )
 from kpyramid.llm.cache import ReplyCache
-from kpyramid.llm.endpoint import Place, raise_complaint, read_complaint
+from kpyramid.llm.endpoint import find_place, raise_complaint, read_complaint
 from kpyramid.llm.task import (
     Failure,
     FailureKind,
@@ -299,9 +299,9 @@ def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None
         return FailureKind.INVALID, result.detail
     if result.outcome is not Outcome.ERROR or not result.status:
         return None, result.detail
-    place = Place(jobs.name_endpoint(settings), settings.model, settings.api_key_env)
+    complaint = read_complaint(result.status, result.body, "")
     try:
-        raise_complaint(read_complaint(result.status, result.body, ""), place, None, "")
+        raise_complaint(complaint, find_place(settings), None, "")
     except ReplyError as e:
         return e.kind, e.detail
     except (TransientError, EndpointError) as e:

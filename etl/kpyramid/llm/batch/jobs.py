@@ -15,6 +15,7 @@ import openai
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
+from kpyramid.llm.endpoint import OPENAI, find_place
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.task import Message, Request, Usage, load_json, quote_text
 from kpyramid.settings import LLMSettings, ModelPrice
@@ -127,8 +128,12 @@ def claim_record(blobs: BlobStore, record: Record) -> Record | None:
 
 
 def name_endpoint(settings: LLMSettings) -> str:
-    """Where batches live."""
-    return settings.base_url or "default"
+    """Where batches live: the address, whether a setting or a variable holds it.
+
+    Raises:
+        SettingsError: there is none that can be used.
+    """
+    return find_place(settings).base_url
 
 
 def name_intent(keys: Iterable[str], number: int) -> str:
@@ -196,6 +201,8 @@ def _read(blobs: BlobStore, name: str) -> Record | None:
     try:
         values = json.loads(data)
         known = {field.name: values[field.name] for field in fields(Record) if field.name in values}
+        if known["endpoint"] == "default":  # of earlier versions
+            known["endpoint"] = OPENAI
         return Record(**{**known, "errors": tuple(known["errors"])})
     except (ValueError, TypeError, KeyError) as e:
         raise IntegrityError(
@@ -470,7 +477,10 @@ def describe_fault(client: openai.OpenAI, act: str, fault: Exception) -> Endpoin
     """What the client raised, as an error that says what to do; without the key, if one echoes."""
     if not isinstance(fault, openai.APIStatusError):
         detail = f"{type(fault).__name__} {fault}"
-        hint = "nothing is lost: check llm.base_url and run the same command again"
+        hint = (
+            "nothing is lost: check llm.base_url, without it the variable OPENAI_BASE_URL, and run "
+            "the same command again"
+        )
     else:
         detail = f"{fault.status_code} {fault.message}"
         hint = _HINTS.get(fault.status_code, "nothing is lost: run the same command again later")

@@ -302,7 +302,7 @@ def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeReq
             )
         except TransientError as e:
             raise EndpointError(
-                f"{settings.base_url or 'the endpoint'} fails: {e}. Nothing was submitted: run "
+                f"{jobs.name_endpoint(settings)} fails: {e}. Nothing was submitted: run "
                 "the same command later"
             ) from None
 

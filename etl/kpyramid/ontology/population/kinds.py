@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise
@@ -56,17 +56,18 @@ def split_words(label: str) -> list[str]:
 
 def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
     """The kinds of names that may denote instances of a class; empty where nothing is known."""
-    found = schema.class_by_iri.get(iri)
-    if found is None or iri == n.THING:
-        return frozenset()
-    kinds: set[str] = set(found.entity_types)
-    for label in (found.label, *found.alt_labels):
-        if kind := find_kind(label):
-            kinds |= widen_kind(kind)
-    if not kinds:
-        for parent in found.parents:
-            if not schema.is_subclass(parent, iri):
-                kinds |= find_kinds(parent, schema)
+    kinds: set[str] = set()
+
+    def climb(iri: str) -> Iterable[str]:
+        found = schema.class_by_iri.get(iri)
+        if found is None or iri == n.THING:
+            return ()
+        named = filter(None, map(find_kind, (found.label, *found.alt_labels)))
+        stated = {*found.entity_types}.union(*map(widen_kind, named))
+        kinds.update(stated)
+        return () if stated else (p for p in found.parents if not schema.is_subclass(p, iri))
+
+    walk([iri], climb)
     return frozenset(kinds)
 
 

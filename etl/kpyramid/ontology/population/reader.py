@@ -107,13 +107,13 @@ class Matcher:
         self._places: dict[str, int] = {}
         for at, p in enumerate(schema.properties):
             for name in (p.iri, p.iri.rpartition("#")[2], p.label, *p.alt_labels):
-                self._places.setdefault(_fold(name), at)
+                self._places.setdefault(fold_label(name), at)
         self.unaligned = 0
         self.unknown = 0
 
     def find_place(self, relation: str) -> int | None:
         """The place in the schema of the property that goes by this name."""
-        return self._places.get(_fold(relation))
+        return self._places.get(fold_label(relation))
 
     def align(self, example: Example, candidates: Sequence[CandidateSpan]) -> list[Alignment]:
         """The triples whose value is found."""
@@ -165,7 +165,8 @@ def _find(text: str, known: dict[str, list[int]]) -> list[int]:
     return next((known[form] for form in list_forms(text) if form in known), [])
 
 
-def _fold(name: str) -> str:
+def fold_label(name: str) -> str:
+    """What labels agree in that differ in case, marks and the joints of words only."""
     return " ".join(split_words(name)) or name
 
 
