@@ -284,15 +284,17 @@ _ROWS = pa.list_(pa.int32())
 
 
 def _list_about(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
-    """Columns of the entities: names, rows of the plain facts and instances it is in."""
+    """Columns of the entities: names, rows of the plain facts, denials, instances it is in."""
     count = tables["entities"].num_rows
     heads, tails = (link_column(tables, "condensed", end) for end in ("head_id", "tail_id"))
     subjects, objects = (link_column(tables, "instances", e) for e in ("subject_id", "object_id"))
-    about, denied = heads.unite(tails), tables["condensed"]["negated"].to_numpy()
-    about = Links(about.owners[~denied[about.owners]], about.targets[~denied[about.owners]])
+    about = heads.unite(tails)
+    denied = tables["condensed"]["negated"].to_numpy()[about.owners]
+    plain, denials = (Links(about.owners[m], about.targets[m]) for m in (~denied, denied))
     return {
         "names": pa.array(names, pa.list_(pa.string())),
-        "facts": about.turn().distinct().to_lists(count),
+        "facts": plain.turn().distinct().to_lists(count),
+        "denials": denials.turn().distinct().to_lists(count),
         "instances": subjects.unite(objects).turn().distinct().to_lists(count),
     }
 

@@ -490,16 +490,19 @@ class Snapshot:
         view = self._view
         return [view.text_of(table, view.locate(table, key)) for key in keys]
 
-    def facts_about(self, entity_ids: Collection[str], most: int | None = None) -> list[str]:
+    def facts_about(
+        self, entity_ids: Collection[str], most: int | None = None, *, denied: bool = False
+    ) -> list[str]:
         """The keys of the first `most` facts whose head or tail is one of some entities.
 
-        In key order.
+        In key order; either the plain ones or those that are denied.
         """
         entities, facts = self._view.rows("entities"), self._view.rows("condensed")
         rows = [at for key in entity_ids if (at := self._view.find("entities", key)) is not None]
-        if not rows:
+        name = "denials" if denied else "facts"
+        if not rows or not entities.has(name):  # an index of the last release
             return []
-        found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
+        found = np.unique(np.concatenate([entities.list_of(name, row) for row in rows]))
         return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
 
     def entities_by_name(self) -> EntitiesByName:
