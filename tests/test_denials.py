@@ -12,6 +12,7 @@ from kpyramid.documents.words import deny
 from kpyramid.errors import InputError
 from kpyramid.query import Snapshot, retrieve
 from kpyramid.snapshot.export import FORMS
+from kpyramid.snapshot.individuals import describe_entity, find_entities
 from kpyramid.snapshot.overview import summarise_snapshot
 from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
@@ -106,6 +107,18 @@ def test_denials_are_not_counted_nor_listed_among_what_is_about_a_thing(told: Sn
     (key,) = told.entities_by_name()["paul grist"]
     assert told.facts_about([key]) == []
     assert "Paul Grist" not in {thing.name for thing in summarise_snapshot(told, 100).things}
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"), [("Brelin", 2), ("Paul Grist", 0), ("Lena Voss", 1), ("Hanna Berg", 1)]
+)
+def test_a_thing_shows_its_denials_after_its_facts(told: Snapshot, name: str, plain: int) -> None:
+    (found,) = find_entities(name, told).items()
+    shown = describe_entity(*found, told, 50)
+    denied = {said for said in DENIED.values() if said[0] == name}
+    stated = [(fact.head, fact.relation, fact.tail) for fact in shown.facts]
+    assert len(found[1]) >= plain and denied == {*stated[len(found[1]) :]}
+    assert denied.isdisjoint(stated[: len(found[1])]) and shown.count == len(stated)
 
 
 def test_ontology_completion_and_standard_relations_have_no_denial(told: Snapshot) -> None:

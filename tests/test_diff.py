@@ -17,6 +17,8 @@ from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.publication import promote
+from kpyramid.storage.refs import resolve_ref
 from tests.corpora import TEXTS, build_corpus, list_marks, make_settings, share, use_quick_models
 
 BOARD = "Clara Zorblax"
@@ -249,3 +251,20 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
         compare(before, Snapshot(copied, scope=EVERYTHING)) as found,
     ):
         found.read("facts", None)
+
+
+def test_the_changes_of_a_site_are_those_of_the_ref_that_was_named(
+    built: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(built / "w", tmp_path / "w")
+    place = Warehouse(tmp_path / "w")
+    old, new = resolve_ref(place, "main@1"), resolve_ref(place, "main")
+    for at, identifier in enumerate((new, old)):
+        promote(place, "aside", identifier, at=f"2026-02-0{at + 1}T00:00:00+00:00")
+    before = {"main": old, "main@1": None, "aside": new, new: None, old: None}
+    for name, former in before.items():
+        words = ["export", name, str(tmp_path / name), "--to", "site", "--everything"]
+        done = CliRunner().invoke(app, [*words, "--warehouse", str(place.root)])
+        assert done.exit_code == 0, done.output
+        told = (tmp_path / name / "data" / "diff.js").read_text("utf-8")
+        assert json.loads(told[told.index("{") : told.rindex("}") + 1])["before"] == former

@@ -30,7 +30,7 @@ from kpyramid.cli.app import app
 from kpyramid.errors import EndpointError, InputError, IntegrityError
 from kpyramid.ontology import names as n
 from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.snapshot.export import FORMS, export
+from kpyramid.snapshot.export import _NEO4J, FORMS, _name_label, export
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
@@ -290,6 +290,27 @@ def test_neo4j_files_have_the_documented_form(told: Snapshot, tmp_path: Path) ->
     assert {row[":TYPE"] for row in rows["facts.csv"]} > {"RELATED"}
     titles = {row["source"]: row["title"] for row in rows["documents.csv"]}
     assert titles["a.jsonl#holm"] == STRANGE
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [("part of", "PART_OF_"), ("mentioned in", "MENTIONED_IN_"), ("instance of", "INSTANCE_OF_"),
+     ("Subclass-of", "SUBCLASS_OF_"), ("related", "RELATED_"), ("part", "PART"), ("?", "RELATED"),
+     ("birth place", "BIRTH_PLACE"), ("other", "RELATED")],
+)  # fmt: skip
+def test_no_property_has_a_type_of_the_export_itself(label: str, kind: str) -> None:
+    with duckdb.connect() as database:
+        known = "" if label == "other" else label
+        database.execute(f"CREATE TABLE ontology_property AS SELECT '{known}' AS label")
+        database.execute(f"CREATE TABLE fact AS SELECT '{label}' AS relation, false AS negated")
+        made = database.sql(f"SELECT {_NEO4J['facts'][1][':TYPE']} FROM fact").fetchall()
+    assert made == [(kind,)]
+
+
+def test_no_class_has_a_label_of_the_export_itself() -> None:
+    labels = [_name_label(label) for label in ("document", "chunk", "class", "entity", "value")]
+    assert labels == ["Document_", "Chunk_", "Class_", "Entity_", "Value_"]
+    assert _name_label("populated place") == "PopulatedPlace"
 
 
 def test_json_lines_lead_each_fact_to_its_words(told: Snapshot, tmp_path: Path) -> None:

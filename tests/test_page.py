@@ -39,7 +39,7 @@ def site(built: Path) -> Path:
 
     def make(folder: Path) -> None:
         snapshot = open_snapshot("main", built / "warehouse")
-        export(snapshot, "site", folder / "site", warehouse=Warehouse(built / "warehouse"))
+        export(snapshot, "site", folder / "site", Warehouse(built / "warehouse"), ref="main")
 
     return share("site", make) / "site"
 

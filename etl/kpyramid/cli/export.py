@@ -49,6 +49,7 @@ def export(
     from kpyramid.storage.leases import explain_loss
 
     place = None if is_path(snapshot) else open_warehouse(warehouse)
+    ref = "" if place is None else snapshot.partition("@")[0]  # an id has no log
     is_held = place is not None and os.access(place.root, os.W_OK)
     with ExitStack() as stack:
         if is_held:
@@ -57,7 +58,7 @@ def export(
             opened = open_snapshot(snapshot, warehouse, scope=scope)
             if place is not None:  # one that may only be read takes no lease
                 stack.enter_context(explain_loss(place, opened.id))
-        made = forms.export(opened, to, path, warehouse=place)
+        made = forms.export(opened, to, path, warehouse=place, ref=ref)
     notes = []
     if seen := opened.describe_scope():
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")

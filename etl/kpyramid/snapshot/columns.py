@@ -108,7 +108,7 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
             "text": documents["text"].cast(pa.large_string()),
             **_list_parts(tables["documents"]["blocks"]),
         },
-        "chunks": _store_columns(tables, "chunks") | {"titled": _link_titles(tables, titled)},
+        "chunks": _store_columns(tables, "chunks") | {"titles": _link_titles(tables, titled)},
         "titles": _list_titles(titled),
         "mentions": _list_mentions(tables),
         "condensed": facts | _support_facts(tables),
@@ -146,20 +146,21 @@ def _list_parts(blocks: pa.ChunkedArray) -> dict[str, pa.Array]:
     }
 
 
-MOST_TITLED = 5
-"""Documents that share a title at most: one of more, such as "Notes", names none of them."""
 _NONE: frozenset[int] = frozenset()
 _BRACKETS = re.compile(r"\([^()]*\)")
 
 
 def _find_titles(tables: Tables) -> dict[str, list[int]]:
-    """The rows of the documents of each title that texts can name, without what is in brackets."""
+    """The rows of the documents of each title that texts can name, without what is in brackets.
+
+    In the order of the titles' hashes.
+    """
     titled: defaultdict[str, list[int]] = defaultdict(list)
     for row, title in enumerate(tables["documents"]["title"].to_pylist()):
         words = WORD.findall(_BRACKETS.sub(" ", title or ""))
         if 1 < len(words) <= MOST_TITLE or (len(words) == 1 and _is_name(words[0])):
             titled[fold_title(words)].append(row)
-    return {title: rows for title, rows in titled.items() if len(rows) <= MOST_TITLED}
+    return {title: titled[title] for title in sorted(titled, key=lambda t: (hash_name(t), t))}
 
 
 def _is_name(word: str) -> bool:
@@ -169,30 +170,31 @@ def _is_name(word: str) -> bool:
 
 def _list_titles(titled: Mapping[str, list[int]]) -> dict[str, Any]:
     """Columns of the titles in the order of their hashes: hash, title, rows of the documents."""
-    hashed = sorted((hash_name(title), title) for title in titled)
     return {
-        "hash": pa.array([number for number, _ in hashed], pa.uint64()),
-        "title": pa.array([title for _, title in hashed], pa.string()),
-        "documents": pa.array([titled[title] for _, title in hashed], _ROWS),
+        "hash": pa.array([hash_name(title) for title in titled], pa.uint64()),
+        "title": pa.array([*titled], pa.string()),
+        "documents": pa.array([*titled.values()], _ROWS),
     }
 
 
 def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
-    """For each chunk the rows of the other documents whose titles its text says."""
+    """For each chunk the rows of the titles that its text says, however many share one.
+
+    What documents a title names depends on those that a reader may see.
+    """
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for title in titled:
         first, *others = title.split()
         sizes[first].add(1 + len(others))
-    linked, own = [], find_documents(tables, "chunks").tolist()
-    for text, document in zip(tables["chunks"]["text"].to_pylist(), own, strict=True):
+    linked, places = [], {title: at for at, title in enumerate(titled)}
+    for text in tables["chunks"]["text"].to_pylist():
         words = WORD.findall(text)
-        found = {
-            row
+        runs = (
+            fold_title(words[at : at + size])
             for at, word in enumerate(words)
             for size in sizes.get(word, _NONE) | sizes.get(word.casefold(), _NONE)
-            for row in titled.get(fold_title(words[at : at + size]), ())
-        }
-        linked.append(sorted(found - {document}))
+        )
+        linked.append(sorted({places[run] for run in runs if run in places}))
     return pa.array(linked, _ROWS)
 
 
@@ -282,15 +284,17 @@ _ROWS = pa.list_(pa.int32())
 
 
 def _list_about(tables: Tables, names: list[list[str]]) -> dict[str, Any]:
-    """Columns of the entities: names, rows of the plain facts and instances it is in."""
+    """Columns of the entities: names, rows of the plain facts, denials, instances it is in."""
     count = tables["entities"].num_rows
     heads, tails = (link_column(tables, "condensed", end) for end in ("head_id", "tail_id"))
     subjects, objects = (link_column(tables, "instances", e) for e in ("subject_id", "object_id"))
-    about, denied = heads.unite(tails), tables["condensed"]["negated"].to_numpy()
-    about = Links(about.owners[~denied[about.owners]], about.targets[~denied[about.owners]])
+    about = heads.unite(tails)
+    denied = tables["condensed"]["negated"].to_numpy()[about.owners]
+    plain, denials = (Links(about.owners[m], about.targets[m]) for m in (~denied, denied))
     return {
         "names": pa.array(names, pa.list_(pa.string())),
-        "facts": about.turn().distinct().to_lists(count),
+        "facts": plain.turn().distinct().to_lists(count),
+        "denials": denials.turn().distinct().to_lists(count),
         "instances": subjects.unite(objects).turn().distinct().to_lists(count),
     }
 

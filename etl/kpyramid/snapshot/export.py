@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -43,7 +44,7 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import discard, is_there, write_at
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.layout import Warehouse, name_place
-from kpyramid.storage.refs import list_entries, list_refs
+from kpyramid.storage.refs import list_entries
 from kpyramid.storage.writing import sync_folder, sync_tree
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def export(
 
     Each document's source, title, licence, attribution and access labels go along. For an address
     it is written here, then sent. `warehouse` is where the export is noted, with `corpus` and `ref`
-    if it is a declared one: see `Exported`.
+    if it is a declared one: see `Exported`. A site's changes are those since `ref` was elsewhere.
 
     Raises:
         EndpointError: it cannot be sent.
@@ -92,26 +93,24 @@ def export(
     if is_there(place):
         raise InputError(f"{place} is there already; nothing was written. Name another place")
     log.info("exporting snapshot %s as %s to %s", snapshot.id, form, place)
-    noted = Exported(snapshot.id, form, name_place(place), corpus, ref)
+    noted = Exported(snapshot.id, form, name_place(place), corpus, ref if corpus else "")
     write = FORMS[form]
     if form == "site":
-        write = partial(write_site, former=_open_former(snapshot, warehouse))
+        write = partial(write_site, former=_open_former(snapshot, warehouse, ref))
     with note_export(warehouse, noted) if warehouse else nullcontext(), write_at(place) as path:
         made = _write(snapshot, write, path)
     return made
 
 
-def _open_former(snapshot: Snapshot, warehouse: Warehouse | None) -> Snapshot | None:
-    """What a ref was at before it came to a snapshot; None where that is not there any more."""
-    if warehouse is None:
+def _open_former(snapshot: Snapshot, warehouse: Warehouse | None, ref: str) -> Snapshot | None:
+    """What a ref was at before it last came to a snapshot; None where that is not there."""
+    entries = list_entries(warehouse, ref) if warehouse and ref else []
+    ids = [identifier for identifier, _ in groupby(entry.snapshot for entry in entries)]
+    if warehouse is None or snapshot.id not in ids[1:]:
         return None
-    for name in list_refs(warehouse):
-        ids = [entry.snapshot for entry in list_entries(warehouse, name)]
-        if snapshot.id in ids[1:]:
-            folder = warehouse.snapshots / ids[ids.index(snapshot.id, 1) - 1]
-            former = Snapshot(folder, scope=EVERYTHING) if folder.is_dir() else None
-            return former and reduce(Snapshot.scoped, snapshot.scopes, former)
-    return None
+    folder = warehouse.snapshots / ids[len(ids) - 2 - ids[::-1].index(snapshot.id)]
+    former = Snapshot(folder, scope=EVERYTHING) if folder.is_dir() else None
+    return former and reduce(Snapshot.scoped, snapshot.scopes, former)
 
 
 def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
@@ -175,9 +174,14 @@ def _list_terms(schema: Schema) -> dict[str, pa.Table]:
     }
 
 
+_KINDS = frozenset({"Document", "Chunk", "Entity", "Class", "Value"})
+"""Labels of the nodes of Neo4j that are for any ontology."""
+
+
 def _name_label(label: str) -> str:
-    """A label as an identifier: `PopulatedPlace`."""
-    return "".join(word[:1].upper() + word[1:] for word in re.findall(r"\w+", label)) or "Thing"
+    """A label as an identifier: `PopulatedPlace`; `Document_`, as a node for a text is another."""
+    name = "".join(word[:1].upper() + word[1:] for word in re.findall(r"\w+", label)) or "Thing"
+    return f"{name}_" if name in _KINDS else name
 
 
 # The whole snapshot.
@@ -303,10 +307,12 @@ def _join(name: str, between: str) -> str:
 
 
 _TYPE = """CASE WHEN NOT negated AND relation IN (SELECT label FROM ontology_property)
-    THEN coalesce(nullif(upper({words}), ''), 'RELATED') ELSE 'RELATED' END"""
+    THEN coalesce(nullif(upper({words}), '') || CASE WHEN upper({words}) IN {taken} THEN '_' ELSE ''
+    END, 'RELATED') ELSE 'RELATED' END"""
 """Properties of the ontology are types of their own; other relations stand in `relation`, and so
-do denials, which a query for a type must not take for facts."""
+do denials, which a query for a type must not take for facts. `taken` are types of other edges."""
 _WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
+_TAKEN = ("RELATED", "PART_OF", "MENTIONED_IN", *(k.upper().replace(" ", "_") for k, *_ in _EDGES))
 _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "documents": (
         "document",
@@ -347,7 +353,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             ":START_ID": "head",
             ":END_ID": "coalesce(tail, 'value:' || literal)",
-            ":TYPE": _TYPE.format(words=_WORDS),
+            ":TYPE": _TYPE.format(words=_WORDS, taken=_TAKEN),
             "id": "id",
             "relation": "relation",
             "wording": "wording",

@@ -85,7 +85,7 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing with all that the pyramid says of it; `count` is the number of its facts."""
+    """A thing with all that the pyramid says of it; `count`: of facts and denials."""
 
     individual: Individual
     type: str
@@ -245,22 +245,27 @@ def _name_nearest(name: str, snapshot: Snapshot) -> str:
 def describe_entity(entity_id: str, keys: Sequence[str], snapshot: Snapshot, most: int) -> Entity:
     """What ontology and graph say of an entity: at most so many facts, the best supported first.
 
-    `keys` are those of all its facts, as `find_entities` gives them.
+    `keys` are those of all its facts, as `find_entities` gives them. After them at most so many
+    that are denied.
 
     Raises:
         KeyError: the id is unknown, or the scope hides it.
     """
-    weighed = zip(keys, snapshot.weigh_condensed(keys[:_MOST_RANKED]), strict=False)
-    ranked = sorted(weighed, key=lambda pair: (-pair[1][1], -pair[1][0], pair[0]))
+
+    def rank(some: Sequence[str]) -> list[tuple[str, Any]]:
+        weighed = zip(some, snapshot.weigh_condensed(some[:_MOST_RANKED]), strict=False)
+        return sorted(weighed, key=lambda pair: (-pair[1][1], -pair[1][0], pair[0]))[:most]
+
+    denials = snapshot.facts_about([entity_id], denied=True)
     facts = []
-    for key, (confidence, support, *_) in ranked[:most]:
+    for key, (confidence, support, *_) in [*rank(keys), *rank(denials)]:
         head_id, head, _, relation, tail_id, tail, _ = snapshot.state_condensed(key)
         standard, qualifiers = snapshot.standardise_condensed(key), snapshot.qualify_condensed(key)
         places = tuple(snapshot.evidence(key))
         said = (key, head_id, head, relation, tail_id, tail, standard, qualifiers)
         facts.append(EntityFact(*said, confidence, support, places))
     individual = Individuals(snapshot).describe(entity_id)
-    return Entity(individual, snapshot.types[entity_id], tuple(facts), len(keys))
+    return Entity(individual, snapshot.types[entity_id], tuple(facts), len(keys) + len(denials))
 
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:

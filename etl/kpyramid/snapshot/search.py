@@ -83,6 +83,8 @@ MOST_SHARED = 100
 
 MOST_TITLE = 12
 """Words of a title at most; a longer one is a sentence, which no other text repeats."""
+MOST_TITLED = 5
+"""Documents that share a title at most: one of more, such as "Notes", names none of them."""
 
 
 def join_words(name: str) -> str:

@@ -20,7 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.search import MOST_TITLE, fold_title, hash_name, rank_holding
+from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
 from kpyramid.storage.identity import PACKAGED, identify_model
@@ -437,16 +437,23 @@ class Snapshot:
             KeyError: the chunk is unknown.
         """
         row, chunks = self._view.locate("chunks", chunk_id), self._view.rows("chunks")
-        if not chunks.has("titled"):  # an index of the last release
+        if not chunks.has("titles"):  # an index of the last release
             return []
-        return self._list_chunks(self._view.select("documents", chunks.list_of("titled", row)))
+        named = {d for at in chunks.list_of("titles", row) for d in self._name_documents(at)}
+        return self._list_chunks(sorted(named - {int(chunks.numbers("document")[row])}))
+
+    def _name_documents(self, title: int) -> list[int]:
+        """The rows of the documents that a title names: those seen, none if too many share it."""
+        rows = self._view.rows("titles").list_of("documents", title)
+        seen = self._view.select("documents", rows)
+        return seen if len(seen) <= MOST_TITLED else []
 
     def find_titled(self, text: str) -> list[list[str]]:
         """The chunks, in reading order, of each document whose title a text says.
 
         What is part of a longer title that it says is none. None of a snapshot without titles.
         """
-        if not self._view.rows("chunks").has("titled"):
+        if not self._view.rows("chunks").has("titles"):
             return []
         titles, words = self._view.rows("titles"), WORD.findall(text)
         runs = [
@@ -462,7 +469,7 @@ class Snapshot:
         for (first, last), title, at in zip(runs, folded, places, strict=True):
             if at == len(titles) or titles.value("title", at) != title:
                 continue
-            documents = self._view.select("documents", titles.list_of("documents", at))
+            documents = self._name_documents(at)
             if documents and taken.isdisjoint(range(first, last)):
                 taken.update(range(first, last))
                 found.update(dict.fromkeys(documents))
@@ -483,16 +490,19 @@ class Snapshot:
         view = self._view
         return [view.text_of(table, view.locate(table, key)) for key in keys]
 
-    def facts_about(self, entity_ids: Collection[str], most: int | None = None) -> list[str]:
+    def facts_about(
+        self, entity_ids: Collection[str], most: int | None = None, *, denied: bool = False
+    ) -> list[str]:
         """The keys of the first `most` facts whose head or tail is one of some entities.
 
-        In key order.
+        In key order; either the plain ones or those that are denied.
         """
         entities, facts = self._view.rows("entities"), self._view.rows("condensed")
         rows = [at for key in entity_ids if (at := self._view.find("entities", key)) is not None]
-        if not rows:
+        name = "denials" if denied else "facts"
+        if not rows or not entities.has(name):  # an index of the last release
             return []
-        found = np.unique(np.concatenate([entities.list_of("facts", row) for row in rows]))
+        found = np.unique(np.concatenate([entities.list_of(name, row) for row in rows]))
         return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
 
     def entities_by_name(self) -> EntitiesByName:
