@@ -136,6 +136,7 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
             "relation_id": ids.relations.take(wordings),
             "tail_id": _blank(ids.entities.take(tails), literal),
             "literal": _blank(pa.array([tail for _, _, tail in said]), ~literal),
+            "negated": np.zeros(facts, dtype=bool),
             "qualifiers": pa.array([[]] * facts, pa.map_(pa.string(), pa.string())),
             "confidence": np.full(facts, 0.9),
             "raw_triple_ids": _list_each(ids.raws),

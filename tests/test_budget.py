@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 546,
+    "root": 547,
     "numerics": 332,
     "embeddings": 354,
     "documents": 3041,
     "storage": 2941,
-    "llm": 2910,
+    "llm": 2929,
     "extraction": 7760,
     "graph": 2344,
-    "ontology": 6489,
+    "ontology": 6488,
     "completion": 1840,
     "condensation": 1516,
-    "snapshot": 4587,
+    "snapshot": 4600,
     "query": 4714,
     "serve": 547,
     "integrations": 52,
     "evaluation": 1289,
-    "pipeline": 8019,
-    "cli": 2834,
+    "pipeline": 8052,
+    "cli": 2842,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
