@@ -19,7 +19,8 @@ what finding the region costs. `reachable` is the share of hidden properties wit
 
 `university` is an invented one whose properties have string ranges (making/university.py), as the
 graph that the paper's authors released: each property hidden in turn, with NER labels on its
-classes (`typed`) or none, and with no value of it known or six tenths of them. Really missing is
+classes (`typed`) or none, by phrases alone or with six tenths of the other properties' values known
+(`values`). Really missing is
 there what states the hidden property or one that the ontology never had; `in_region`: the share of
 the hidden property's facts that lie in the priority region.
 
@@ -365,11 +366,11 @@ def measure_university(embedder: Embedder) -> dict[str, dict[str, float]]:
                     inside = compared.region[compared.phrase_of][hidden]
                     shares = [mean(stating[:first] or [0]) for first in FIRST]
                     rows[way].append([*shares, float(inside.mean())])
-            name = f"{'typed' if typed else 'untyped'}, {share:.1f} of the values known"
+            name = f"{'typed' if typed else 'untyped'}_{'values' if share else 'phrases'}"
             for way, all_shares in rows.items():
                 columns = (*(f"missing_at_{first}" for first in FIRST), "in_region")
                 means = [round(mean(column), 3) for column in zip(*all_shares, strict=True)]
-                figures[f"{name}, {way}"] = dict(zip(columns, means, strict=True))
+                figures[f"{name}_{way}"] = dict(zip(columns, means, strict=True))
     return figures
 
 

@@ -53,7 +53,10 @@ def identify_parser(package: str) -> Identity:
 
     Raises:
         SettingsError: it is not installed.
+        ModuleNotFoundError: nor is spaCy, so that all that building needs is missing.
     """
+    if importlib.util.find_spec("spacy") is None:
+        raise ModuleNotFoundError("No module named 'spacy'", name="spacy")
     folder = _find_package(package)
     if folder is None or not list(folder.glob("*/config.cfg")):
         raise SettingsError(
