@@ -17,7 +17,7 @@ BUDGETS = {
     "numerics": 332,
     "embeddings": 354,
     "documents": 3041,
-    "storage": 2941,
+    "storage": 2943,
     "llm": 2929,
     "extraction": 7760,
     "graph": 2344,
