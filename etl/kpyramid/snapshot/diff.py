@@ -204,8 +204,12 @@ class Diff:
             part = PARTS.get(name)
             if part and self._is_same(part.table):
                 return []
+            if part:  # a snapshot of the format before may lack a column: then it is not compared
+                held = set.intersection(*(_list_columns(side, part.table) for side in self._sides))
+                names = {name: c for name, c in part.compared.items() if c in held}
             before, after = (
-                _read_rows(side, part) if part else _list_terms(side.schema) for side in self._sides
+                _read_rows(side, part, names) if part else _list_terms(side.schema)
+                for side in self._sides
             )
             keys = (k for k in {*before, *after} if before.get(k) != after.get(k))
             rows = [_pair(key, before.get(key), after.get(key)) for key in keys]
@@ -213,9 +217,8 @@ class Diff:
         return self._rows[name]
 
 
-def _read_rows(side: Snapshot, part: _Part) -> dict[str, _Told]:
+def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Told]:
     """The values of the rows of a table that are compared, by key."""
-    names = part.compared
     keys, *columns = (
         _read_column(side, part.table, name).to_pylist() for name in (part.key, *names.values())
     )
@@ -223,6 +226,12 @@ def _read_rows(side: Snapshot, part: _Part) -> dict[str, _Told]:
     return {
         key: ("", tuple(zip(names, row, strict=True))) for key, row in zip(keys, rows, strict=True)
     }
+
+
+def _list_columns(side: Snapshot, table: str) -> set[str]:
+    """The columns that a table has in a snapshot."""
+    held = side.locate_table(table)
+    return {*(open_table(held).schema_arrow if isinstance(held, Path) else held.schema).names}
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
@@ -260,8 +269,10 @@ def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> l
             values = pc.struct_field(pc.extract_regex(values, "(?P<name>[^#/]+)$"), "name")
         words = pc.coalesce(words, values)
     if names == ("relation_id",):
+        said: list[str] = words.to_pylist()
+        if "negated" not in _list_columns(side, table):
+            return said
         denied = _read_column(side, table, "negated").take(rows).to_pylist()
-        said = words.to_pylist()
         return [*map(word_relation, said, denied)]
     return [str(word) for word in words.fill_null("is a").to_pylist()]
 
