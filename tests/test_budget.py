@@ -24,7 +24,7 @@ BUDGETS = {
     "ontology": 6488,
     "completion": 1840,
     "condensation": 1516,
-    "snapshot": 4600,
+    "snapshot": 4608,
     "query": 4714,
     "serve": 547,
     "integrations": 52,

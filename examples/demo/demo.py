@@ -28,11 +28,8 @@ def run(*arguments: str) -> None:
 
 
 def tell_account(report: dict[str, Any]) -> Iterator[str]:
-    """What the ontology lacked, what was proposed and what was merged, in a few lines."""
+    """What was proposed for the ontology and what was merged, in a few lines."""
     completion, condensation = report["completion"], report["condensation"]
-    yield "   The ontology had no property for what the text says of"
-    for row in completion["lacking"][:SHOWN]:
-        yield f"     {row['kind']} {row['wording']} ... ({row['facts']} facts)"
     counts = completion["counts"]
     yield "   Proposed: " + ", ".join(f"{number} {state}" for state, number in counts.items())
     for state in ("accepted", "open"):
