@@ -1,13 +1,11 @@
 """A real browser, and what a page is held to in it."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
-import pytest
+from tests.servers import find_server
 
 WIDTHS = (360, 1000, 1600)
 _SEEN = """
@@ -25,10 +23,7 @@ _AXE = "const done = arguments[arguments.length - 1]; axe.run().then((r) => done
 @contextmanager
 def open_browser(scheme: str) -> Iterator[Any]:
     """Chromium that prefers `light` or `dark`; without it the test is a named skip."""
-    driver = shutil.which("chromedriver")
-    if driver is None:
-        assert "CI" not in os.environ, "CI needs Debian's chromium and chromium-driver"
-        pytest.skip("chromium and chromedriver are not installed")
+    driver = find_server("chromedriver")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()

@@ -4,12 +4,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from kpyramid.llm.endpoint import Dialect, HttpTransport, open_connection, open_transport
 from kpyramid.llm.task import Message, Request
 from kpyramid.settings import LLMSettings
+from tests.servers import serve_handler
 
 REQUEST = Request(
     "f_ent/2",
@@ -68,18 +69,11 @@ def serve_bytes(*replies: bytes, pause: float = 0.0) -> Iterator[str]:
                 pass  # the client has hung up
             self.close_connection = True
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serve_handler(Handler) as address:
         try:
-            yield f"http://127.0.0.1:{http.server_address[1]}/v1"
+            yield f"{address}/v1"
         finally:
             done.set()
-            http.shutdown()
-            thread.join()
 
 
 def make_answer(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:

@@ -19,10 +19,10 @@ BUDGETS = {
     "documents": 3041,
     "storage": 2943,
     "llm": 2929,
-    "extraction": 7760,
+    "extraction": 7761,
     "graph": 2344,
     "ontology": 6488,
-    "completion": 1840,
+    "completion": 1841,
     "condensation": 1516,
     "snapshot": 4608,
     "query": 4714,
@@ -30,7 +30,7 @@ BUDGETS = {
     "integrations": 52,
     "evaluation": 1289,
     "pipeline": 8052,
-    "cli": 2842,
+    "cli": 2845,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

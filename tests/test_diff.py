@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -97,6 +98,25 @@ def test_counts_and_rows_are_those_of_a_comparison_by_hand(
         assert {row.key for row in rows if row.change == change} == keys
     assert all(row.words for row in rows)
     assert all(bool(row.fields) == (row.change == "changed") for row in rows)
+
+
+def test_columns_that_the_format_before_lacked_are_not_compared(
+    built: Path, whole: Diff, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = open_two(built)
+    lacking = {"documents": "blocks", "condensed": "negated"}
+
+    def locate(side: Snapshot, name: str) -> pa.Table:
+        table = side.table(name)
+        gone = lacking.get(name) if side.id == before.id else None
+        return table.drop_columns(gone) if gone else table
+
+    monkeypatch.setattr(Snapshot, "locate_table", locate)
+    with compare(before, after) as found:
+        for name in ("documents", "facts"):
+            assert found.count(name) == whole.count(name)
+            shown = [(row.change, row.words) for row in found.read(name, 100)]
+            assert shown == [(row.change, row.words) for row in whole.read(name, 100)]
 
 
 def test_a_build_says_what_it_changed(built: Path, whole: Diff) -> None:

@@ -2,11 +2,10 @@
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from kpyramid.pipeline.build import build
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
+from tests.servers import serve_handler
 
 Body = dict[str, Any]
 _LINE = re.compile(r"^(\d+)\| ([A-Z]\w*(?: [A-Z]\w*)*) ([a-z]+) ([^.]+)\.$", re.MULTILINE)
@@ -125,17 +125,8 @@ def serve(kind: Kind) -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{http.server_address[1]}{kind.base}", strange
-        finally:
-            http.shutdown()
-            thread.join()
+    with serve_handler(Handler) as address:
+        yield f"{address}{kind.base}", strange
 
 
 @pytest.mark.parametrize("name", KINDS)

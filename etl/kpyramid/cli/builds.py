@@ -43,15 +43,18 @@ def _word_build(report: Mapping[str, Any], page: str, place: str) -> Iterator[st
         columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
         asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
         yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-    lines = [
-        shorten(f"{count:5} {stage}: {reason.replace('_', ' ')} — {shown[0]}", _WIDE)
+    counts = [
+        (count, stage, reason)
         for stage, reasons in report["rejects"].items()
         for reason, count in reasons.items()
         if stage != "ingest"  # what was not read stands first
-        and (shown := report["examples"][f"{stage}: {reason}"])
+    ]
+    lines = [
+        shorten(f"{count:5} {stage}: {reason.replace('_', ' ')} — {shown[0]}", _WIDE)
+        for count, stage, reason in sorted(counts, key=lambda row: -row[0])
+        if (shown := report["examples"][f"{stage}: {reason}"])
     ]
     if lines:
-        lines.sort(key=lambda line: -int(line.split()[0]))
         yield "Rejected, with an example each:"
     yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
     if decided := report["decisions"]:

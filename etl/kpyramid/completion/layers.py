@@ -231,7 +231,8 @@ def _score_novelty(
     classes = sum(prop.range in schema.class_by_iri for prop in schema.properties)
     loose = 2 * classes < len(schema.properties)
     there, here = _group_ends(ontology), _group_ends(own)
-    stated = {*known.pairs, *(pair[::-1] for pair in known.pairs)}.intersection(graph.walk_pairs())
+    is_stated = find_stated(graph, known)
+    stated = {pair for pair, held in zip(graph.walk_pairs(), is_stated, strict=True) if held}
     stated |= {pair[::-1] for pair in stated}
     values = Counter[_Ends](
         _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in stated
@@ -252,20 +253,21 @@ def _score_novelty(
             novelty[places] *= 0.5**unknown
         else:
             novelty[places] += more * unknown - _COVERED
-    return Signed.of(novelty - np.maximum(novelty, 0.0) * _measure_coverage(own, known, graph))
+    coverage = _measure_coverage(own, known, graph, is_stated)
+    return Signed.of(novelty - np.maximum(novelty, 0.0) * coverage)
 
 
-def _measure_coverage(own: _Said, known: OntologyLayer, graph: GraphLayer) -> Array:
+def _measure_coverage(own: _Said, known: OntologyLayer, graph: GraphLayer, stated: Mask) -> Array:
     """How much of what each phrase of the graph says the ontology states, 0 to 1.
 
     A wording says what the ontology has as far as the facts with it are values already, among those
     about things that have values (distant supervision, Mintz et al. 2009): the share of these, over
     the share that the wording of a value has on average, since values are never all there.
+    `stated`: which facts are values, shape (n,).
     """
     subjects = {subject for subject, _ in known.pairs}
     wordings = encode(graph.wordings)
     keys = encode([normalise_relation(word).key for word in wordings.words]).codes[wordings.codes]
-    stated = find_stated(graph, known)
     named = (not subjects.isdisjoint(pair) for pair in graph.walk_pairs())
     about = stated | np.fromiter(named, bool, count=len(graph))
     facts = np.bincount(keys[about], minlength=int(keys.max(initial=-1)) + 1)

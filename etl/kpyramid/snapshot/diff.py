@@ -235,10 +235,12 @@ def _list_columns(side: Snapshot, table: str) -> set[str]:
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
-    """A column of a table where it lies, or of what is seen of it."""
+    """A column of a table where it lies, or of what is seen of it; its default where it lacks."""
     held = side.locate_table(table)
     if isinstance(held, Path):
         held = open_table(held).read(columns=[name], use_threads=False)
+    if name not in held.column_names:  # of the format before
+        return pa.repeat(load_contracts()[table].column(name).default, len(held))
     return combine_column(held[name])
 
 
@@ -270,8 +272,6 @@ def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> l
         words = pc.coalesce(words, values)
     if names == ("relation_id",):
         said: list[str] = words.to_pylist()
-        if "negated" not in _list_columns(side, table):
-            return said
         denied = _read_column(side, table, "negated").take(rows).to_pylist()
         return [*map(word_relation, said, denied)]
     return [str(word) for word in words.fill_null("is a").to_pylist()]

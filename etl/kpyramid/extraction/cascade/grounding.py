@@ -67,13 +67,17 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         office = _OFFICE.fullmatch(tail)
         if office:
             relation, tail = f"{relation} {office[1]} of", office[2]
-        elif tail.split()[0].casefold() in ARTICLES:
-            pass  # "is | the primary agency" has its article
-        elif tail[0].islower() or re.search(
-            rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE
-        ):
+        elif _lacks_article(tail, quoted):
             relation = f"{'was' if relation.casefold() in ('was', 'were') else 'is'} a"
     return relation, tail, negated
+
+
+def _lacks_article(tail: str, quoted: str) -> bool:
+    """Whether a tail is a kind without its article; "the primary agency" has its own."""
+    if tail.split()[0].casefold() in ARTICLES:
+        return False
+    found = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
+    return tail[0].islower() or found is not None
 
 
 def _strip_ends(row: Triple) -> list[str]:
