@@ -104,6 +104,7 @@ def test_blocks_of_paged_files_have_their_pages(tmp_path: Path) -> None:
     assert numbers["b.pptx", "Part 1"] == 3
 
 
+@pytest.mark.needs("files")
 def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest_files(tmp_path, WRITTEN)
     monkeypatch.setattr(cache, "Converter", None)
