@@ -395,7 +395,7 @@ class Operating(RuleBasedStateMachine):
 
 
 TestOperating = Operating.TestCase
-TestOperating.settings = settings(max_examples=12, stateful_step_count=20)
+TestOperating.settings = settings(max_examples=8, stateful_step_count=20)
 
 
 @pytest.mark.parametrize("change", range(0, 40, 3))
