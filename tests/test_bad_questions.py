@@ -24,6 +24,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import open_caller
 from tests.corpora import write_corpus
+from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -196,14 +197,7 @@ def test_candidates_that_cannot_be_chosen_are_refused(snapshot: Snapshot, strate
 @EVERY
 @pytest.mark.parametrize(
     "candidates",
-    [
-        ("London", "london ", "London", "Turin"),
-        ("Rome", "Oslo"),
-        ("Rome",),
-        ("Ada Lovelace", "Brent Tor"),
-        ("?", "!", "\U0001f642"),
-        ("no", "yes"),
-    ],
+    read_rows("bad_questions.a_candidate_is_chosen_once_and_only_if_it_is_right"),
     ids=["alike", "none-right", "single", "of-the-question", "signs", "yes-no"],
 )
 def test_a_candidate_is_chosen_once_and_only_if_it_is_right(

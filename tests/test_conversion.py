@@ -19,6 +19,7 @@ from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import use_quick_models
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
+from tests.rows import read_rows
 
 LINES = (
     "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
@@ -156,16 +157,7 @@ PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [
-        ("<p>Ida lives in Lund.</p>", "Ida lives in Lund."),
-        (
-            "<div>Share</div><main><article><header><h2>Ida</h2></header><p>She lives.</p>"
-            "<footer>By Ann</footer></article></main>",
-            "Ida\n\nShe lives.\n\nBy Ann",
-        ),
-        ("", "Site\n\nHome\n\nAbout\n\nRelated\n\nMore\n\nImprint"),
-        ("<nav><div>Open</div>", "Site\n\nHome\n\nAbout\n\nOpen\n\nRelated\n\nMore\n\nImprint"),
-    ],
+    read_rows("conversion.only_the_main_text_of_a_page_is_read"),
 )
 def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
     assert read_page(PAGE.format(body)).text == text
