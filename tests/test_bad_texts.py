@@ -36,6 +36,7 @@ def write_owners(count: int) -> str:
     return "Anna" + "'s brother" * count + " sold a mill."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "size"),
     [(write_list, 250), (write_clauses, 100), (write_brackets, 250), (write_owners, 500)],

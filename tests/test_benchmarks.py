@@ -8,10 +8,13 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from guards import is_fallen, write_table
+from typer.testing import CliRunner
 
+from kpyramid.cli.app import app
 from tests.corpora import ROOT, find_bench, pass_gates
 from tests.rows import read_rows
 
@@ -80,15 +83,25 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "truth": ("", "--limit 40", "auc auc_published auc_true right vague wrong ece kinds "
                "other_kinds cuts bins rows judged drift"),
 }  # fmt: skip
+
+
+def build_here(corpus: Path, warehouse: Path, _workers: int) -> tuple[dict[str, Any], float]:
+    """As `incremental.build`, in this process."""
+    place = ["--warehouse", str(warehouse)]
+    done = CliRunner().invoke(app, ["build", str(corpus), "--json", "-q", *place])
+    return json.loads(done.stdout), 1.0
+
+
 SMALLER: Mapping[str, Mapping[str, object]] = {
     "completion": {"SEEDS": (0,)},
+    "incremental": {"build": build_here},
     "query": {"FRESH": 1},
     "publish": {"FRESH": 1},
     "retention": {"NIGHTS": 3, "SNAPSHOTS": 20},
     "scale": {"STAGES": ("ingest", "chunk", "extract"), "ROWWISE": {"chunk", "extract"}},
     "serve": {"CLIENTS": (1, 100)},
 }
-"""Constants of scripts that are smaller here."""
+"""What is smaller here than in the script."""
 JOINING = "engines"
 """The script that joins a cluster, for good: it has a process of its own."""
 

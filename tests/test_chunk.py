@@ -139,6 +139,7 @@ PAGES = {
 """A piece of each, and the seconds that 5 MB may take."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "piece"),
     read_rows("chunk.time_grows_with_the_page_and_not_with_its_square"),

@@ -104,6 +104,7 @@ def count(server: Loopback, start: int = 0) -> tuple[int, int]:
     return len(log), sum(e["prompt_tokens"] + e["completion_tokens"] for e in log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["merged", "paper"])
 def test_the_actual_lies_in_the_planned_range_and_experience_makes_it_near(
     server: Loopback, tmp_path: Path, mode: str

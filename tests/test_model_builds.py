@@ -85,6 +85,7 @@ def test_an_edited_document_costs_its_own_chunks_only(
     assert "Vell" not in names
 
 
+@pytest.mark.slow
 def test_another_prompt_asks_again_and_going_back_asks_nothing(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
     assert len(set(kept)) <= 1, "only the probe is the same each time"
 
 
+@pytest.mark.slow
 def test_a_live_model_is_never_answered_from_a_recording_of_that_name(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
