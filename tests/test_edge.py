@@ -83,7 +83,7 @@ def test_worker_processes_end_with_the_command_however_it_ends(tmp_path: Path, n
         time.sleep(0.05)
     process.send_signal(number)
 
-    out, err = process.communicate(timeout=20)  # ends when nobody holds stdout any more
+    out, err = process.communicate(timeout=120)  # ends when nobody holds stdout any more
 
     assert not [worker for worker in workers if is_running(worker)]
     if number == signal.SIGKILL:

@@ -109,7 +109,7 @@ def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Clie
             yield Client(listening.getsockname()[1])
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(120)
 
 
 def make_limits(**given: Any) -> "Limits":
