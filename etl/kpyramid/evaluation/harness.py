@@ -18,7 +18,6 @@ from kpyramid.llm.task import (
     GUARD,
     Failure,
     FailureKind,
-    Reply,
     ReplyError,
     Request,
     Strict,
@@ -126,13 +125,13 @@ def render(question: str, gold: Sequence[Sequence[str]], response: str) -> Reque
     return make_request(TASK, _SYSTEM, lines, question)
 
 
-def parse(reply: Reply) -> Graded:
+def parse(reply: str) -> Graded:
     """The grade.
 
     Raises:
         ReplyError: it is no JSON of the schema, or no grade that there is.
     """
-    graded = parse_json(reply.content, Graded)
+    graded = parse_json(reply, Graded)
     if not 0 <= graded.grade <= _BEST:
         raise ReplyError(FailureKind.INVALID, f"grade {graded.grade}; there are 0 to {_BEST}")
     return graded
