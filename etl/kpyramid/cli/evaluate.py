@@ -103,7 +103,6 @@ def evaluate(
     reader: list[ReaderName] | None = None,
     tables: bool = False,
     baseline: str | None = None,
-    judge: bool = False,
     out: str | None = None,
     loaded: "Settings",
     quiet: bool,
@@ -126,7 +125,6 @@ def evaluate(
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
     say what each layer adds.
     `baseline`: the arm that the others are compared with; by default the first.
-    `judge`: have the model of [llm] grade the answers as well.
     `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
     s3://bucket/prefix.
     """
@@ -154,17 +152,17 @@ def evaluate(
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker, read_cost = None, None
-        if judge or "llm" in names:
+        if "llm" in names:
             from kpyramid.cli.answers import open_asker
 
-            place, who = open_warehouse(warehouse), "--reader llm or --judge asks"
+            place, who = open_warehouse(warehouse), "--reader llm asks"
             asker, folder = held.enter_context(open_asker(place, loaded, who, books=books))
             read_cost = _Spending(folder).read_cost
         model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
             if name == "rules"
-            else Reader(model, Backends("llm", "llm", "llm", "llm", asker, logprobs=True))
+            else Reader(model, Backends("llm", "llm", "llm", "llm", asker))
             for name in dict.fromkeys(names)
         ]
         arms = tuple(
@@ -181,7 +179,6 @@ def evaluate(
                 opened,
                 arms,
                 metrics=open_measures(),
-                judge=asker if judge else None,
                 read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
