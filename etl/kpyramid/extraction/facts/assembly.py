@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.validity import is_pointed
 from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
     Candidate,
@@ -428,7 +429,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     for part in frame.parts:
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None or is_deictic(phrase.text):
+        if phrase is None or part.gap is not None:
+            continue
+        if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= at <= tail.last for at in listed):
