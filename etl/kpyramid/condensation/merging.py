@@ -14,10 +14,10 @@ from kpyramid.condensation.graph import (
     LITERAL,
     Graph,
     Value,
-    differ_in_time,
     find_shared_ends,
     read_values,
 )
+from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.numerics.arrays import Integers
@@ -53,7 +53,7 @@ class Fact:
     ends: Ends
     value: Value | None
     anchors: frozenset[tuple[str, bool]]
-    times: tuple[Value, ...] = ()
+    times: tuple[Time, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

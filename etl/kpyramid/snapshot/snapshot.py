@@ -133,8 +133,8 @@ _MOST_LISTED = 200
 """Chunks of a document that a title leads to."""
 _MENTION = ("text", "type", "start", "end")
 
-Weight = tuple[float, int, bool, bool]
-"""Confidence of the best triple, documents, whether one is negated, whether one is hedged."""
+Weight = tuple[float, int, bool, str]
+"""Confidence of the best triple, documents, whether it is negated, modality."""
 
 
 def open_snapshot(
@@ -532,9 +532,12 @@ class Snapshot:
 
     @cached_property
     def _finder(self) -> "Finder":
+        return self._make_finder()
+
+    def _make_finder(self, at: str | None = None) -> "Finder":
         from kpyramid.snapshot.typed import Finder  # a question in words needs none of it
 
-        return Finder(self._view, self.entities_by_name())
+        return Finder(self._view, self.entities_by_name(), at)
 
     def find(
         self,
@@ -542,6 +545,7 @@ class Snapshot:
         where: "Where" = (),
         order_by: str | None = None,
         limit: int | None = None,
+        at: str | None = None,
     ) -> "Members":
         """The members of a class that meet all conditions, and how many there are at least.
 
@@ -552,11 +556,13 @@ class Snapshot:
         {"not": value}: something is stated, and never this value.
         `^property` reads from the other end. `order_by` is a property or `count(property)`, with
         `-` before it descending; what has no value comes last. All members without `limit`.
+        `at`, a year, month or day, leaves out what is known to have held at other times alone.
 
         Raises:
             InputError: a class or property is unknown (names the nearest), or a condition is none.
         """
-        return self._finder.find(class_name, where, order_by, limit)
+        finder = self._finder if at is None else self._make_finder(at)
+        return finder.find(class_name, where, order_by, limit)
 
     def compare(self, first: str, second: str, name: str) -> "Comparison":
         """Two things by a property or `count(property)`, each by the value that most places state.
@@ -648,7 +654,7 @@ class Snapshot:
         """For each of some facts how well it is supported.
 
         Confidence of the best triple it stands for, number of documents that state it, of those
-        that are seen, whether any is negated, whether any has a modality or an attribution.
+        that are seen, whether it is negated, and its modality.
 
         Raises:
             KeyError: a key is unknown.
@@ -659,7 +665,7 @@ class Snapshot:
                 float(facts.numbers("confidence")[row]),
                 self._view.count_support(row),
                 bool(facts.value("negated", row)),
-                bool(facts.value("hedged", row)),
+                self._view.hold_fact(row),
             )
             for row in (self._view.locate("condensed", key) for key in keys)
         ]
