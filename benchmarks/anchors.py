@@ -106,7 +106,7 @@ def score_names(
     other = sum(
         (fact.stated.value if turned else fact.stated.domain) != domains[name]
         for fact, (name, turned) in zip(facts, names, strict=True)
-        if name in domains
+        if name in domains and name != fact.plain
     )
     gold = [fact.stated.label or str(world.stated.index(fact.stated)) for fact in facts]
     stated: dict[str, Counter[str]] = defaultdict(Counter)
