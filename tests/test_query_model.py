@@ -262,14 +262,7 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("fault", "options", "said"),
-    [
-        ("401", {}, "OPENAI_API_KEY"),
-        ("429", {}, "Ask again when its endpoint is well"),
-        ("429", {"retry_after": 300}, "Ask again when its endpoint is well"),
-        ("500", {}, "more than llm.max_wait"),
-        ("quota", {}, "credit"),
-        ("404", {}, "llm.model"),
-    ],
+    read_rows("query_model.an_endpoint_that_answers_nobody_is_an_error_with_what_to_do"),
     ids=str,
 )
 def test_an_endpoint_that_answers_nobody_is_an_error_with_what_to_do(

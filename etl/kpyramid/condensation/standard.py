@@ -259,8 +259,9 @@ def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool
 def _list_names(prop: OntologyProperty, schema: Schema) -> list[str]:
     """What a property is called; also without the class of its range: `works in` of `in ward`."""
     names = [prop.label, *prop.alt_labels]
-    entry = schema.class_by_iri.get(prop.range)
-    for name in tuple(names) if entry else ():
+    if (entry := schema.class_by_iri.get(prop.range)) is None:
+        return names
+    for name in tuple(names):
         words = name.removesuffix(f" {entry.label}")
         if words != name and words.split()[-1] not in VAGUE:
             names.append(words)
