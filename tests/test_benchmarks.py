@@ -70,7 +70,6 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "reader_weights": ("musique100", "--limit 200", "passages"),
     "redundancy": ("text2kgbench_public", "--limit 1", "none rules standard"),
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
-    "routing": ("text2kgbench_public", "--limit 1", "kept calls"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
     "serve": (TINY, "--limit 8", "vectors processes_1_clients_1 processes_2_clients_100"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "

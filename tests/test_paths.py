@@ -11,7 +11,7 @@ import pytest
 from kpyramid.graph.steps import _order
 from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
-from kpyramid.query.anchors import find_anchors, link_names
+from kpyramid.query.anchors import link_names
 from kpyramid.query.chains import (
     RatedPath,
     choose_fitting,
@@ -178,7 +178,7 @@ def test_rank_is_the_eigenvector_of_the_damped_graph(seed: int) -> None:
 
 def open_graph(snapshot: Snapshot) -> tuple[Adjacency, list[int]]:
     graph = Adjacency(snapshot)
-    ids = find_anchors(["Who wrote Grey Water, John Harlow?"], snapshot).entities
+    ids = analyse("Who wrote Grey Water, John Harlow?", snapshot).linked.entities
     return graph, [row for key in ids if (row := graph.find(key)) is not None]
 
 
@@ -209,9 +209,9 @@ def test_nothing_is_found_for_what_is_not_seen(snapshot: Snapshot) -> None:
     graph = Adjacency(scoped)
     names = [name for _, name, _ in scoped.neighbours("Grey Water", 100, "entities")]
     assert "Grey Water" not in names and "Ada Lovelace" in names
-    assert find_anchors(["Mary Stone"], scoped).entities == ()
+    assert analyse("Mary Stone", scoped).linked.entities == ()
     whole = Adjacency(snapshot)
-    (mary,) = find_anchors(["Is it Mary Stone?"], snapshot).entities
+    (mary,) = analyse("Is it Mary Stone?", snapshot).linked.entities
     row = whole.find(mary)
     assert row is not None and graph.find(mary) is None
     assert not len(graph.leave(np.array([row]), 10))

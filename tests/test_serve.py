@@ -25,10 +25,12 @@ from kpyramid.cli.options import run_command
 from kpyramid.cli.serve import _listen
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.build import build
-from kpyramid.query import TOOLS, tools
+from kpyramid.query import TOOLS, Backends, tools
+from kpyramid.query.types import RULES
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.leases import list_held
+from tests.asked_model import ask_scripted, list_prompts
 from tests.corpora import pass_gates, share, write_corpus
 
 if TYPE_CHECKING:
@@ -92,7 +94,9 @@ def built() -> Path:
 
 
 @contextmanager
-def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Client]:
+def serve(
+    warehouse: Path, limits: "Limits", ref: str = "main", backends: Backends = RULES
+) -> Iterator[Client]:
     """The service on a free port of this process."""
     import uvicorn
 
@@ -101,7 +105,9 @@ def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Clie
 
     gc.collect()  # what builds left to the collector may not be dropped by another thread
     current = Current(ref, None if "/" in ref else warehouse)
-    config = uvicorn.Config(create_app(current, limits), log_config=None, proxy_headers=False)
+    config = uvicorn.Config(
+        create_app(current, limits, backends), log_config=None, proxy_headers=False
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -157,6 +163,19 @@ def test_a_fact_leads_to_its_sentence_by_address(client: Client) -> None:
     key = next(fact["fact_id"] for fact in thing["facts"] if fact["tail"] == "Leeds")
     places = client.ask("GET", f"/v1/evidence/{key}").value
     assert "John Harlow was born in Leeds" in " ".join(place["text"] for place in places)
+
+
+def test_a_service_with_backends_has_the_model_word_answers(built: Path, tmp_path: Path) -> None:
+    said = {"says": True, "cites": [1], "answer": "Leeds", "choices": [], "confidence": 0.8}
+    with ask_scripted(tmp_path, query_read=said, query_direct=said) as (server, asker):
+        backends = Backends(reader="llm", asker=asker)
+        with serve(built / "warehouse", make_limits(), backends=backends) as client:
+            question = {"question": "Where was John Harlow born?"}
+            found = [client.call("ask", **question, strategy=s).value for s in ("naive", "direct")]
+        asked = len(list_prompts(server, "query_read"))
+
+    assert [(each["text"], each["calls"]) for each in found] == [("Leeds", 1)] * 2
+    assert asked == 1 and found[0]["evidence"]
 
 
 REFUSED: list[tuple[str, str, object, int, str]] = [
