@@ -22,7 +22,7 @@ from kpyramid.query.model.reading import (
 )
 from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
-from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller
+from tests.asked_model import ask_scripted, list_prompts, make_item
 from tests.rows import read_rows
 
 WHERE = Question("Where was Leon Batt born?")
