@@ -38,6 +38,7 @@ from tests.corpora import (
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, run
 from tests.planted import general_schema
+from tests.rows import read_rows
 
 VALUES, VALUE = "values", "value"
 """The names of the tasks at the server."""
@@ -307,17 +308,7 @@ def test_a_reply_is_kept_word_for_word_as_the_text_writes_it() -> None:
 
 @pytest.mark.parametrize(
     ("row", "reason"),
-    [
-        (("Anna Holm founded Rome.", "Anna Holm", "founded", "Rome"), "no_evidence"),
-        (("in", "Anna Holm", "founded", "Aster Pictures"), "no_evidence"),
-        (("She was born in Leeds.", "She", "birth place", "Leeds"), "pronoun"),
-        (("She was born in Leeds.", "Per Lund", "birth place", "Leeds"), "unsupported"),
-        (("Anna Holm founded Aster Pictures", "Anna Holm", "birth place", "Leeds"), "unsupported"),
-        (("Anna Holm founded Aster Pictures", "Ann", "founded", "Aster Pictures"), "unsupported"),
-        (("She was born in Leeds.", "Leeds", "birth place", "Leeds"), "self_reference"),
-        (("She was born in Leeds.", "Anna Holm", "graduated", "Leeds"), "unknown_property"),
-        (("She was born in Leeds.", "Anna Holm", "birth place", " "), "not_a_value"),
-    ],
+    read_rows("induce_model.what_the_text_does_not_support_is_given_up_with_its_reason"),
 )
 def test_what_the_text_does_not_support_is_given_up_with_its_reason(
     row: tuple[str, str, str, str], reason: str

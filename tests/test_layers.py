@@ -57,7 +57,7 @@ ROOMS: dict[str, str] = {
         "completion condensation documents embeddings errors evaluation extraction graph keys llm "
         "ontology pipeline query serve settings snapshot storage strategies"
     ),
-    "__init__": "errors query snapshot",
+    "__init__": "errors pipeline query snapshot",
     "__main__": "cli",
 }
 LOADED_BY_NAME = {

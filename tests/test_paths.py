@@ -125,20 +125,20 @@ def test_a_hub_of_100_000_facts_is_an_end_and_no_way_through() -> None:
 
 
 def test_five_hops_through_a_dense_part_are_bounded_in_number_and_memory() -> None:
-    """Eight entities, a neighbour each, and forty nodes between, all joined twice."""
-    middle = range(16, 56)
+    """Eight entities, a neighbour each, and two dozen nodes between, all joined twice."""
+    middle = range(16, 40)
     facts = [(at, 8 + at) for at in range(8)]
     facts += [(8 + at, node) for at in range(8) for node in middle] * 2
     facts += list(combinations(middle, 2)) * 2
     graph = make_graph(facts)
     tracemalloc.start()
-    found = find_paths(graph, range(8), 5, most=5_000)
+    found = find_paths(graph, range(8), 5, most=3_000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert [len(path.facts) for path in found] == [4] * 4480 + [5] * 520
-    assert find_paths(graph, range(8), 5, most=5_000) == found
-    assert peak < 400_000_000
+    assert [len(path.facts) for path in found] == [4] * 2688 + [5] * 312
+    assert find_paths(graph, range(8), 5, most=3_000) == found
+    assert peak < 250_000_000
 
 
 def test_what_is_hidden_is_in_no_path() -> None:

@@ -124,7 +124,6 @@ def answer_all(
     arms: Sequence[Arm],
     *,
     metrics: Mapping[str, Metric] = METRICS,
-    read_cost: Callable[[], float | None] = lambda: None,
     advance: Callable[[], None] = lambda: None,
 ) -> Answers:
     """Every arm's answer to every question, scored.
@@ -132,7 +131,6 @@ def answer_all(
     A strategy that fails on a question is a counted failure, and the run goes on. Nothing goes on
     when a model may not or cannot be asked, or the snapshot is damaged: what was answered is
     returned with the error in `stopped`.
-    `read_cost` gives the dollars that were paid since it was last called, None if not known.
 
     Raises:
         InputError: no question or arm, an id or an arm twice, or not one question was answered.
@@ -144,7 +142,7 @@ def answer_all(
     try:
         for arm in arms:
             for question in asked:
-                row = _ask(question, arm, snapshot, read_cost)
+                row = _ask(question, arm, snapshot)
                 rows.append(replace(row, scores=score_row(row, metrics)))
                 advance()
     except (BudgetError, EndpointError, IntegrityError) as e:
@@ -222,9 +220,7 @@ def _check_plan(questions: Sequence[EvalQuestion], arms: Sequence[Arm]) -> None:
             raise InputError(f"{kind} {twice[0]!r} stands there twice; give each its own")
 
 
-def _ask(
-    question: EvalQuestion, arm: Arm, snapshot: Snapshot, read_cost: Callable[[], float | None]
-) -> Row:
+def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     """The answer, or as a failure whatever else went wrong with this one question.
 
     Raises:
@@ -247,8 +243,7 @@ def _ask(
         said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
         return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
-    cost = read_cost() if arm.backends.asks_model else 0.0
-    return Row(question, arm, replace(found, calls=calls, tokens=tokens, cost=cost), None, {})
+    return Row(question, arm, replace(found, calls=calls, tokens=tokens), None, {})
 
 
 def _read_taken(arm: Arm) -> tuple[int, int]:

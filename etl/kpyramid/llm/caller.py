@@ -121,7 +121,12 @@ class Caller:
     """An `Asker` that keeps replies; threads may share it, processes the cache and the locks."""
 
     def __init__(
-        self, model: Mapping[str, JsonValue], source: Source, cache: ReplyCache, locks: KeyLocks
+        self,
+        model: Mapping[str, JsonValue],
+        source: Source,
+        cache: ReplyCache,
+        locks: KeyLocks,
+        spent: ThreadCounts | None = None,
     ) -> None:
         self._model = model
         self._source = source
@@ -130,8 +135,9 @@ class Caller:
         self._guard = threading.Lock()
         self._failed_now: dict[str, Failure] = {}
         self.counts = Counts()
-        self.spent = ThreadCounts()
-        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it."""
+        self.spent = spent or ThreadCounts()
+        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it.
+        The tokens and dollars are those of the books that `spent` came from."""
         self.taken = ThreadCounts()
         """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
@@ -199,9 +205,7 @@ class Caller:
         try:
             if raw is None:
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
-            tokens = read_usage(raw, request).total
-            self.taken.tokens += tokens
-            self.spent.tokens += 0 if is_hit else tokens
+            self.taken.tokens += read_usage(raw, request).total
             return parse(read_response(raw))
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up

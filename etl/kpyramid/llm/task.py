@@ -195,10 +195,19 @@ class Asker(Protocol):
 
 
 class ThreadCounts(threading.local):
-    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
+    """Requests of one thread that got a reply or were to get one, and what replies took.
+
+    `unpriced`: calls of a model whose price is not known, so that no dollars count.
+    """
 
     calls: int = 0
     tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def read(self) -> tuple[int, int, float, int]:
+        """All four as they are now."""
+        return self.calls, self.tokens, self.dollars, self.unpriced
 
 
 @runtime_checkable
