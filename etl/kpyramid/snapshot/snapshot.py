@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.relabelled import hide, list_guarded, list_heads
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
@@ -150,12 +151,21 @@ def open_snapshot(
     snapshot is copied to this machine first, and stays. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
-    the documents without access labels.
+    the documents without access labels; the labels that documents have today, in what the refs
+    that once were at this snapshot are at now, hold for it too.
 
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
-    return Snapshot(locate_snapshot(ref, warehouse), model, scope)
+    folder = locate_snapshot(ref, warehouse)
+    if is_path(ref):
+        return Snapshot(folder, model, scope)
+    return Snapshot(folder, model, scope, partial(_locate_heads, warehouse, folder.name))
+
+
+def _locate_heads(warehouse: str | Path | None, snapshot: str) -> list[Path]:
+    opened = open_warehouse(name_warehouse(warehouse))
+    return [locate_snapshot(head, warehouse) for head in list_heads(opened, snapshot)]
 
 
 def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Path:
@@ -221,7 +231,11 @@ class Snapshot:
     """
 
     def __init__(
-        self, folder: Path, model: "str | EmbedSettings | None" = None, scope: Scope = PUBLIC
+        self,
+        folder: Path,
+        model: "str | EmbedSettings | None" = None,
+        scope: Scope = PUBLIC,
+        list_newer: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._store = Store(folder)
         self.folder = folder
@@ -229,6 +243,7 @@ class Snapshot:
         self.manifest = self._store.manifest
         self.model = model
         self.scopes: tuple[Scope, ...] = (scope,)
+        self._list_newer = list_newer
         self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
 
     def scoped(self, scope: Scope) -> "Snapshot":
@@ -249,14 +264,19 @@ class Snapshot:
     @cached_property
     def _view(self) -> View:
         """What is seen, found when it is first read."""
-        if not any(s.narrows for s in self.scopes):
+        scopes = self.scopes
+        if any(s.access is not None for s in scopes):
+            newer = (list_guarded(folder, scopes) for folder in self._list_newer())
+            relabelled = hide(self.folder, {name for guarded in newer for name in guarded})
+            scopes = (*scopes, relabelled) if relabelled else scopes
+        if not any(s.narrows for s in scopes):
             labelled = self._store.rows("documents").column("access").flatten()
-            if not len(labelled) or all(s.access is None for s in self.scopes):
+            if not len(labelled) or all(s.access is None for s in scopes):
                 return View(self._store)
         # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
         from kpyramid.snapshot.divided import open_view
 
-        return open_view(self._store, self.scopes)
+        return open_view(self._store, scopes)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"

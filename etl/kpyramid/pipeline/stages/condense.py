@@ -115,7 +115,7 @@ def _condense(
     comparer.prepare(
         list_compared(graph) | {graph.wordings[at] for at in graph.relations[sorted(near)].tolist()}
     )
-    stated = _find_stated(graph, schema)
+    stated = find_stated(graph, schema)
     compare = guard_comparer(comparer)
     made = condense_graph(graph, linked, stated, schema, compare)
     losses: tuple[Loss, ...] = ()
@@ -188,7 +188,7 @@ def _build_statements(made: Sequence[Summary]) -> pa.Table:
     )
 
 
-def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
+def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
     """The properties that each wording states in words of the ontology, where it does."""
     index = index_phrases(schema.properties)
     keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
