@@ -5,10 +5,11 @@ every span is exact. Entities stand once, with their class; facts name them by n
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
@@ -52,9 +53,10 @@ from kpyramid.settings import CascadeSettings, ChunkSettings, Example
 
 # Windows of a document.
 
-_CUT = 8
-"""One block in so many ends a window that is half full by its hash, as batches are cut: a new
-paragraph then changes its own window, and not where all later ones begin."""
+_LEAST = 3
+"""No window is shorter than this share of the longest, where a document has more than one."""
+_OPENING = 40
+"""Characters of a block whose hash says whether a window begins there."""
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FULL_NAME = re.compile(
     r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
@@ -106,29 +108,38 @@ def cut_windows(
 
 
 def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Piece]:
+    """The windows: what is too long is parted before a heading or a block, and so are its parts.
+
+    The hashes of how blocks begin choose between them: so an edited paragraph changes its own
+    window, and not where later ones begin.
+    """
     starts = {heading.start for heading in headings}
     settings = ChunkSettings(max_tokens=most, overlap_tokens=0)
-    pieces: list[Piece] = []
-    filled = 0
-    for first, last in _list_blocks(text):
-        for found in split_text(text[first:last], settings):
-            piece = Piece(found.start + first, found.end + first, found.tokens)
-            if pieces and filled + piece.tokens > most:
-                held: list[Piece] = []
-                while len(pieces) > 1 and pieces[-1].start in starts:
-                    held.insert(0, pieces.pop())
-                filled -= sum(each.tokens for each in held)
-                yield Piece(pieces[0].start, pieces[-1].end, filled)
-                pieces, filled = held, sum(each.tokens for each in held)
-            pieces.append(piece)
-            filled += piece.tokens
-            digest = hash_bytes(text[piece.start : piece.end].encode("utf-8", "surrogatepass"))
-            ends = int(digest[:8], 16) % _CUT == 0 and piece.start not in starts
-            if ends and 2 * filled >= most:
-                yield Piece(pieces[0].start, piece.end, filled)
-                pieces, filled = [], 0
-    if pieces:
-        yield Piece(pieces[0].start, pieces[-1].end, filled)
+    pieces = [
+        Piece(piece.start + first, piece.end + first, piece.tokens)
+        for first, last in _list_blocks(text)
+        for piece in split_text(text[first:last], settings)
+    ]
+    sums = [0, *accumulate(piece.tokens for piece in pieces)]
+    openings = (text[piece.start : piece.start + _OPENING] for piece in pieces)
+    ranks = [
+        (
+            before.start in starts,
+            piece.start not in starts,
+            hash_bytes(opening.encode("utf-8", "surrogatepass")),
+        )
+        for before, piece, opening in zip(pieces[:1] + pieces, pieces, openings, strict=False)
+    ]
+    waiting = [(0, len(pieces))] if pieces else []
+    while waiting:
+        first, last = waiting.pop()
+        if last - first == 1 or sums[last] - sums[first] <= most:
+            yield Piece(pieces[first].start, pieces[last - 1].end, sums[last] - sums[first])
+            continue
+        low = bisect_left(sums, sums[first] + most / _LEAST, first + 1, last - 1)
+        high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
+        cut = min(range(low, max(high, low + 1)), key=ranks.__getitem__)
+        waiting += [(cut, last), (first, cut)]
 
 
 def _list_blocks(text: str) -> Iterator[tuple[int, int]]:
