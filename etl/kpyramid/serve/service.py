@@ -39,6 +39,7 @@ from kpyramid.snapshot.diff import NAMES, Counts, Row, compare
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.individuals import Entity
 from kpyramid.snapshot.overview import Overview
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.site import PAGE, read_page
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.typed import Comparison, Member, Paths
@@ -354,7 +355,8 @@ def create_app(
     async def live(_: Starlette) -> AsyncIterator[None]:
         stop = current.watch(service.limits.follow)
         try:
-            yield
+            with one_thread:  # for good: to change it with every question costs as much as one
+                yield
         finally:
             stop()
             current.close()
