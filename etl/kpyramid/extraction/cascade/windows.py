@@ -15,8 +15,9 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from kpyramid.documents.blocks import Block, read_blocks
+from kpyramid.documents.qualifiers import CONDITION
 from kpyramid.documents.sentences import Dropped, Piece, Span, split_sentences, split_text
-from kpyramid.documents.words import BE, HAVE, LETTERS
+from kpyramid.documents.words import BE, HAVE, LETTERS, MODALS, hold
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -136,9 +137,9 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         if last - first == 1 or sums[last] - sums[first] <= most:
             yield Piece(pieces[first].start, pieces[last - 1].end, sums[last] - sums[first])
             continue
-        low = bisect_left(sums, sums[first] + most / _LEAST, first + 1, last - 1)
+        low = bisect_left(sums, sums[first] + most / _LEAST, first + 1, last)
         high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
-        cut = min(range(low, max(high, low + 1)), key=ranks.__getitem__)
+        cut = min(range(low, high) or range(first + 1, last), key=ranks.__getitem__)
         waiting += [(cut, last), (first, cut)]
 
 
@@ -390,9 +391,14 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
 
 # A reply held against its window.
 
-_FLAGS = {"possible", "planned", "reported", "former"}
-_KEYS = {"time": "time", "place": "place", "if": "condition", "amount": "quantity", "by": "by"}
-_QUALIFIERS = ("time", "place", "condition", "quantity")
+_HELD = {"possible", "planned", "former"}
+_FLAGS = _HELD | {"reported"}
+_FIRST = frozenset("i me my we us our".split())
+_SPEAKING = frozenset("author writer speaker narrator asker poster reader".split())
+"""What "I" and "you" mean where a text names neither."""
+_LEAD = {"time": re.compile(r"(?:in|on|at|during) "), "place": re.compile(r"(?:in|at) ")}
+"""Prepositions that say nothing more than the time or the place does; the rules leave them out."""
+_KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +442,7 @@ def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> Windo
     """
     context = " ".join(words for _, words in text.chunk.context)
     known = text.words | text.title | list_forms(context)
+    known |= _SPEAKING if known & _FIRST else frozenset()
     window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
     for shown in reading.broken:
         window.drop("not_a_triple", shown)
@@ -510,16 +517,23 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
         for name, place in zip((names[0], tail), places, strict=True)
     ]
     stance = _read_marks(window, row, cited)
+    place = locate_name(text.chunk.text, text.folded, relation, spans, exact=True)
+    modality = next((flag for flag in stance if flag in _FLAGS), None)
+    if modality in _HELD:  # in the relation's words, as the rules leave it
+        names = relation.casefold() in window.vocabulary.relations
+        relation = hold(relation, modality, names=names)
+        modality = None
+    modal = relation.split()[0].casefold()
     return Fact(
         claim,
         named[0],
         relation,
         named[1],
         head_span=places[0],
-        relation_span=locate_name(text.chunk.text, text.folded, relation, spans, exact=True),
+        relation_span=place,
         tail_span=places[1],
         negated=denied or "not" in stance,
-        modality=next((flag for flag in stance if flag in _FLAGS), None),
+        modality=modality or (modal if modal in MODALS else None),
         attribution=stance.get("by"),
         qualifiers={
             name: stance[name] for name in _KEYS.values() if name in stance and name != "by"
@@ -560,7 +574,8 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
         elif any(map(is_telling, list_strange(words, cited | window.known))):
             window.drop("unsupported", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
         else:
-            found.setdefault(_KEYS[name], words)
+            bare = _LEAD[name].sub("", words, count=1) if name in _LEAD else words
+            found.setdefault(_KEYS[name], bare)
     return found
 
 
