@@ -19,6 +19,7 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
+from tests.rows import read_rows
 
 VARIABLES = {
     "KPYRAMID_CHUNK__MAX_TOKENS": "24",
@@ -238,12 +239,7 @@ def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
-    [
-        (("stage", "ingest", "--run", "r"), 3, "give it --corpus"),
-        (("stage", "chunk", "--run", "r"), 3, "run 'r' does not exist"),
-        (("stage", "chunk", "--run", "r", "--shard", "one"), 3, "write I/N"),
-        (("stage", "chunk", "--run", "../r"), 3, "use letters"),
-    ],
+    read_rows("cli.a_stage_called_wrongly_says_how"),
 )
 def test_a_stage_called_wrongly_says_how(
     tmp_path: Path, arguments: tuple[str, ...], code: int, said: str

@@ -205,6 +205,20 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
     assert "moss.txt" in done.stdout
 
 
+def test_labels_of_today_hold_for_the_snapshots_of_yesterday(relabelled: Path) -> None:
+    warehouse = Warehouse(relabelled)
+    earlier = resolve_ref(warehouse, "main@1")
+    promote(warehouse, "served", earlier, at="2026-02-01T00:00:00+00:00")
+    for name in ("main@1", earlier, "served"):
+        opened = open_snapshot(name, relabelled)
+        for seen in (opened, opened.scoped(Scope(frozenset({"staff"})))):
+            texts = seen.table("chunks")["text"].to_pylist()
+            assert texts and not [text for text in texts if "Moss" in text]
+        for scope in (EVERYTHING, Scope(frozenset({"board"}))):
+            texts = open_snapshot(name, relabelled, scope=scope).table("chunks")["text"]
+            assert any("Moss" in text for text in texts.to_pylist())
+
+
 def test_a_comparison_needs_nothing_that_only_builds(
     built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

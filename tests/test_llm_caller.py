@@ -284,13 +284,13 @@ def test_processes_that_ask_the_same_pay_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(30)
+        worker.join(120)
         assert worker.exitcode == 0
     assert (tmp_path / "calls").read_text() == "x"
 
 
 def test_threads_that_ask_other_things_do_not_wait_for_each_other(cache: ReplyCache) -> None:
-    together = threading.Barrier(4, timeout=30)
+    together = threading.Barrier(4, timeout=120)
 
     class Meeting:
         def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:

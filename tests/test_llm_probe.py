@@ -9,7 +9,7 @@ from kpyramid.llm.endpoint import open_connection, open_transport, read_key
 from kpyramid.llm.task import TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -82,12 +82,7 @@ def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None
 
 @pytest.mark.parametrize(
     ("refuses", "calls", "found"),
-    [
-        (["temperature"], 2, {"temperature": False}),
-        (["temperature", "max_tokens"], 3, {"limit": "max_completion_tokens"}),
-        (["response_format"], 3, {"form": "tools"}),
-        (["response_format", "tools"], 4, {"form": "plain"}),
-    ],
+    read_bodies("llm_probe.the_probe_finds_what_works"),
 )
 def test_the_probe_finds_what_works(refuses: list[str], calls: int, found: dict[str, Any]) -> None:
     with serve(refuses=refuses) as server:

@@ -230,6 +230,7 @@ def check_cells(oracle: Oracle, name: str, was: Row, row: Row) -> None:
         assert not {row["inverse_of"], row["splits"]} & oracle.hidden
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=st.data())
 def test_a_scope_shows_what_the_rules_leave(whole: Snapshot, data: st.DataObject) -> None:

@@ -10,10 +10,16 @@ import numpy as np
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Said, Stated, can_join
 from kpyramid.documents.words import PREPOSITIONS, normalise_relation
-from kpyramid.graph.synonyms.comparison import Comparer, Reading
-from kpyramid.graph.synonyms.lexicon import load_lexicon
+from kpyramid.graph.synonyms.comparison import (
+    Comparer,
+    Reading,
+    is_past_state,
+    is_present,
+    says_more,
+)
+from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
 from kpyramid.graph.synonyms.words import VAGUE
-from kpyramid.ontology.names import XSD
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _Key: TypeAlias = tuple[str, bool, frozenset[str]]
@@ -63,7 +69,9 @@ def name_relations(
     property that it states between such ends, else as most of its facts are.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
-    properties = [p for p in schema.properties if p.range != XSD + "string"]  # fits any tail
+    classes = sum(not prop.is_datatype for prop in schema.properties)
+    loose = 2 * classes < len(schema.properties)  # strings stand for things, and fit any tail
+    properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
     united = _unite_near(phrases, properties, comparer)
     reads = [_follow(phrase.read, united) for phrase in phrases]
     stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
@@ -105,7 +113,9 @@ def _is_vague(said: Said) -> bool:
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     reading: Reading = comparer.read(wording, ends)
-    key, turned = reading.key, reading.turned
+    key, turned, qualities = reading.key, reading.turned, reading.qualities
+    if is_past_state(wording):
+        qualities |= {"past"}
     if reading.meaning:
         key = f"[{reading.meaning}]"
     else:
@@ -115,7 +125,7 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
             key, turned = f"have {' '.join(noun)}", not turned
         elif verb == "have" and noun and last == "of":
             key = f"have {' '.join(noun)}"
-    return (key, reading.negated, reading.qualities), turned
+    return (key, reading.negated, qualities), turned
 
 
 def _broaden(read: _Read) -> Iterator[_Read]:
@@ -182,47 +192,80 @@ def _list_properties(
 ) -> list[frozenset[_Name]]:
     """The properties that each phrase states, with whether it reads from value to subject.
 
-    It states them in words of the ontology, or in others of one meaning, and its ends fit.
+    Its ends fit, and it states them in words of the ontology, in others of one meaning or of a
+    narrower one, or in its words with more beside them; the first of these decides.
     """
+    names = {prop.iri: _list_names(prop, schema) for prop in properties}
     known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[_Name]]] = {}
+    fitting: dict[tuple[Ends, str | None, str | None], list[_Name]] = {}
 
     def read_names(ends: Ends, head: str | None, tail: str | None) -> None:
         found = known[ends, head, tail] = defaultdict(set)
-        for prop in properties:
-            for turned in (False, True):
-                own, other = (tail, head) if turned else (head, tail)
-                if (prop.is_datatype or ends[1] not in _NO_THINGS) and can_join(
-                    own, other, prop, schema
-                ):
-                    reads = Counter(
-                        _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
-                        for name in (prop.label, prop.label, *prop.alt_labels)
-                    )
-                    key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
-                    found[key, way != turned].add((prop.iri, turned))
+        fitting[ends, head, tail] = [
+            (prop.iri, turned)
+            for prop in properties
+            for turned in (False, True)
+            if not turned or _may_be_subject(ends[1], tail, prop)
+            if (prop.is_datatype or ends[1] not in _NO_THINGS)
+            and can_join(*((tail, head) if turned else (head, tail)), prop, schema)
+        ]
+        for iri, turned in fitting[ends, head, tail]:
+            reads = Counter(
+                _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
+                for name in (names[iri][0], *names[iri])
+            )
+            (words, negated, qualities), way = min(
+                reads, key=lambda read: (-reads[read], _order_read(read))
+            )
+            found[(words, negated, qualities), way != turned].add((iri, turned))
+            if not is_present(names[iri][0]):
+                found[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
     stating: list[frozenset[_Name]] = []
     for phrase, read in zip(phrases, reads, strict=True):
         wording, head, tail = phrase.said
-        if (phrase.ends, head, tail) not in known:
-            read_names(phrase.ends, head, tail)
-        fitting = known[phrase.ends, head, tail]
+        place = phrase.ends, head, tail
+        if place not in known:
+            read_names(*place)
         if _is_vague(phrase.said):
             stating.append(frozenset())
             continue
-        found = set(fitting.get(read, ()))
-        for broad in () if found else _broaden(read):
-            found |= fitting.get(broad, set())
+        found = set(known[place].get(read, ()))
         own = stated.get(wording, frozenset())
         found |= {
-            (p.iri, False)
-            for p in properties
-            if p.iri in own and read[0][0][0] != "[" and can_join(head, tail, p, schema)
+            (iri, turned)
+            for iri, turned in fitting[place]
+            if iri in own and not turned and read[0][0][0] != "["
+        }
+        for broad in () if found else _broaden(read):
+            found |= known[place].get(broad, set())
+        found = found or {
+            (iri, turned)
+            for iri, turned in fitting[place]
+            if any(says_more(wording, name, turned=turned) for name in names[iri])
         }
         some = frozenset(found)
         stating.append(shared.setdefault(some, some))
     return stating
+
+
+def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
+    """Whether a fact's tail can be the subject: no value, and no noun where a domain is asked."""
+    unknown = tail is None and kind in OPEN and prop.domain != THING
+    return not (prop.is_datatype or unknown)
+
+
+def _list_names(prop: OntologyProperty, schema: Schema) -> list[str]:
+    """What a property is called; also without the class of its range: `works in` of `in ward`."""
+    names = [prop.label, *prop.alt_labels]
+    if (entry := schema.class_by_iri.get(prop.range)) is None:
+        return names
+    for name in tuple(names):
+        words = name.removesuffix(f" {entry.label}")
+        if words != name and words.split()[-1] not in VAGUE:
+            names.append(words)
+    return names
 
 
 def _choose_names(
@@ -241,23 +284,19 @@ def _choose_names(
     for phrase, found in zip(phrases, stating, strict=True):
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
-    named: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
     for phrase, (key, turned), found in zip(phrases, reads, stating, strict=True):
-        group = key, phrase.has_value
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
             iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
-            name = schema.property_by_iri[iri].label, way != turned
-            own.append(name)
-            named[group][name] += phrase.count
+            own.append((schema.property_by_iri[iri].label, way != turned))
         else:
             own.append(None)
-            worded[group][phrase.said[0], turned] += phrase.count
+            worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
     usual = {
         group: min(counts, key=lambda name: (-counts[name], name))
-        for group, counts in (worded | named).items()
+        for group, counts in worded.items()
     }
     names = [
         (name or usual[key, phrase.has_value], turned)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
 from kpyramid.condensation.detail import group_details, link_details
-from kpyramid.condensation.graph import Graph, Statement, read_value, unfold_nouns
+from kpyramid.condensation.graph import Graph, Statement, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -29,7 +29,8 @@ from kpyramid.condensation.merging import (
 )
 from kpyramid.condensation.standard import Standard, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
-from kpyramid.documents.qualifiers import DOCUMENT, list_values, unite_qualifiers
+from kpyramid.documents.qualifiers import DOCUMENT, unite_qualifiers
+from kpyramid.documents.validity import date_fact, list_times
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -114,7 +115,7 @@ def _condense(
     comparer.prepare(
         list_compared(graph) | {graph.wordings[at] for at in graph.relations[sorted(near)].tolist()}
     )
-    stated = _find_stated(graph, schema)
+    stated = find_stated(graph, schema)
     compare = guard_comparer(comparer)
     made = condense_graph(graph, linked, stated, schema, compare)
     losses: tuple[Loss, ...] = ()
@@ -187,7 +188,7 @@ def _build_statements(made: Sequence[Summary]) -> pa.Table:
     )
 
 
-def _find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
+def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
     """The properties that each wording states in words of the ontology, where it does."""
     index = index_phrases(schema.properties)
     keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
@@ -212,6 +213,8 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
 
 
 _SAID = ("head_id", "relation_id", "tail_id", "literal", "negated")
+_TAKEN = (*_SAID, "modality")
+"""Columns of the triple that a condensed fact has its words of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +272,16 @@ def _build_condensed(
     turned &= tails >= 0  # a value is no subject
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
     held = entities["entity_id"].combine_chunks()
+    held_by = [qualifiers.get(row, ()) for row in rows.tolist()]
+    valid = [*map(date_fact, held_by)]
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns = {
-        **{name: triples[name].take(pa.array(rows)) for name in _SAID},
+        **{name: triples[name].take(pa.array(rows)) for name in _TAKEN},
         "condensed_id": named.keys.take(by_key),
-        "qualifiers": [qualifiers.get(row, ()) for row in rows.tolist()],
+        "qualifiers": held_by,
+        "valid_from": [first for first, _ in valid],
+        "valid_to": [last for _, last in valid],
         "standard_relation": pa.array([standard.name for standard in called], pa.string()),
         "standard_turned": pa.array(turned),
         "standard_head_id": held.take(pa.array(subjects)),
@@ -329,11 +336,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
-        times={
-            row: times
-            for row, pairs in held.items()
-            if (times := tuple(map(read_value, list_values(pairs, "time"))))
-        },
+        times={row: times for row, pairs in held.items() if (times := tuple(list_times(pairs)))},
         denied=np.flatnonzero(triples["negated"].to_numpy()).tolist(),
     )
 

@@ -18,6 +18,7 @@ from kpyramid.documents.qualifiers import (
     unite_qualifiers,
 )
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.validity import date_fact
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
@@ -32,6 +33,7 @@ from kpyramid.graph.nouns import (
     states_rule,
 )
 from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
 from kpyramid.pipeline.stages.facts import (
@@ -359,6 +361,12 @@ def _build_triples(
         head_id = content_id("entity", head)
         tail_id = None if is_literal else content_id("entity", tail)
         denied = ["negated"] if facts[0].negated else []
+        qualifiers = unite_qualifiers(
+            pair
+            for fact in facts
+            for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
+        )
+        first, last = date_fact(qualifiers)
         yield {
             "triple_id": content_id("triple", head_id, key, tail_id or tail, is_literal, *denied),
             "head_id": head_id,
@@ -366,14 +374,10 @@ def _build_triples(
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
             "negated": facts[0].negated,
-            "qualifiers": unite_qualifiers(
-                pair
-                for fact in facts
-                for pair in (
-                    *fact.qualifiers,
-                    *_place_nouns(fact, titles, subjects),
-                )
-            ),
+            "modality": read_modality(facts[0].relation),
+            "valid_from": first,
+            "valid_to": last,
+            "qualifiers": qualifiers,
             "confidence": _weigh(facts),
             "raw_triple_ids": _take_ids(raw_triples["raw_triple_id"], {fact.row for fact in facts}),
         }
