@@ -163,7 +163,9 @@ def run(*command: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # as in a process of its own
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # a process of its own would have ended with what it left open
 @pytest.mark.parametrize("name", RUNS)
 def test_a_script_prints_its_figures(
     name: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
