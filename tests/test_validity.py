@@ -148,10 +148,6 @@ def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
     assert {said: held.get(said) for said in HELD} == HELD
 
 
-def test_who_followed_in_an_office_contradicts_nobody(told: Snapshot) -> None:
-    assert told.table("contradictions").num_rows == 0
-
-
 def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> None:
     def find(at: str | None) -> list[str]:
         members = told.find("thing", {"led": "Nordlake"}, at=at).members
