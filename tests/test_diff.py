@@ -20,7 +20,7 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote
 from kpyramid.storage.refs import resolve_ref
-from tests.corpora import TEXTS, build_corpus, list_marks, make_settings, share, use_quick_models
+from tests.corpora import TEXTS, build_corpus, make_settings, share, use_quick_models
 
 BOARD = "Clara Zorblax"
 """Only a text with the label `board` names her."""
@@ -52,7 +52,7 @@ def _build_two(folder: Path) -> None:
         build_corpus(write_records(folder / "c", texts), warehouse, order="2026-01-01")
         corpus = write_records(folder / "c", edit(texts))
         outcome = build_corpus(corpus, warehouse, order="2026-01-02", allow_shrink=True)
-        (folder / "line").write_text(list_marks(outcome)["publish"].details["changes"])
+        (folder / "line").write_text(outcome.report["changes"])
 
 
 @pytest.fixture(scope="module")

@@ -222,7 +222,7 @@ def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(
     page = (outcome.run.folder / "report.html").read_text("utf-8")
     assert "planned" in page
     assert "Dearest documents" in page
-    print_result(describe_build(report, page="report.html", place="w"))
+    print_result(describe_build(report, page="report.html", verbose=True))
     assert "from cache" in capsys.readouterr().out
 
     (corpus / "8-0.txt").write_text("Ada Newby founded Newby Works in 1900.", "utf-8")

@@ -133,9 +133,9 @@ class Diff:
         changes = [row.change for row in self._compare(name)]
         return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
 
-    def read(self, name: str, limit: int | None) -> list[Row]:
-        """The first rows of a part that differ: removed, changed, added, each by key."""
-        rows = self._compare(name)[:limit]
+    def read(self, name: str, limit: int | None, change: Change | None = None) -> list[Row]:
+        """The first rows of a part that differ: removed, changed, added or one of it, by key."""
+        rows = [row for row in self._compare(name) if change in (None, row.change)][:limit]
         if name not in PARTS:
             return rows
         words: dict[str, str] = {}

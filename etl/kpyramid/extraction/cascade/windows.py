@@ -520,8 +520,8 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     place = locate_name(text.chunk.text, text.folded, relation, spans, exact=True)
     modality = next((flag for flag in stance if flag in _FLAGS), None)
     if modality in _HELD:  # in the relation's words, as the rules leave it
-        is_label = relation.casefold() in window.vocabulary.relations
-        relation = hold(relation, modality, names=is_label)
+        is_property = relation.casefold() in window.vocabulary.relations
+        relation = hold(relation, modality, names=is_property)
         modality = None
     modal = relation.split()[0].casefold()
     return Fact(
