@@ -1,5 +1,6 @@
 """A changed corpus costs what changed; what nobody supports any more is gone."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "added": {**TEXTS, "new.txt": "Hugh Marsh founded Elk Horn. Hugh Marsh was born in Oslo."},
     "deleted": {k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
     "renamed": {("moved.txt" if k == "batt.txt" else k): v for k, v in TEXTS.items()},
+    "fuller name": {**TEXTS, "new.txt": "Anna Marie Holm was born in Oslo."},
     "all at once": {
         **{k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
         "batt.txt": EDITED,
@@ -81,9 +83,23 @@ def test_an_incremental_build_equals_one_from_scratch(tmp_path: Path, name: str)
     corpus = write_corpus(tmp_path / "corpus", CHANGES[name])
 
     snapshot = build_corpus(corpus, warehouse).snapshot
-    scratch = build_corpus(corpus, Warehouse(tmp_path / "scratch")).snapshot
+    same, before = copy_shared_build(tmp_path / "same")  # names go on from the ref's snapshot
+    shutil.rmtree(same.cache)
+    scratch = build_corpus(corpus, same).snapshot
 
     assert snapshot == scratch
+    if name != "fuller name":  # else a build from nothing gives the entity another id
+        assert build_corpus(corpus, Warehouse(tmp_path / "new")).snapshot == snapshot
+        return
+    old, new = (
+        {
+            row["name"]: row["entity_id"]
+            for row in read_snapshot(warehouse, each)["entities"].to_pylist()
+        }
+        for each in (before, snapshot)
+    )
+    assert new["Anna Marie Holm"] == old["Anna Holm"]
+    assert "Anna Holm" not in new
 
 
 def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:

@@ -54,20 +54,29 @@ class _Phrase:
 
 
 def name_relations(
-    graph: Graph, linked: Linked, stated: Stated, schema: Schema, comparer: Comparer
+    graph: Graph,
+    linked: Linked,
+    stated: Stated,
+    schema: Schema,
+    comparer: Comparer,
+    former: Mapping[int, Standard],
 ) -> list[Standard]:
     """The standard relation of each fact.
 
     Wordings are one relation where they have one meaning between ends of their types, and where
     both are near one anchor (in its X_k, PolyRAG §III-C) and say the same. It is called by the
-    property that it states between such ends, else as most of its facts are.
+    property that it states between such ends, else as most of its facts are. Where facts had a
+    name before, by row in `former`, the one that most had goes on.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     properties = [p for p in schema.properties if p.range != XSD + "string"]  # fits any tail
     united = _unite_near(phrases, properties, comparer)
     reads = [_follow(phrase.read, united) for phrase in phrases]
     stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
-    names = _choose_names(phrases, reads, stating, schema)
+    had: list[Counter[_Name]] = [Counter() for _ in phrases]
+    for row, standard in former.items():
+        had[phrase_of[row]][standard.name, standard.turned] += 1
+    names = _choose_names(phrases, reads, stating, schema, had)
     return [names[at] for at in phrase_of]
 
 
@@ -230,6 +239,7 @@ def _choose_names(
     reads: Sequence[_Read],
     stating: Sequence[frozenset[_Name]],
     schema: Schema,
+    had: Sequence[Counter[_Name]],
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -243,27 +253,44 @@ def _choose_names(
     own: list[_Name | None] = []
     named: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    for phrase, (key, turned), found in zip(phrases, reads, stating, strict=True):
+    former: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
+    for phrase, (key, turned), found, names in zip(phrases, reads, stating, had, strict=True):
         group = key, phrase.has_value
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
-            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
-            name = schema.property_by_iri[iri].label, way != turned
+            labels = {pair: (schema.property_by_iri[pair[0]].label, pair[1]) for pair in pairs}
+            iri, way = min(
+                dated or pairs, key=lambda pair: (-names[labels[pair]], -weight[pair[0]], pair)
+            )
+            name = labels[iri, way][0], way != turned
             own.append(name)
             named[group][name] += phrase.count
         else:
             own.append(None)
             worded[group][phrase.said[0], turned] += phrase.count
-    usual = {
-        group: min(counts, key=lambda name: (-counts[name], name))
-        for group, counts in (worded | named).items()
-    }
-    names = [
+            for (text, way), count in names.items():
+                former[group][text, way != turned] += count
+    usual = {group: _pick(counts, former[group]) for group, counts in (worded | named).items()}
+    chosen = [
         (name or usual[key, phrase.has_value], turned)
         for phrase, (key, turned), name in zip(phrases, reads, own, strict=True)
     ]
-    return [Standard(name, way != turned) for (name, way), turned in names]
+    return [Standard(name, way != turned) for (name, way), turned in chosen]
+
+
+def _pick(counts: Counter[_Name], former: Counter[_Name]) -> _Name:
+    """The name that most of a relation's facts had, else the most frequent of it.
+
+    Which way the former one reads is known of its wording, unless nothing is worded so any more:
+    of a value it was not told.
+    """
+    had: Counter[str] = Counter()
+    for (text, _), count in former.items():
+        had[text] += count
+    return min(
+        [*counts, *former], key=lambda name: (-had[name[0]], -counts[name], -former[name], name)
+    )
 
 
 def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:

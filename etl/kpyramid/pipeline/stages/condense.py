@@ -49,6 +49,7 @@ from kpyramid.pipeline.stages.tables import (
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import find_rows, load_contracts, map_column
+from kpyramid.storage.former import Former
 
 
 def run(
@@ -57,6 +58,7 @@ def run(
     triples: pa.Table,
     proposals: pa.Table,
     *,
+    former: Former | None,
     settings: CondenseSettings,
     schema: Schema,
     embedder: Embedder,
@@ -65,7 +67,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`condensed` with its `vectors`, `contradictions`, a model's `statements`, and `rejects`.
 
-    Rejects are what a model left open, and statements of its that were refused.
+    Rejects are what a model left open, and statements of its that were refused. What stood for
+    others in the `former` snapshot still does, by the name that its relation had.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -73,7 +76,7 @@ def run(
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
     comparer = Comparer(embedder)
     condensed, contradictions, losses = _condense(
-        entities, relations, triples, settings, schema, embedder, comparer, condenser
+        entities, relations, triples, former, settings, schema, embedder, comparer, condenser
     )
     texts = state_facts(entities, relations, condensed)
     summaries: list[Summary] = []
@@ -101,6 +104,7 @@ def _condense(
     entities: pa.Table,
     relations: pa.Table,
     triples: pa.Table,
+    former: Former | None,
     settings: CondenseSettings,
     schema: Schema,
     embedder: Embedder,
@@ -116,7 +120,8 @@ def _condense(
     )
     stated = _find_stated(graph, schema)
     compare = guard_comparer(comparer)
-    made = condense_graph(graph, linked, stated, schema, compare)
+    had = _find_former(triples, former)
+    made = condense_graph(graph, linked, stated, schema, compare, had)
     losses: tuple[Loss, ...] = ()
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
@@ -124,14 +129,15 @@ def _condense(
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
         losses = answer.losses
-    standards = name_relations(graph, linked, stated, schema, comparer)
+    standards = name_relations(graph, linked, stated, schema, comparer, had)
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
     qualified = {
         row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
     }
     details = link_details(graph, made, qualified, comparer, compare)
-    named = _name_rows(triples, made)
+    rows = np.unique(made.stands)
+    named = _Named(rows, _name_rows(triples, rows))
     condensed = _build_condensed(
         triples, entities, graph, made, linked, standards, named, held, details
     )
@@ -228,9 +234,20 @@ class _Named:
         return self.keys.take(pa.array(places, mask=self.rows[places] != own))
 
 
-def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
-    """The condensed facts, each called after what it says."""
-    rows = np.unique(made.stands)
+def _find_former(triples: pa.Table, former: Former | None) -> dict[int, Standard]:
+    """The facts that stood for themselves and others before, by row, each with its relation."""
+    if former is None:
+        return {}
+    columns = ("condensed_id", "standard_relation", "standard_turned")
+    ids, *standards = former.read("condensed", columns)
+    found = find_rows(_name_rows(triples, np.arange(len(triples))), ids)
+    rows = np.flatnonzero(found >= 0)
+    said = (column.take(pa.array(found[rows])).to_pylist() for column in standards)
+    return dict(zip(rows.tolist(), map(Standard, *said), strict=True))
+
+
+def _name_rows(triples: pa.Table, rows: Integers) -> pa.ChunkedArray:
+    """The keys of condensed facts, each called after what it says."""
     keys = []
     for start in range(0, len(rows), BLOCK):
         block = triples.select(_SAID).take(pa.array(rows[start : start + BLOCK]))
@@ -242,7 +259,7 @@ def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
             for *parts, denied in said
         ]
         keys.append(pa.array(own, pa.string()))
-    return _Named(rows, pa.chunked_array(keys, pa.string()))
+    return pa.chunked_array(keys, pa.string())
 
 
 def _build_condensed(
