@@ -44,7 +44,7 @@ from typing import Any, get_args
 import numpy as np
 from completion_pyramids import find_corpora, measure_answers
 from embedding import open_embedder
-from making.university import list_facts, write_turtle
+from making.university import list_facts, load_world, write_turtle
 from options import explain_faults, print_figures, read_options, report
 from sets.musique import list_words
 from sets.text2kgbench_ontologies import convert_ontology
@@ -376,8 +376,9 @@ def measure_university(embedder: Embedder) -> dict[str, dict[str, float]]:
 
 def read_university(typed: bool) -> Ontology:
     """The invented university; what its ontology never had states `OUTSIDE`."""
-    facts = list(list_facts(SEEDS[0]))
-    schema = parse_schema(write_turtle(typed), source="making/university.py")
+    world = load_world()
+    facts = list(list_facts(SEEDS[0], world))
+    schema = parse_schema(write_turtle(typed, world), source="making/university.py")
     iri_of = {prop.label: prop.iri for prop in schema.properties}
     stated = [iri_of.get(fact.stated.label, OUTSIDE) for fact in facts]
     types = {fact.head: fact.head_type for fact in facts}

@@ -10,7 +10,7 @@ from typing import TypeVar
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
-from kpyramid.llm.task import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, ThreadCounts
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
@@ -94,10 +94,10 @@ class CountingScript(ScriptedAsker):
 
     spent = ThreadCounts()
 
-    def ask_reply(self, request: Request, read: Callable[[Reply], T]) -> T | Failure:
+    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
         self.spent.calls += 1
         self.spent.tokens += 10
-        return self.ask(request, lambda content: read(Reply(content, Usage())))
+        return super().ask(request, parse)
 
 
 class Counter:

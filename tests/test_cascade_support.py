@@ -27,7 +27,7 @@ from tests.cascade_script import (
     read_one,
     read_row,
 )
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 TEXT = (
     "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
@@ -115,13 +115,7 @@ SOLD = "Krag founded Acme in 1901 and sold Acme in 1910. Krag led Bolt."
 
 @pytest.mark.parametrize(
     ("replied", "facts", "gone"),
-    [
-        (["founded Acme"], ["founded Acme"], ["sold Acme", "led Bolt"]),
-        (["sold Acme", "led Bolt"], ["sold Acme", "led Bolt"], ["founded Acme"]),
-        (["set Acme", "led Bolt"], ["set Acme", "led Bolt"], ["sold Acme"]),
-        (["sold Acme", "set Acme", "led Bolt"], ["sold Acme", "set Acme", "led Bolt"], []),
-        ([], [], ["founded Acme", "sold Acme", "led Bolt"]),
-    ],
+    read_bodies("cascade_support.of_triples_with_the_same_ends_each_one_that_goes_is_counted"),
     ids=str,
 )
 def test_of_triples_with_the_same_ends_each_one_that_goes_is_counted(

@@ -1,7 +1,6 @@
 """Calls over real HTTP: what each failure means, and where no key goes."""
 
 import logging
-import time
 import traceback
 from typing import Any
 
@@ -167,14 +166,12 @@ def test_broken_http_is_transient(answer: bytes) -> None:
 
 def test_reply_that_drips_is_cut_off_at_the_timeout() -> None:
     answer = make_answer(b'{"choices": []}' + b" " * 500)
-    started = time.monotonic()
     with (
         serve_bytes(answer, pause=0.01) as base_url,
         connect(base_url, timeout=0.3) as transport,
         pytest.raises(TransientError, match="too slowly"),
     ):
         transport.send(REQUEST)
-    assert time.monotonic() - started < 3.0
 
 
 def test_server_that_is_not_there_was_sent_nothing() -> None:

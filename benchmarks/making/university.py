@@ -1,39 +1,26 @@
-"""An invented university in the form of the graph that PolyRAG's authors released.
+"""Invented worlds in the form of the graph that PolyRAG's authors released: facts and ontology.
 
-40 departments, 1,500 members of staff, 17 properties whose ranges are strings, many wordings of
-each with a long tail, ends that a tagger types as it pleases, and a quarter of all facts that no
-property of the ontology ever stated. All names are made of invented syllables.
+Each is declared by a file: `university.toml`, and `hospitals.toml`, which nothing was tuned on. All
+names are made of invented syllables.
 """
 
 import random
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-STAFF = 1_500
-DEPARTMENTS = 40
-BASE = "http://university.example/"
-
-TAGS: Mapping[str, tuple[tuple[str, float], ...]] = {
-    # What a tagger calls the ends of each kind.
-    "person": (("PERSON", 0.9), ("NOUN", 0.1)),
-    "department": (("ORG", 0.8), ("NOUN", 0.2)),
-    "university": (("ORG", 0.9), ("GPE", 0.1)),
-    "journal": (("ORG", 0.5), ("WORK_OF_ART", 0.2), ("NOUN", 0.3)),
-    "topic": (("NOUN", 0.7), ("ORG", 0.3)),
-    "course": (("NOUN", 0.5), ("WORK_OF_ART", 0.3), ("ORG", 0.2)),
-    "position": (("NOUN", 0.9), ("PERSON", 0.1)),
-    "degree": (("NOUN", 0.6), ("ORG", 0.2), ("WORK_OF_ART", 0.2)),
-    "society": (("ORG", 0.9), ("NOUN", 0.1)),
-    "award": (("WORK_OF_ART", 0.4), ("ORG", 0.3), ("NOUN", 0.3)),
-    "place": (("GPE", 0.5), ("FAC", 0.3), ("NOUN", 0.2)),
-    "contact": (("LITERAL", 0.8), ("NOUN", 0.2)),
-    "number": (("LITERAL", 1.0),),
-    "programme": (("NOUN", 0.6), ("ORG", 0.4)),
-    "agency": (("ORG", 0.9), ("NOUN", 0.1)),
-    "firm": (("ORG", 0.9), ("PERSON", 0.1)),
-}
+BASE = "http://invented.example/"
+LINKS = ("also", "currently", "recently", "regularly", "now", "mainly", "frequently", "jointly",
+         "often", "actively", "successfully", "widely")  # fmt: skip
+RARE = 0.12
+"""Share of facts with a wording that has an adverb more."""
+ONSETS = "b d f g h k l m n p r s t v z br dr gr kl pl st tr".split()
+VOWELS = "a e i o u ai ou ea".split()
+CODAS = "l n r s t m nd rk lt".split()
+ENDINGS = ("", "en", "a", "son", "ic")
 
 
 @dataclass(frozen=True)
@@ -50,30 +37,38 @@ class Stated:
     wordings: Sequence[str]
 
 
-STATED = tuple(
-    Stated(
-        row.get("label", ""),
-        *(row[name] for name in ("domain", "value", "per_subject", "wordings")),
-    )
-    for row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["stated"]
-)
-HEADS = {"person": "PERSON", "department": "ORG", "course": "NOUN"}
-LINKS = ("also", "currently", "recently", "regularly", "now", "mainly", "frequently", "jointly",
-         "often", "actively", "successfully", "widely")  # fmt: skip
-RARE = 0.12
-"""Share of facts with a wording that has an adverb more."""
-ONSETS = "b d f g h k l m n p r s t v z br dr gr kl pl st tr".split()
-VOWELS = "a e i o u ai ou ea".split()
-CODAS = "l n r s t m nd rk lt".split()
-TOPICS = ("materials welding logistics algebra hydrology genetics robotics pricing taxation optics "
-          "nursing linguistics painting soils catalysis imaging networks control acoustics "
-          "statistics ethics tourism banking marketing drama law surgery fibres polymers "
-          "combustion").split()  # fmt: skip
+@dataclass(frozen=True)
+class World:
+    """A declared world: the form, number and tags of each kind of end, and what is stated.
+
+    `object_ranges`: whether a property of things of a class has that class as range, else a string.
+    """
+
+    kinds: Mapping[str, Mapping[str, Any]]
+    topics: Sequence[str]
+    stated: Sequence[Stated]
+    object_ranges: bool
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The tag of the things of each class, empty where it has none."""
+        return {name: kind["class"] for name, kind in self.kinds.items() if "class" in kind}
+
+
+@cache
+def load_world(name: str = "university") -> World:
+    """The world of a file beside this one."""
+    read = tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text("utf-8"))
+    rows = [Stated(**{"label": "", **row}) for row in read["stated"]]
+    return World(read["kinds"], read["topics"].split(), rows, read["object_ranges"])
 
 
 @dataclass(frozen=True)
 class InventedFact:
-    """A fact with the types that a tagger gives its ends, and what it states."""
+    """A fact with the types that a tagger gives its ends, and what it states.
+
+    `plain` is its wording without the adverb that some have more.
+    """
 
     head: str
     head_type: str
@@ -81,80 +76,60 @@ class InventedFact:
     tail: str
     tail_type: str
     stated: Stated
+    plain: str
 
 
-def list_facts(seed: int) -> Iterator[InventedFact]:
-    """The facts of one invented university."""
+def list_facts(seed: int, world: World) -> Iterator[InventedFact]:
+    """The facts of one invented world."""
     chance = random.Random(seed)  # noqa: S311
-    pools = {kind: [make_name(kind, chance) for _ in range(_size(kind))] for kind in TAGS}
-    for stated in STATED:
+    pools = {
+        name: [make_name(kind["form"], world.topics, chance) for _ in range(kind["count"])]
+        for name, kind in world.kinds.items()
+    }
+    for stated in world.stated:
         weights = [1.0 / (at + 1) for at in range(len(stated.wordings))]
+        tags = world.kinds[stated.value]["tags"]
         for subject in pools[stated.domain]:
             count = int(stated.per_subject + chance.random())
             for value in chance.sample(pools[stated.value], count):
-                wording = chance.choices(stated.wordings, weights)[0]
+                plain = wording = chance.choices(stated.wordings, weights)[0]
                 if chance.random() < RARE:
                     first, _, rest = wording.partition(" ")
                     wording = f"{first} {chance.choice(LINKS)} {rest}".strip()
-                kinds, shares = zip(*TAGS[stated.value], strict=True)
-                tag = chance.choices(kinds, shares)[0]
-                yield InventedFact(subject, HEADS[stated.domain], wording, value, tag, stated)
+                (tag,) = chance.choices(list(tags), list(tags.values()))
+                head_type = world.labels[stated.domain] or "NOUN"
+                yield InventedFact(subject, head_type, wording, value, tag, stated, plain)
 
 
-def _size(kind: str) -> int:
-    return {"person": STAFF, "department": DEPARTMENTS, "number": 12}.get(kind, 300)
+def make_name(form: str, topics: Sequence[str], chance: random.Random) -> str:
+    """An invented name of a form."""
+    name = form
+    while "{" in name:
+        before, _, rest = name.partition("{")
+        part, _, rest = rest.partition("}")
+        drawn = ["".join(map(chance.choice, (ONSETS, VOWELS, CODAS))) + chance.choice(ENDINGS)]
+        drawn += [chance.choice(topics), str(chance.randint(1, 30))]
+        text = drawn[("word", "topic", "number").index(part.lower())]
+        name = before + (text.capitalize() if part[0].isupper() else text) + rest
+    return name
 
 
-def make_name(kind: str, chance: random.Random) -> str:
-    """An invented name of a kind."""
+def list_labels(fact: InventedFact, world: World) -> Collection[str]:
+    """The properties that a fact states: of any row with its wording and the kinds of its ends.
 
-    def word() -> str:
-        return "".join(chance.choice(part) for part in (ONSETS, VOWELS, CODAS)).capitalize() + (
-            chance.choice(("", "en", "a", "son", "ic"))
-        )
-
-    topic = chance.choice(TOPICS)
-    match kind:
-        case "person":
-            return f"{word()} {word()}"
-        case "department":
-            return f"Department of {word()} {topic.capitalize()}"
-        case "university":
-            return f"University of {word()}"
-        case "journal":
-            return f"{word()} Journal of {topic.capitalize()}"
-        case "topic":
-            return f"{word().lower()} {topic}"
-        case "course":
-            return f"{topic.capitalize()} of {word()}"
-        case "position":
-            return (
-                f"{chance.choice(('Associate', 'Assistant', 'Full', 'Adjunct'))} {word()} Professor"
-            )
-        case "degree":
-            return f"PhD in {word()} {topic.capitalize()}"
-        case "society":
-            return f"{word()} Society of {topic.capitalize()}"
-        case "award":
-            return f"{word()} Prize"
-        case "place":
-            return f"{word()} Building" if chance.random() < 0.4 else word()
-        case "contact":
-            return f"{word().lower()}@{word().lower()}.example"
-        case "number":
-            return f"{chance.randint(1, 30)} credits"
-        case "programme":
-            return f"Master of {word()} {topic.capitalize()}"
-        case "agency":
-            return f"{word()} Research Council"
-    return f"{word()} {word()} Ltd"
+    Where ranges are strings, whatever the kind of its value.
+    """
+    return {
+        row.label
+        for row in world.stated
+        if fact.plain in row.wordings
+        and row.domain == fact.stated.domain
+        and (row.value == fact.stated.value or not world.object_ranges)
+    } | {fact.stated.label}
 
 
-CLASSES = ("person", "department", "course")
-
-
-def write_turtle(typed: bool) -> str:
-    """The ontology: three classes, and the properties with string ranges; `typed`: NER labels."""
+def write_turtle(typed: bool, world: World) -> str:
+    """The ontology: classes, and the properties; `typed`: classes have NER labels."""
     lines = [
         "@prefix : <" + BASE + "> . @prefix owl: <http://www.w3.org/2002/07/owl#> .",
         "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .",
@@ -162,14 +137,16 @@ def write_turtle(typed: bool) -> str:
         "@prefix kp: <https://w3id.org/kpyramid/core#> .",
         "<" + BASE.rstrip("/") + "> a owl:Ontology .",
     ]
-    labels = {"person": "PERSON", "department": "ORG"} if typed else {}
-    for name in CLASSES:
-        kinds = f' ; kp:entityType "{labels[name]}"' if name in labels else ""
+    for name, label in world.labels.items():
+        kinds = f' ; kp:entityType "{label}"' if typed and label else ""
         lines.append(f':{name.capitalize()} a owl:Class ; rdfs:label "{name}"@en{kinds} .')
-    for stated in filter(lambda one: one.label, STATED):
-        local = stated.label.replace(" ", "_")
+    for row in {row.label: row for row in world.stated if row.label}.values():
+        local = row.label.replace(" ", "_")
+        is_object = world.object_ranges and row.value in world.labels
+        kind = "ObjectProperty" if is_object else "DatatypeProperty"
         lines.append(
-            f':{local} a owl:DatatypeProperty ; rdfs:label "{stated.label}"@en ; '
-            f"rdfs:domain :{stated.domain.capitalize()} ; rdfs:range xsd:string ."
+            f':{local} a owl:{kind} ; rdfs:label "{row.label}"@en ; '
+            f"rdfs:domain :{row.domain.capitalize()} ; "
+            f"rdfs:range {f':{row.value.capitalize()}' if is_object else 'xsd:string'} ."
         )
     return "\n".join(lines)

@@ -364,7 +364,7 @@ class InduceSettings:
 
     `ontology`: a name in `ontology/`, or the path of a Turtle file.
     `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
-    a model once per class and chunk that may hold it, and nothing where it read windows already;
+    a model once per chunk and 64 properties, and nothing where it read windows already;
     `exhaustive` asks, as in the paper, for every property of every class in every chunk.
     """
 

@@ -14,15 +14,16 @@ from kpyramid.condensation.graph import (
     LITERAL,
     Graph,
     Value,
-    differ_in_time,
     find_shared_ends,
     read_values,
 )
+from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
+from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
 
@@ -53,7 +54,7 @@ class Fact:
     ends: Ends
     value: Value | None
     anchors: frozenset[tuple[str, bool]]
-    times: tuple[Value, ...] = ()
+    times: tuple[Time, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +343,12 @@ def link_facts(
         LITERAL + " ".join(iri for iri in ranges if parse_literal(text, iri) is not None)
         for text in graph.texts
     )
-    own = chain(map(schema.class_for_type, graph.types), values)
+    kinds = Kinds(schema)
+    named = (
+        min(kinds.find_by_name(name, kind), default=None) or schema.class_for_type(kind)
+        for name, kind in zip(graph.names, graph.types, strict=True)
+    )
+    own = chain(named, values)
     class_of = np.array([classes.setdefault(c, len(classes)) for c in own], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
     said = np.stack([graph.relations, class_of[graph.heads], class_of[tails]])

@@ -10,10 +10,16 @@ import numpy as np
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Said, Stated, can_join
 from kpyramid.documents.words import PREPOSITIONS, normalise_relation
-from kpyramid.graph.synonyms.comparison import Comparer, Reading
-from kpyramid.graph.synonyms.lexicon import load_lexicon
+from kpyramid.graph.synonyms.comparison import (
+    Comparer,
+    Reading,
+    is_past_state,
+    is_present,
+    says_more,
+)
+from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
 from kpyramid.graph.synonyms.words import VAGUE
-from kpyramid.ontology.names import XSD
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _Key: TypeAlias = tuple[str, bool, frozenset[str]]
@@ -59,7 +65,7 @@ def name_relations(
     stated: Stated,
     schema: Schema,
     comparer: Comparer,
-    former: Mapping[int, Standard],
+    former: Mapping[int, str],
 ) -> list[Standard]:
     """The standard relation of each fact.
 
@@ -69,13 +75,15 @@ def name_relations(
     name before, by row in `former`, the one that most had goes on.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
-    properties = [p for p in schema.properties if p.range != XSD + "string"]  # fits any tail
+    classes = sum(not prop.is_datatype for prop in schema.properties)
+    loose = 2 * classes < len(schema.properties)  # strings stand for things, and fit any tail
+    properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
     united = _unite_near(phrases, properties, comparer)
     reads = [_follow(phrase.read, united) for phrase in phrases]
     stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
-    had: list[Counter[_Name]] = [Counter() for _ in phrases]
-    for row, standard in former.items():
-        had[phrase_of[row]][standard.name, standard.turned] += 1
+    had: list[Counter[str]] = [Counter() for _ in phrases]
+    for row, name in former.items():
+        had[phrase_of[row]][name] += 1
     names = _choose_names(phrases, reads, stating, schema, had)
     return [names[at] for at in phrase_of]
 
@@ -114,7 +122,9 @@ def _is_vague(said: Said) -> bool:
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     reading: Reading = comparer.read(wording, ends)
-    key, turned = reading.key, reading.turned
+    key, turned, qualities = reading.key, reading.turned, reading.qualities
+    if is_past_state(wording):
+        qualities |= {"past"}
     if reading.meaning:
         key = f"[{reading.meaning}]"
     else:
@@ -124,7 +134,7 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
             key, turned = f"have {' '.join(noun)}", not turned
         elif verb == "have" and noun and last == "of":
             key = f"have {' '.join(noun)}"
-    return (key, reading.negated, reading.qualities), turned
+    return (key, reading.negated, qualities), turned
 
 
 def _broaden(read: _Read) -> Iterator[_Read]:
@@ -191,47 +201,80 @@ def _list_properties(
 ) -> list[frozenset[_Name]]:
     """The properties that each phrase states, with whether it reads from value to subject.
 
-    It states them in words of the ontology, or in others of one meaning, and its ends fit.
+    Its ends fit, and it states them in words of the ontology, in others of one meaning or of a
+    narrower one, or in its words with more beside them; the first of these decides.
     """
+    names = {prop.iri: _list_names(prop, schema) for prop in properties}
     known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[_Name]]] = {}
+    fitting: dict[tuple[Ends, str | None, str | None], list[_Name]] = {}
 
     def read_names(ends: Ends, head: str | None, tail: str | None) -> None:
         found = known[ends, head, tail] = defaultdict(set)
-        for prop in properties:
-            for turned in (False, True):
-                own, other = (tail, head) if turned else (head, tail)
-                if (prop.is_datatype or ends[1] not in _NO_THINGS) and can_join(
-                    own, other, prop, schema
-                ):
-                    reads = Counter(
-                        _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
-                        for name in (prop.label, prop.label, *prop.alt_labels)
-                    )
-                    key, way = min(reads, key=lambda read: (-reads[read], _order_read(read)))
-                    found[key, way != turned].add((prop.iri, turned))
+        fitting[ends, head, tail] = [
+            (prop.iri, turned)
+            for prop in properties
+            for turned in (False, True)
+            if not turned or _may_be_subject(ends[1], tail, prop)
+            if (prop.is_datatype or ends[1] not in _NO_THINGS)
+            and can_join(*((tail, head) if turned else (head, tail)), prop, schema)
+        ]
+        for iri, turned in fitting[ends, head, tail]:
+            reads = Counter(
+                _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
+                for name in (names[iri][0], *names[iri])
+            )
+            (words, negated, qualities), way = min(
+                reads, key=lambda read: (-reads[read], _order_read(read))
+            )
+            found[(words, negated, qualities), way != turned].add((iri, turned))
+            if not is_present(names[iri][0]):
+                found[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
     stating: list[frozenset[_Name]] = []
     for phrase, read in zip(phrases, reads, strict=True):
         wording, head, tail = phrase.said
-        if (phrase.ends, head, tail) not in known:
-            read_names(phrase.ends, head, tail)
-        fitting = known[phrase.ends, head, tail]
+        place = phrase.ends, head, tail
+        if place not in known:
+            read_names(*place)
         if _is_vague(phrase.said):
             stating.append(frozenset())
             continue
-        found = set(fitting.get(read, ()))
-        for broad in () if found else _broaden(read):
-            found |= fitting.get(broad, set())
+        found = set(known[place].get(read, ()))
         own = stated.get(wording, frozenset())
         found |= {
-            (p.iri, False)
-            for p in properties
-            if p.iri in own and read[0][0][0] != "[" and can_join(head, tail, p, schema)
+            (iri, turned)
+            for iri, turned in fitting[place]
+            if iri in own and not turned and read[0][0][0] != "["
+        }
+        for broad in () if found else _broaden(read):
+            found |= known[place].get(broad, set())
+        found = found or {
+            (iri, turned)
+            for iri, turned in fitting[place]
+            if any(says_more(wording, name, turned=turned) for name in names[iri])
         }
         some = frozenset(found)
         stating.append(shared.setdefault(some, some))
     return stating
+
+
+def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
+    """Whether a fact's tail can be the subject: no value, and no noun where a domain is asked."""
+    unknown = tail is None and kind in OPEN and prop.domain != THING
+    return not (prop.is_datatype or unknown)
+
+
+def _list_names(prop: OntologyProperty, schema: Schema) -> list[str]:
+    """What a property is called; also without the class of its range: `works in` of `in ward`."""
+    names = [prop.label, *prop.alt_labels]
+    if (entry := schema.class_by_iri.get(prop.range)) is None:
+        return names
+    for name in tuple(names):
+        words = name.removesuffix(f" {entry.label}")
+        if words != name and words.split()[-1] not in VAGUE:
+            names.append(words)
+    return names
 
 
 def _choose_names(
@@ -239,7 +282,7 @@ def _choose_names(
     reads: Sequence[_Read],
     stating: Sequence[frozenset[_Name]],
     schema: Schema,
-    had: Sequence[Counter[_Name]],
+    had: Sequence[Counter[str]],
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -251,46 +294,30 @@ def _choose_names(
     for phrase, found in zip(phrases, stating, strict=True):
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
-    named: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    former: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
+    former: dict[tuple[_Key, bool], Counter[str]] = defaultdict(Counter)
     for phrase, (key, turned), found, names in zip(phrases, reads, stating, had, strict=True):
-        group = key, phrase.has_value
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
-            labels = {pair: (schema.property_by_iri[pair[0]].label, pair[1]) for pair in pairs}
+            label = {pair: schema.property_by_iri[pair[0]].label for pair in pairs}
             iri, way = min(
-                dated or pairs, key=lambda pair: (-names[labels[pair]], -weight[pair[0]], pair)
+                dated or pairs, key=lambda pair: (-names[label[pair]], -weight[pair[0]], pair)
             )
-            name = labels[iri, way][0], way != turned
-            own.append(name)
-            named[group][name] += phrase.count
+            own.append((label[iri, way], way != turned))
         else:
             own.append(None)
-            worded[group][phrase.said[0], turned] += phrase.count
-            for (text, way), count in names.items():
-                former[group][text, way != turned] += count
-    usual = {group: _pick(counts, former[group]) for group, counts in (worded | named).items()}
+            worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
+            former[key, phrase.has_value] += names
+    usual = {
+        group: min(counts, key=lambda name: (-former[group][name[0]], -counts[name], name))
+        for group, counts in worded.items()
+    }
     chosen = [
         (name or usual[key, phrase.has_value], turned)
         for phrase, (key, turned), name in zip(phrases, reads, own, strict=True)
     ]
     return [Standard(name, way != turned) for (name, way), turned in chosen]
-
-
-def _pick(counts: Counter[_Name], former: Counter[_Name]) -> _Name:
-    """The name that most of a relation's facts had, else the most frequent of it.
-
-    Which way the former one reads is known of its wording, unless nothing is worded so any more:
-    of a value it was not told.
-    """
-    had: Counter[str] = Counter()
-    for (text, _), count in former.items():
-        had[text] += count
-    return min(
-        [*counts, *former], key=lambda name: (-had[name[0]], -counts[name], -former[name], name)
-    )
 
 
 def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:

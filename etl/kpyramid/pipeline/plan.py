@@ -183,7 +183,6 @@ class Forecast:
         embedder = _StoredVectors(self._context)
         new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
-        share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
         characters = share * new
         estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
         calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
@@ -259,15 +258,13 @@ class Forecast:
         return True
 
     def _foresee_induce(self, model: Model) -> Estimate:
-        """Exact, as it follows from the chunks; all is routed where vectors have a price."""
+        """Exact, as it follows from the chunks."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
             Chunk(row["text"], title[row["document_id"]], row["document_id"])
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
-        bought = self._settings.embed.is_served
-        embedder = None if bought else self._open("induce", model).embedder
-        open_inducer(self._settings, model.caller, embedder, Progress()).induce(passages)
+        open_inducer(self._settings, model.caller, Progress()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 
     @property

@@ -8,7 +8,15 @@ from typing import Literal, TypeAlias
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_statement, keep_noun, read_frame
-from kpyramid.graph.synonyms.words import PLACED_DEEDS, PREPOSITIONS, WEAKENING, load_wordnet
+from kpyramid.graph.synonyms.words import (
+    HOLDING,
+    PLACED_DEEDS,
+    PREPOSITIONS,
+    VAGUE,
+    WEAKENING,
+    load_nouns,
+    load_wordnet,
+)
 
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
 """What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
@@ -239,7 +247,10 @@ class Comparer:
         if shared is not None:
             found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
             return _limit(found, first, second)
-        return self._judge_words(one, other, first, second)
+        found = self._judge_words(one, other, first, second)
+        if found.likeness == "different" and (likeness := _find_more(one, other)):
+            return Verdict(likeness, False, "the same words, one with more")
+        return found
 
     def _compare_statements(self, one: str, other: str, ends: Ends) -> Verdict | None:
         """Whether one says the other of a thing of a kind: `is a film made by`, `was made by`."""
@@ -312,6 +323,69 @@ def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
     asked = tuple(c for c in claims if any(c.asks_for(ends) for ends in both))
     plain = any(not c.sense.weak and c.fits(ends) for c in claims for ends in both)
     return asked or tuple(c for c in claims if not (plain and c.sense.weak))
+
+
+def _find_more(one: str, other: str) -> Likeness | None:
+    """Whether one of two wordings says the other and more."""
+    if says_more(one, other, turned=False):
+        return "narrower"
+    return "broader" if says_more(other, one, turned=False) else None
+
+
+def is_past_state(wording: str) -> bool:
+    """Whether it tells what may have ended: `was editor of` a state, `was born in` a deed."""
+    return wording.startswith(("was ", "were ")) and read_frame(wording).key.startswith("be ")
+
+
+def is_present(name: str) -> bool:
+    """Whether a relation's name says that it holds now: `is editor of`, not `editor`."""
+    return name.startswith(("is ", "are ", "has ", "have "))
+
+
+def says_more(wording: str, name: str, *, turned: bool) -> bool:
+    """Whether a wording is a name of a relation with words more: `is a staff member in`, `member`.
+
+    Words before the noun that both are or have leave the noun what it is (`senior member`), or name
+    a body that its members are of (`staff member`); an object may be beside a verb with its
+    preposition (`published papers in`, `published in`); and what one holds or got one has (`holds
+    the post of`, `post`). `turned`: the name reads from tail to head.
+    """
+    one, other = read_frame(wording), read_frame(name)
+    extra = one.qualities - other.qualities
+    if one.negated != other.negated or not (
+        other.qualities <= one.qualities and all(map(_limits, extra))
+    ):
+        return False
+    if is_past_state(wording) and is_present(name):
+        return False
+    return any(
+        (own_turned != other_turned) == turned
+        and (bool(extra and key == other_key) or _adds_words(key.split(), other_key.split()))
+        for key, own_turned in ((one.key, one.turned), *one.alternates)
+        for other_key, other_turned in ((other.key, other.turned), *other.alternates)
+    )
+
+
+def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
+    if len(base) < 2 or len(words) <= 1:
+        return False
+    verb, *rest = (word.removeprefix("~") for word in words)
+    if base[0] == "have" and verb in HOLDING:
+        rest = rest[:-1] if rest[-1:] == ["of"] and base[-1] != "of" else rest
+        verb = "have"
+    noun = list(base[1:])
+    link = noun.pop() if noun[-1] in PREPOSITIONS else ""
+    if link:
+        last = rest.pop() if rest else ""
+        if last != link and not (base[0] == "be" and {last, link} <= {"of", "in", "at"}):
+            return False
+    if verb != base[0] or not PREPOSITIONS.isdisjoint(rest):
+        return False
+    if noun:
+        extra = rest[: -len(noun)]
+        inside = noun == ["member"] and all("g" in load_nouns().get(word, "") for word in extra)
+        return rest[len(extra) :] == noun and (inside or keep_noun(extra, [*noun, link or "of"]))
+    return verb not in _MARKS and verb not in VAGUE and bool(rest)
 
 
 def _find_shared_start(one: Frame, other: Frame) -> str | None:

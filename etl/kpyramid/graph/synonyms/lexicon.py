@@ -31,7 +31,7 @@ KINDS = {
     "thing": frozenset({"PRODUCT", "WORK_OF_ART", "FAC", "ORG", "EVENT", "LAW", "LOC", "GPE"}),
 }
 """The kinds of ends that declarations name, as recognisers or `find_kind` call them."""
-_OPEN = frozenset({"", "NOUN", "LITERAL", "NAME", "TITLE", "PART", "CODE"})
+OPEN = frozenset({"", "NOUN", "LITERAL", "NAME", "TITLE", "PART", "CODE"})
 """Types that say nothing of what an end is."""
 _AMOUNT = re.compile(r"[-+~$€£¥]?\d[\d.,]*(?: [a-z]+){0,2}")
 _YEAR = re.compile(r"[12]\d{3} [a-z].*")
@@ -42,9 +42,9 @@ def find_kind(name: str, kind: str) -> str:
     if name.endswith(" music"):
         return "GENRE"
     noun = name.casefold()
-    if kind not in _OPEN and noun != name:
+    if kind not in OPEN and noun != name:
         return kind
-    if kind in _OPEN and _AMOUNT.fullmatch(name) and not _YEAR.fullmatch(name):
+    if kind in OPEN and _AMOUNT.fullmatch(name) and not _YEAR.fullmatch(name):
         return "CARDINAL"
     return load_wordnet().ends.get(noun, kind)
 
@@ -85,7 +85,7 @@ class Sense:
         `ends` are those of the meaning's head and tail.
         """
         for found, wanted in zip(ends, self.meaning.ends, strict=True):
-            if wanted is None or found in _OPEN:
+            if wanted is None or found in OPEN:
                 continue
             if found not in wanted:
                 return False

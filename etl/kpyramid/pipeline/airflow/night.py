@@ -104,7 +104,6 @@ def plan(
     with telling_how_to_go_on("stage", "ingest", *place, *given):
         if night.ref == corpus.candidate != corpus.ref:
             _start_candidate(corpus, open_warehouse(warehouse))
-        require_source(corpus, night.source, night.day)
         read = call_stage(
             "ingest",
             run=night.run,
@@ -115,6 +114,7 @@ def plan(
             order=night.order,
             allow_shrink=night.allow_shrink,
             workers=corpus.declared.workers,
+            check=lambda: require_source(corpus, night.source, night.day),
         )
         run = open_run(open_warehouse(warehouse), night.run)
         _name_unread(run, warehouse)

@@ -15,11 +15,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 import pyarrow as pa
 
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
+from kpyramid.documents.validity import find_date, place_times
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import (
@@ -59,7 +61,8 @@ def run(
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
     for document_id, start, part in list_passages(documents):
         passages[part].append(_Passage(chunks_of[document_id], start, part.text, part.blocks))
-    made = _Made()
+    rows = documents.select(["document_id", "metadata", "title"]).to_pylist()
+    made = _Made({r["document_id"]: find_date(dict(r["metadata"]), r["title"]) for r in rows})
     if cascade is None:
         for titled, extraction in extractor(passages.keys()):
             for passage in passages[titled]:
@@ -198,8 +201,12 @@ def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
 
 @dataclass(slots=True)
 class _Made:
-    """The rows made so far, by id; those of passages that are done as tables, which take less."""
+    """The rows made so far, by id; those of passages that are done as tables, which take less.
 
+    `days`: those of the documents, of which times such as "last year" are told.
+    """
+
+    days: Mapping[str, date | None]
     claims: dict[str, Row] = field(default_factory=dict)
     mentions: dict[str, Row] = field(default_factory=dict)
     triples: dict[str, Row] = field(default_factory=dict)
@@ -254,7 +261,9 @@ class _Made:
                 **span,
             }
         for fact in extraction.facts:
-            row = _bind_fact(passage, bound[fact.claim], fact, facts_by)
+            day = self.days[passage.chunks[0].document_id]
+            placed = replace(fact, qualifiers=place_times(fact.qualifiers, day))
+            row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
             chunk = passage.find_chunk(dropped.span)

@@ -18,6 +18,7 @@ from kpyramid.documents.qualifiers import (
     unite_qualifiers,
 )
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.validity import date_fact
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
@@ -32,6 +33,7 @@ from kpyramid.graph.nouns import (
     states_rule,
 )
 from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
 from kpyramid.pipeline.stages.facts import (
@@ -103,7 +105,7 @@ def run(
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
     facts = facts[~selfish]
-    relation = cluster_relations(_list_statements(facts))
+    relation = cluster_relations(Statement(fact.form, fact.relation) for fact in facts)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "relations", list_relations(facts, relation), embedder, disambiguator
@@ -314,11 +316,6 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
     return words[-1] if words else ""
 
 
-def _list_statements(facts: Facts) -> Iterator[Statement]:
-    for fact in facts:
-        yield Statement(fact.form, fact.relation)
-
-
 def _build_entities(
     facts: Facts, titles: Mapping[Use, str], found: pa.Table, ids: _Ids
 ) -> Iterator[Row]:
@@ -417,6 +414,12 @@ def _build_triples(
         relation_id = ids["relation", relation[facts[0].form.key]]
         tail_id = None if is_literal else ids["entity", tail]
         denied = ["negated"] if facts[0].negated else []
+        qualifiers = unite_qualifiers(
+            pair
+            for fact in facts
+            for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
+        )
+        first, last = date_fact(qualifiers)
         yield {
             "triple_id": content_id(
                 "triple", head_id, relation_id, tail_id or tail, is_literal, *denied
@@ -426,14 +429,10 @@ def _build_triples(
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
             "negated": facts[0].negated,
-            "qualifiers": unite_qualifiers(
-                pair
-                for fact in facts
-                for pair in (
-                    *fact.qualifiers,
-                    *_place_nouns(fact, titles, subjects),
-                )
-            ),
+            "modality": read_modality(facts[0].relation),
+            "valid_from": first,
+            "valid_to": last,
+            "qualifiers": qualifiers,
             "confidence": _weigh(facts),
             "raw_triple_ids": _take_ids(raw_triples["raw_triple_id"], {fact.row for fact in facts}),
         }
