@@ -163,9 +163,7 @@ def run(*command: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore"
-)  # a process of its own would have ended with what it left open
+@pytest.mark.filterwarnings("ignore")  # what a script leaves open ends with its process
 @pytest.mark.parametrize("name", RUNS)
 def test_a_script_prints_its_figures(
     name: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
