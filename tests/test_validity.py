@@ -8,6 +8,7 @@ import pytest
 
 from kpyramid.documents.validity import date_fact, differ_in_time, find_date, place_times, read_time
 from kpyramid.errors import InputError
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
@@ -91,6 +92,28 @@ DAY = datetime.date(2024, 3, 15)
 )
 def test_times_that_point_from_the_text_are_placed_by_its_day(words: str, placed: str) -> None:
     assert place_times({"time": words, "by": "car"}, DAY) == {"time": placed, "by": "car"}
+
+
+@pytest.mark.parametrize(
+    ("wording", "modality"),
+    [
+        *(("owns", "fact"), ("began to build", "fact"), ("may own", "possible")),
+        *(
+            ("is likely to cause", "possible"),
+            ("will open", "planned"),
+            ("plans to buy", "planned"),
+        ),
+        *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
+        *(
+            ("no longer owns", "former"),
+            ("reportedly owns", "reported"),
+            ("is said to own", "reported"),
+            ("reported earnings of", "fact"),
+        ),
+    ],
+)
+def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
+    assert read_modality(wording) == modality
 
 
 def test_without_a_day_they_say_nothing() -> None:
