@@ -65,7 +65,7 @@ def test_what_may_pass_is_transient_and_one_call(
     server: Loopback, fault: str, options: dict[str, Any], retry_after: float | None, sent: bool
 ) -> None:
     server.faults.add(fault, **options)
-    with connect(server.base_url, timeout=0.3) as transport:
+    with connect(server.base_url, timeout=1.0) as transport:
         with pytest.raises(TransientError) as caught:
             transport.send(REQUEST)
         server.faults.clear()
