@@ -60,8 +60,8 @@ def name_facts(
             "raw_triple_ids": [],
         }
     entities = [
-        {"entity_id": content_id("entity", name), "name": name, "type": kind.replace("LITERAL", "NOUN"),
-         "surface_forms": [name], "mentions": []}
+        {"entity_id": content_id("entity", name), "name": name, "surface_forms": [name],
+         "type": kind.replace("LITERAL", "NOUN"), "mentions": []}
         for name, kind in types.items()
     ]  # fmt: skip
     relations = [

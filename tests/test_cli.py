@@ -248,12 +248,6 @@ def test_a_stage_called_wrongly_says_how(
     assert not (tmp_path / "w").exists()
 
 
-def test_wrong_usage_ends_with_2() -> None:
-    assert run("build").exit_code == 2
-    assert run("stage", "nonsense", "--run", "r").exit_code == 2
-    assert run("build", "x", "--workers", "0").exit_code == 2
-
-
 def test_a_warehouse_that_is_a_file_ends_with_3(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")

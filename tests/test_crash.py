@@ -77,7 +77,7 @@ def build_and_die(warehouse: Path, fault: str) -> tuple[int | None, str]:
     command += ["--settings", str(settings), "-q"]
     process = FORKING.Process(target=_run, args=[errors, fault, *command])
     process.start()
-    process.join(300)
+    process.join()
     return process.exitcode, errors.read_text("utf-8")
 
 

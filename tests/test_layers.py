@@ -263,7 +263,7 @@ def test_every_table_that_is_read_was_written_by_an_earlier_stage() -> None:
 
 
 def test_every_port_is_known() -> None:
-    given = {"corpus", "settings", *vars(Ports)}
+    given = {"corpus", "former", "settings", *vars(Ports)}
     assert {port for stage in PIPELINE for port in stage.ports} <= given
 
 

@@ -259,18 +259,6 @@ def test_settings_without_anything_to_ask_are_refused(
 
 
 @pytest.mark.usefixtures("five_pending")
-def test_missing_key_is_a_matter_of_settings(
-    say: Say, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    path = write_settings(tmp_path, "https://api.openai.com/v1")
-    lines = [line for line in path.read_text("utf-8").splitlines() if "base_url" not in line]
-    path.write_text("\n".join(lines), "utf-8")
-    assert "OPENAI_API_KEY" in say("batch", "submit", corpus, code=2)
-    assert "OPENAI_API_KEY" in say("batch", "collect", code=2)
-
-
-@pytest.mark.usefixtures("five_pending")
 def test_text_output_says_what_to_do_next(server: Loopback, corpus: Path, tmp_path: Path) -> None:
     path = write_settings(tmp_path, server.base_url)
     options = ["--warehouse", str(tmp_path / "w"), "--settings", str(path)]

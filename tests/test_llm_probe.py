@@ -111,15 +111,6 @@ def test_unknown_model_is_answered_with_those_there_are() -> None:
         assert server.calls() == 1
 
 
-def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="variable SOME_KEY holds no key"):
-        probe(None, api_key_env="SOME_KEY")
-    monkeypatch.setenv("SOME_KEY", f"{SECRET}\nsecond line")
-    with pytest.raises(SettingsError, match="SOME_KEY holds characters") as caught:
-        probe(None, api_key_env="SOME_KEY")
-    assert SECRET not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("variable", "asked"),
     [("", "https://api.openai.com/v1/"), ("http://127.0.0.1:9/elsewhere", None)],

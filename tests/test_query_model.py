@@ -22,7 +22,7 @@ from kpyramid.query.model.reading import (
 )
 from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
-from tests.asked_model import ask_scripted, list_prompts, make_item, open_caller
+from tests.asked_model import ask_scripted, list_prompts, make_item
 from tests.rows import read_rows
 
 WHERE = Question("Where was Leon Batt born?")
@@ -274,14 +274,6 @@ def test_an_endpoint_that_answers_nobody_is_an_error_with_what_to_do(
             judge_by_model(WHERE, FACTS, asker)
         with pytest.raises(EndpointError, match=said):
             read_by_model(WHERE, ITEMS, asker)
-
-
-def test_a_dead_port_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
-    with (
-        open_caller("http://127.0.0.1:9/v1", tmp_path) as asker,
-        pytest.raises(EndpointError, match=r"llm\.base_url"),
-    ):
-        read_by_model(WHERE, ITEMS, asker)
 
 
 def test_a_pause_of_a_build_is_not_waited_for(tmp_path: Path) -> None:

@@ -81,6 +81,7 @@ def run(
         build_table("raw_triples", raws),
         build_chunks(raws),
         embedder=WordEmbedder(),
+        former=None,
         disambiguator=None,
         min_confidence=min_confidence,
     )
@@ -259,7 +260,10 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
     documents = build_documents(chunks)
-    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None, "min_confidence": 0.0}
+    ports: dict[str, Any] = {
+        **{"former": None, "embedder": embedder},
+        **{"disambiguator": None, "min_confidence": 0.0},
+    }
     expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
 
@@ -349,6 +353,7 @@ def resolve_text(
         build_table("raw_triples", rows),
         chunks,
         embedder=WordEmbedder(),
+        former=None,
         disambiguator=None,
         min_confidence=0.0,
     )

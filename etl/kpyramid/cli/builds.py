@@ -185,11 +185,11 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Result:
+def plan(corpus: Corpus, /, *, place: "Warehouse", ref: Ref = "main", loaded: "Settings") -> Result:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
     from kpyramid.pipeline.plan import plan_build
 
-    return describe_plan(plan_build(corpus, place, loaded), loaded.llm.budget)
+    return describe_plan(plan_build(corpus, place, loaded, ref=ref), loaded.llm.budget)
 
 
 def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -180,7 +180,9 @@ def _write_plan(run: Run, workers: int) -> None:
     settings, path = run.settings, run.folder / PLAN
     asks = settings.asks_model and settings.llm.is_served
     if (asks or settings.embed.is_served) and not path.exists():
-        plan = plan_build(run.corpus, run.warehouse, settings, keep=True, workers=workers)
+        plan = plan_build(
+            run.corpus, run.warehouse, settings, ref=run.ref, keep=True, workers=workers
+        )
         write_durably(path, json.dumps(plan, indent=1).encode())
 
 

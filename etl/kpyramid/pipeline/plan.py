@@ -46,7 +46,9 @@ from kpyramid.pipeline.wiring import (
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
+from kpyramid.storage.former import find_former
 from kpyramid.storage.layout import Warehouse, name_place
+from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import Result, TableFile, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
@@ -347,10 +349,13 @@ def plan_build(
     warehouse: Warehouse,
     settings: Settings,
     *,
+    ref: str = "main",
     keep: bool = False,
     workers: int = 1,
 ) -> list[Row]:
     """One row per stage: its rows, how many of them are known already, and what it would pay.
+
+    `ref` is the one that the build would move.
 
     A stage after the first that has something to compute depends on what that makes: its rows
     are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
@@ -364,14 +369,15 @@ def plan_build(
     """
     require_ontology(settings)
     fetch_books(warehouse)
-    context = Context(warehouse, settings, workers, read_only=not keep)
+    former = find_former(warehouse, read_head(warehouse, ref))
+    context = Context(warehouse, settings, workers, read_only=not keep, former=former)
     with open_corpus(name_place(corpus), warehouse) as listing:
         return _plan_stages(listing, context)
 
 
 def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
     corpus = load_erased(context.warehouse).mark(listing.fingerprint)
-    walked = walk_stored(context.warehouse, context.settings, corpus)
+    walked = walk_stored(context.warehouse, context.settings, corpus, context.former)
     stored = {stage.name: result for stage, result in walked}
     forecast = Forecast(context, listing, stored.values())
     counts = {name: (count, count) for name, count in _count_stored(stored).items()}

@@ -126,6 +126,7 @@ class Ports:
     def __init__(self, context: Context, stage: Stage, opener: Opener | Looker) -> None:
         self.settings = context.settings
         self.corpus: Iterable[SourceFile] = ()
+        self.former = context.former
         self._context = context
         self._stage = stage
         self._progress = context.progress

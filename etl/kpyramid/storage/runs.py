@@ -24,7 +24,7 @@ from kpyramid.storage.layout import (
     name_place,
     name_process,
 )
-from kpyramid.storage.refs import check_ref_name, read_head, require_movable
+from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
@@ -42,7 +42,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One build in progress; everything a stage needs to know besides its tables."""
+    """One build in progress; everything a stage needs to know besides its tables.
+
+    `former`: where the ref was when the run began: names of that snapshot go on.
+    """
 
     warehouse: Warehouse
     name: str
@@ -51,6 +54,7 @@ class Run:
     ref: str
     order: str
     allow_shrink: bool = False
+    former: RefEntry | None = None
 
     @property
     def folder(self) -> Path:
@@ -108,13 +112,15 @@ def start_run(
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
         asked = Run(warehouse, name, name_place(corpus), shaping, ref, order, allow_shrink)
-        if replace(asked, order=known.order) != known or (given and order != known.order):
+        if replace(asked, order=known.order, former=known.former) != known or (
+            given and order != known.order
+        ):
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
-    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink)
+    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink, head)
     record = {
         "run": name,
         "corpus": run.corpus,
@@ -122,6 +128,7 @@ def start_run(
         "ref": ref,
         "order": order,
         "allow_shrink": allow_shrink,
+        "former": head and asdict(head),
         "started": now.isoformat(timespec="seconds"),
         "git_sha": _read_git_sha(),
     }
@@ -148,8 +155,9 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         record = json.loads(data)
         settings = read_recorded(record["settings"], path)
         corpus = str(record["corpus"])
-        order, shrink = record["order"], record["allow_shrink"]
-        return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
+        order, shrink, former = record["order"], record["allow_shrink"], record.get("former")
+        former = former and RefEntry(**former)
+        return Run(warehouse, name, corpus, settings, record["ref"], order, shrink, former)
 
 
 def note_state(run: Run, status: str, **noted: JsonValue) -> None:

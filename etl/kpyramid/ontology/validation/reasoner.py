@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyoxigraph as ox
 from kpyramid.errors import PyramidError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
+from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.theory import Axiom, Node, ReasonerText, Theory
 
 # HermiT in a Java process.
@@ -158,6 +160,9 @@ _MOST_PARTS = 24
 _MOST_STATEMENTS = 200_000
 """Statements written for one call."""
 
+_EQUALS = {n.EQUIVALENT_CLASS, n.OWL + "equivalentProperty", n.OWL + "sameAs"}
+_MUTUAL = _EQUALS | {n.DISJOINT_WITH, n.OWL + "propertyDisjointWith", n.INVERSE_OF}
+
 Item = Axiom | ox.Triple
 
 
@@ -176,10 +181,15 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
     Raises:
         NotJudgedError: the reasoner's time is over.
     """
-    subject, kind = ox.NamedNode("urn:an-instance"), ox.NamedNode(n.RDF_TYPE)
-    instance = ox.Triple(subject, kind, ox.NamedNode(iri))
-    shrunk = shrink([instance, *theory.axioms], reasoner.find_inconsistent)
+    instance = ox.Triple(ox.NamedNode("urn:an-instance"), _TYPE, ox.NamedNode(iri))
+    near = _select_axioms(theory, [instance])
+    found = reasoner.find_inconsistent([(near, [instance])])
+    axioms = near if found is not None else theory.axioms
+    shrunk = shrink([*axioms, instance], reasoner.find_inconsistent)
     return [item for item in shrunk if item != instance]
+
+
+_TYPE = ox.NamedNode(n.RDF_TYPE)
 
 
 def shrink(
@@ -218,6 +228,26 @@ def _split(items: Iterable[Item]) -> Part:
 
 def _name(node: Node) -> str:
     return node.value if isinstance(node, ox.NamedNode) else ""
+
+
+def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
+    """The axioms about what the facts name, and about what those name in turn."""
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for index, axiom in enumerate(theory.axioms):
+        head = axiom.head
+        named = {_name(head.subject)} - {""} or axiom.list_iris()
+        if head.predicate.value in _MUTUAL:
+            named |= axiom.list_iris()
+        for iri in named:
+            by_name[iri].append(index)
+
+    def list_beside(iri: str) -> Iterator[str]:
+        for index in by_name.get(iri, ()):
+            yield from theory.axioms[index].list_iris()
+
+    reached = walk((iri for t in facts for iri in Axiom((t,)).list_iris()), list_beside)
+    chosen = {index for iri in reached for index in by_name.get(iri, ())}
+    return [theory.axioms[index] for index in sorted(chosen)]
 
 
 # Axioms and facts in words.
