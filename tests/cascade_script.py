@@ -129,12 +129,8 @@ def open_cascade(
     )
 
 
-def refuse_rules(texts: Sequence[str]) -> list[Extraction]:
-    raise AssertionError("the rules have no step here")
-
-
 def read_one(script: Script, choice: CascadeSettings = LLM, chunk: Chunk = CHUNK) -> Extraction:
-    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk], refuse_rules)
+    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk])
     assert isinstance(result, Extraction), result
     return result
 

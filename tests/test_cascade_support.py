@@ -13,17 +13,12 @@ from kpyramid.extraction.types import (
     Extraction,
     Fact,
     Mention,
-    Titled,
     cut_extraction,
 )
 from kpyramid.llm.task import Request
-from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     PAPER,
-    ScriptedAsker,
     list_reasons,
-    list_triples,
-    open_cascade,
     read_one,
     read_row,
 )
@@ -82,30 +77,6 @@ def test_an_end_may_be_what_the_rules_took_the_evidence_to_speak_of() -> None:
     fact = read_row(triple, evidence, evidence, replace(CHUNK, found=found))
     assert isinstance(fact, Fact)
     assert fact.head == "Skagen"
-
-
-def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
-    claims = [
-        {"evidence": "Paris", "claim": "Ole Krag bought London."},
-        {"evidence": "He visited London", "claim": "Ole Krag visited London."},
-    ]
-
-    def read_by_rules(texts: list[Titled]) -> list[tuple[Titled, Extraction]]:
-        facts = [
-            Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, *_ in texts
-        ]
-        return [
-            (titled, Extraction((Claim(titled.text, (Span(0, len(titled.text)),)),), facts=(fact,)))
-            for titled, fact in zip(texts, facts, strict=True)
-        ]
-
-    choice = CascadeSettings(mode="paper", paraphrase="llm")
-    asker = ScriptedAsker(lambda _: json.dumps({"claims": claims}))
-    (made,) = open_cascade(asker, choice).read([CHUNK], read_by_rules)  # type: ignore[arg-type]
-    assert isinstance(made, Extraction)
-    assert list_triples(made) == [("Ole Krag", "visited", "London")]
-    at = TEXT.index("Paris")
-    assert made.dropped == (Dropped("unsupported", "Ole Krag | bought | London", Span(at, at + 5)),)
 
 
 # Disambiguation.

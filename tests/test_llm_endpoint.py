@@ -101,11 +101,12 @@ def bench(tmp_path: Path, server: Loopback) -> Iterator[Bench]:
         transport.close()
 
 
+@pytest.mark.slow
 def test_calls_that_time_out_are_bounded_and_may_have_been_billed(
     tmp_path: Path, server: Loopback
 ) -> None:
-    bench = Bench(tmp_path, server.base_url, timeout=0.35)
-    server.faults.add("timeout", skip=1, wait=0.6)
+    bench = Bench(tmp_path, server.base_url, timeout=1.5)
+    server.faults.add("timeout", skip=1, wait=3.0)
     assert bench.fail(1) is FailureKind.UNREACHED
     bench.opened[0].close()
     assert server.calls() == 1 + 5

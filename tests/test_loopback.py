@@ -95,7 +95,7 @@ def test_broken_connection_is_counted_as_done_only_after_the_work(
     server: Loopback, fault: str, after: bool
 ) -> None:
     server.faults.add(fault, times=1, after=after, wait=5.0)
-    with connect(server, timeout=0.2) as client:
+    with connect(server, timeout=1.5) as client:
         with pytest.raises((openai.APIConnectionError, openai.APIResponseValidationError)):
             ask(client)
         assert ask(client).choices

@@ -50,7 +50,7 @@ def write_lines(path: Path, *rows: object) -> Path:
 
 
 def ask(request: Request, path: Path) -> str:
-    return read_response(ReplayTransport(open_recording(path, MODEL)).send(request)).content
+    return read_response(ReplayTransport(open_recording(path, MODEL)).send(request))
 
 
 class _Quiet:
@@ -77,7 +77,7 @@ def read_chunks(recording: Path, cache: Path, *chunks: Chunk) -> list[Extraction
     cascade = Cascade(
         caller, FORM.settings, model="m", max_tokens=512, concurrency=2, progress=_Quiet()
     )
-    return cascade.read(chunks, lambda texts: [])
+    return cascade.read(chunks)
 
 
 # Recorded extractions.

@@ -14,6 +14,7 @@ from kpyramid.pipeline.report.figure import draw_trend
 from kpyramid.pipeline.report.report import Account, describe_snapshot
 from kpyramid.pipeline.report.words import load_template, word_report
 from tests.accounts import make_account
+from tests.browser import check_view, open_browser
 from tests.corpora import ROOT
 
 COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
@@ -216,14 +217,15 @@ def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
 HOSTILE = "<script>alert(1)</script>\u202eevil\x1b[2J&\"' " + "n" * 10_000
 
 
-def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -> None:
+def describe_hostile() -> dict[str, Any]:
+    """What changes in a report of a corpus that means harm, and is large."""
     refusal = (HOSTILE, HOSTILE)
     fact = {"fact": [HOSTILE] * 3, "qualifiers": [HOSTILE], "sentence": HOSTILE, "source": HOSTILE}
     rows = [{"fact": HOSTILE, "fields": {HOSTILE: [1, 2]}, "sentence": HOSTILE, "source": HOSTILE}]
     kinds = ("added", "changed", "removed")
     counts = {n: dict.fromkeys(kinds, 100_000) for n in ("documents", "facts")}
     example = {"detail": HOSTILE, "sentence": HOSTILE, "source": HOSTILE}
-    changed: dict[str, Any] = {
+    return {
         "ref": "r" * 60,
         "corpus": HOSTILE,
         "unread": [
@@ -258,6 +260,10 @@ def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -
             for figures in (None, [], {"facts": 1}, {"facts": "x"}, {"facts": 5, "cost": None})
         ],
     }
+
+
+def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -> None:
+    changed = describe_hostile()
     text = render(account, **changed)
     assert len(text) < 1_000_000
     page = Page(text)
@@ -277,3 +283,20 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(IntegrityError, match=re.escape("phrases.parquet")):
         describe_snapshot(tmp_path / "s")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_readable_in_a_browser(account: Account, tmp_path: Path, scheme: str) -> None:
+    """At every width, without a request, by axe's rules, and short on a phone."""
+    path = tmp_path / "report.html"
+    path.write_text(render(account, **describe_hostile()), "utf-8", errors="replace")
+    heading = "Not published: size refused"
+    with open_browser(scheme) as browser:
+        assert check_view(browser, path.as_uri(), heading, "") == []
+        path.write_text(render(account), "utf-8")
+        heading = "Published: main is now at s"
+        assert check_view(browser, path.as_uri(), heading, "") == []
+        phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        assert browser.execute_script("return document.documentElement.scrollHeight") < 8000

@@ -116,8 +116,8 @@ SAID = [
     "Tarvo Group will acquire Arden Mills.",
     "Brelin may cause insomnia.",
     "Otto Lind used to own Kelpworks.",
-    "Hanna Berg plans to buy Varn.",
-    "Per Ahl bought Quillon.",
+    "Hanna Berg plans to buy Varn Mills.",
+    "Sven Roth bought Quillon.",
 ]
 
 
@@ -135,7 +135,7 @@ HELD = {
     ("Tarvo Group", "will acquire", "Arden Mills"): ("planned", None, None),
     ("Brelin", "may cause", "insomnia"): ("possible", None, None),
     ("Otto Lind", "used to own", "Kelpworks"): ("former", None, None),
-    ("Hanna Berg", "plans to buy", "Varn"): ("planned", None, None),
+    ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
     ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
 }
 
@@ -146,10 +146,6 @@ def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
         _, head, _, relation, _, tail, _ = told.state_condensed(row["condensed_id"])
         held[head, relation, tail] = (row["modality"], *(row[name] for name in VALID))
     assert {said: held.get(said) for said in HELD} == HELD
-
-
-def test_who_followed_in_an_office_contradicts_nobody(told: Snapshot) -> None:
-    assert told.table("contradictions").num_rows == 0
 
 
 def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> None:
@@ -166,4 +162,4 @@ def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> N
 def test_what_is_planned_or_past_is_no_plain_fact(told: Snapshot, tmp_path: Path) -> None:
     for relation in ("will acquire", "may cause", "used to own", "plans to buy"):
         assert told.find("thing", {relation: {"not": None}}).members == (), relation
-    assert [m.name for m in told.find("thing", {"bought": "Quillon"}).members] == ["Per Ahl"]
+    assert [m.name for m in told.find("thing", {"bought": "Quillon"}).members] == ["Sven Roth"]

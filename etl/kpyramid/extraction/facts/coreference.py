@@ -137,13 +137,14 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
     turns = [Span(block.start, block.end) for block in blocks if block.kind == "turn"]
     labels = [text[turn.start : turn.end].partition(":")[0] for turn in turns]
     names = [BRACKET.sub("", label).partition(",")[0].strip() for label in labels]
-    full = {
-        name
+    proper = {
+        name: is_person_noun(label.strip(" )").split()[-1].lower())
         for name, label in zip(names, labels, strict=True)
-        if all(word[0].isupper() for word in name.split())
-        and (" " in name or is_person_noun(label.strip(" )").split()[-1].lower()))
-        and not is_person_noun(name.lower())
+        if all(word[0].isupper() for word in name.split()) and not is_person_noun(name.lower())
     }
+    long = {name for name in proper if " " in name}
+    known = {word for name in long for word in name.split()}
+    full = long | {name for name, in_office in proper.items() if in_office and name not in known}
     speakers = []
     for turn, name in zip(turns, names, strict=True):
         same = [each for each in full if name == each or name in each.split()]

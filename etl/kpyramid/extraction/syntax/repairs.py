@@ -403,7 +403,8 @@ def _lift_period(prep: Node) -> None:
     is_name = noun.pos == "PROPN" and noun.entity not in {"EVENT", "DATE"}
     if not dated or prep.i < noun.i or verb.pos not in {"VERB", "AUX"} or verb.i > noun.i:
         return
-    if not is_name and not (top.dep == "attr" and verb.lemma == "be"):
+    is_kind = find_kind_label(top.lemma.lower()) not in {None, "EVENT"}
+    if not (is_kind and verb.lemma == "be" if top.dep == "attr" else is_name):
         return
     _move(prep, verb)
     for node in path:

@@ -28,7 +28,7 @@ _VERBAL = frozenset({"VERB", "AUX"})
 _OPENING = WORDS["conditional"] | WORDS["open"]
 _WEAKENING = WORDS["hedging"] | WORDS["rare"]
 _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
-_SPEAKING = REPORTING | WORDS["speaking"]
+_SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
 _UNPROVEN = "unproven"

@@ -84,7 +84,7 @@ def run(
                 read[passage.chunks[0].document_id] += [
                     Span(span.start + passage.start, span.end + passage.start) for span in spans
                 ]
-        _read_by_model(documents, read, chunks_of, found, extractor, cascade, made)
+        _read_by_model(documents, read, chunks_of, found, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
@@ -104,7 +104,6 @@ def _read_by_model(
     read: Mapping[str, Sequence[Span]],
     chunks_of: Mapping[str, Sequence["_Chunk"]],
     found: Sequence[tuple["_Passage", Extraction]],
-    extractor: ExtractFunction,
     cascade: Cascade,
     made: "_Made",
 ) -> None:
@@ -127,7 +126,7 @@ def _read_by_model(
             places.append(_Passage(chunks, start, chunk.text))
             proses.append(prose)
             inputs.append(replace(chunk, found=cut_extraction(inside, start, end)))
-    results = cascade.read(inputs, extractor)
+    results = cascade.read(inputs)
     for passage, prose, result in zip(places, proses, results, strict=True):
         if isinstance(result, Failure):
             end = passage.start + len(passage.text)
