@@ -60,19 +60,13 @@ class _Phrase:
 
 
 def name_relations(
-    graph: Graph,
-    linked: Linked,
-    stated: Stated,
-    schema: Schema,
-    comparer: Comparer,
-    former: Mapping[int, str],
+    graph: Graph, linked: Linked, stated: Stated, schema: Schema, comparer: Comparer
 ) -> list[Standard]:
     """The standard relation of each fact.
 
     Wordings are one relation where they have one meaning between ends of their types, and where
     both are near one anchor (in its X_k, PolyRAG §III-C) and say the same. It is called by the
-    property that it states between such ends, else as most of its facts are. Where facts had a
-    name before, by row in `former`, the one that most had goes on.
+    property that it states between such ends, else as most of its facts are.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     classes = sum(not prop.is_datatype for prop in schema.properties)
@@ -81,11 +75,33 @@ def name_relations(
     united = _unite_near(phrases, properties, comparer)
     reads = [_follow(phrase.read, united) for phrase in phrases]
     stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
-    had: list[Counter[str]] = [Counter() for _ in phrases]
-    for row, name in former.items():
-        had[phrase_of[row]][name] += 1
-    names = _choose_names(phrases, reads, stating, schema, had)
+    names = _choose_names(phrases, reads, stating, schema)
     return [names[at] for at in phrase_of]
+
+
+def keep_names(
+    chosen: Sequence[Standard], former: Mapping[int, Standard], schema: Schema, known: str
+) -> list[Standard]:
+    """The standard relation of each fact, by the name that most facts of it had before.
+
+    `former`: by row, of facts that had one. A property that the schema did not have then, `known`
+    as Turtle, gives its name to all that state it now.
+    """
+    new = {prop.label for prop in schema.properties if f'"{prop.label}"' not in known}
+    had: dict[str, Counter[_Name]] = defaultdict(Counter)
+    for row, standard in former.items():
+        name, turned = chosen[row].name, chosen[row].turned
+        had[name][standard.name, standard.turned != turned] += 1
+    kept = []
+    for row, standard in enumerate(chosen):
+        counts = had[standard.name]
+        if row in former and standard.name not in new:
+            standard = former[row]
+        elif counts and standard.name not in new:
+            name, way = min(counts, key=lambda name: (-counts[name], name))
+            standard = Standard(name, way != standard.turned)
+        kept.append(standard)
+    return kept
 
 
 def _list_phrases(
@@ -282,7 +298,6 @@ def _choose_names(
     reads: Sequence[_Read],
     stating: Sequence[frozenset[_Name]],
     schema: Schema,
-    had: Sequence[Counter[str]],
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -295,29 +310,24 @@ def _choose_names(
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    former: dict[tuple[_Key, bool], Counter[str]] = defaultdict(Counter)
-    for phrase, (key, turned), found, names in zip(phrases, reads, stating, had, strict=True):
+    for phrase, (key, turned), found in zip(phrases, reads, stating, strict=True):
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
-            label = {pair: schema.property_by_iri[pair[0]].label for pair in pairs}
-            iri, way = min(
-                dated or pairs, key=lambda pair: (-names[label[pair]], -weight[pair[0]], pair)
-            )
-            own.append((label[iri, way], way != turned))
+            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
+            own.append((schema.property_by_iri[iri].label, way != turned))
         else:
             own.append(None)
             worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
-            former[key, phrase.has_value] += names
     usual = {
-        group: min(counts, key=lambda name: (-former[group][name[0]], -counts[name], name))
+        group: min(counts, key=lambda name: (-counts[name], name))
         for group, counts in worded.items()
     }
-    chosen = [
+    names = [
         (name or usual[key, phrase.has_value], turned)
         for phrase, (key, turned), name in zip(phrases, reads, own, strict=True)
     ]
-    return [Standard(name, way != turned) for (name, way), turned in chosen]
+    return [Standard(name, way != turned) for (name, way), turned in names]
 
 
 def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:
