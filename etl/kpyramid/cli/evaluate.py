@@ -156,8 +156,7 @@ def evaluate(
             from kpyramid.pipeline.models import open_backends, require_model
 
             require_model(loaded, "--reader llm asks")
-            wait = loaded.llm.max_wait
-            opened = open_backends(loaded, warehouse=warehouse, books=books, patience=wait)
+            opened = open_backends(loaded, warehouse=warehouse, books=books, patience=float("inf"))
             asker = held.enter_context(opened).asker
         model = loaded.llm.model or loaded.llm.provider
         readers = [

@@ -203,8 +203,7 @@ def hold(phrase: str, modality: str, *, names: bool = False) -> str:
     base, after = lemmatise(first), rest[0] if rest else ""
     if first in MODALS or (first == "used" and after == "to"):
         return phrase
-    is_verb = base != first or first in BE | HAVE | DO
-    is_verb |= not names and _is_verb(first) and after != "of"
+    is_verb = base != first or first == "be" or (not names and _is_verb(first) and after != "of")
     if modality != "planned":
         lead = "possib" if modality == "possible" else "former"
         return f"{lead}{'ly' if is_verb else 'le' if lead == 'possib' else ''} {phrase}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline.gates import require_floor
-from kpyramid.pipeline.models import put_run, require_key
+from kpyramid.pipeline.models import put_run, require_model
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import PLAN, list_differences, measure_report, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
@@ -170,7 +170,8 @@ def call_stage(
 
 def _require_all(settings: Settings) -> None:
     """Passes when the settings name what a build can use: said before any work."""
-    require_key(settings)
+    if settings.asks_model:
+        require_model(settings, "a stage asks")
     require_ontology(settings)
     require_floor(settings)
 

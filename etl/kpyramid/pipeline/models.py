@@ -152,16 +152,6 @@ def _name_books(warehouse: Warehouse) -> str:
     return f"{_BOOKS}.{name.decode()}.jsonl"
 
 
-def require_key(settings: Settings) -> None:
-    """Passes when the model that stages would ask can be sent a key, if it wants one.
-
-    Raises:
-        SettingsError: it would be refused.
-    """
-    if settings.asks_model and settings.llm.is_served:
-        read_key(settings.llm)
-
-
 class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
@@ -273,12 +263,6 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
 
 # Who decides about questions, for a command, a service or a script.
 
-PATIENCE = 30.0
-"""Seconds that a question waits for an endpoint that is busy or failing; a build waits
-`llm.max_wait`. One call that hangs takes `llm.timeout` on top."""
-_NO_REF = ""
-"""No run is of this ref, so no build's spending counts against the budget of questions."""
-
 
 @contextmanager
 def open_backends(
@@ -286,7 +270,7 @@ def open_backends(
     *,
     warehouse: str | Path | None = None,
     books: str | Path | None = None,
-    patience: float = PATIENCE,
+    patience: float = 30.0,
     **llm: object,
 ) -> Iterator[Backends]:
     """The backends of `answer` with a model; until the end threads may share them.
@@ -296,7 +280,8 @@ def open_backends(
     that stand instead, such as `model`, `base_url`, `api_key_env`, `budget`.
     Replies are kept in the `warehouse` or at `llm.cache`, else until the end. The budget holds for
     all that is asked until the end; for all who share `books`, a folder, where it is given.
-    `patience`: seconds that a call waits for a busy endpoint.
+    `patience`: seconds that a call waits for an endpoint that is busy or failing, `llm.max_wait` at
+    most; one call that hangs takes `llm.timeout` on top.
 
     Raises:
         SettingsError: a setting is wrong, or there is no model, or no key for it.
@@ -318,7 +303,7 @@ def open_backends(
         place = open_warehouse(warehouse or own)
         folder = Path(books or own)
         folder.mkdir(parents=True, exist_ok=True)
-        opener = held.enter_context(Opener(place, chosen, folder, _NO_REF))
+        opener = held.enter_context(Opener(place, chosen, folder, ""))  # no ref's budget
         yield Backends(**decided, asker=opener.open_model().caller)
 
 

@@ -72,7 +72,6 @@ def answer(
         check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
     asker = backends.asker  # one that keeps no counts took nothing, as far as is known
-    counting = isinstance(asker, CountingAsker)
     spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
     before = spent.read()
     found = STRATEGIES[strategy](asked, Decisions(backends), **options)
@@ -84,7 +83,7 @@ def answer(
     calls, tokens, dollars, unpriced = (
         now - then for now, then in zip(spent.read(), before, strict=True)
     )
-    is_known = counting or asker is None
+    is_known = asker is None or isinstance(asker, CountingAsker)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,
