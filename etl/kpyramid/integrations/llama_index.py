@@ -4,14 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from llama_index.core.graph_stores.types import (
-    TRIPLET_SOURCE_KEY,
-    EntityNode,
-    LabelledNode,
-    PropertyGraphStore,
-    Relation,
-    Triplet,
-)
+from llama_index.core.graph_stores import types
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNode
 
@@ -40,7 +33,11 @@ class PyramidRetriever(BaseRetriever):
         ]
 
 
-class Thing(EntityNode):
+Names = list[str] | None
+Fields = dict[str, Any] | None
+
+
+class Thing(types.EntityNode):
     """An entity or a value; its id is the entity's, or the value itself, as names may be shared."""
 
     @property
@@ -48,28 +45,26 @@ class Thing(EntityNode):
         return str(self.properties.get("id", self.name))
 
 
-class PyramidGraphStore(PropertyGraphStore):
+class PyramidGraphStore(types.PropertyGraphStore):
     """The graph of a snapshot, read-only: things by id or name, facts with their sentence."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def get(
-        self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
-    ) -> list[LabelledNode]:
+    def get(self, properties: Fields = None, ids: Names = None) -> list[types.LabelledNode]:
         """The things that ids or names mean, as far as they have the properties."""
-        types, names = self._snapshot.types, self._snapshot.names
-        found = [_make_thing(key, names[key], types[key]) for key in self._link(ids or ())]
+        kinds, names = self._snapshot.types, self._snapshot.names
+        found = [_make_thing(key, names[key], kinds[key]) for key in self._link(ids or ())]
         wanted = (properties or {}).items()
         return [thing for thing in found if wanted <= thing.properties.items()]
 
     def get_triplets(
         self,
-        entity_names: list[str] | None = None,
-        relation_names: list[str] | None = None,
-        properties: dict[str, Any] | None = None,
-        ids: list[str] | None = None,
-    ) -> list[Triplet]:
+        entity_names: Names = None,
+        relation_names: Names = None,
+        properties: Fields = None,
+        ids: Names = None,
+    ) -> list[types.Triplet]:
         """The facts of things, as far as they have one of the relations and the properties."""
         keys = self._link([*(entity_names or ()), *(ids or ())])
         wanted = (properties or {}).items()
@@ -81,14 +76,10 @@ class PyramidGraphStore(PropertyGraphStore):
         ]
 
     def get_rel_map(
-        self,
-        graph_nodes: list[LabelledNode],
-        depth: int = 2,
-        limit: int = 30,
-        ignore_rels: list[str] | None = None,
-    ) -> list[Triplet]:
+        self, graph_nodes: Any, depth: int = 2, limit: int = 30, ignore_rels: Names = None
+    ) -> list[types.Triplet]:
         """The first facts around things, the nearest first."""
-        found: dict[str, Triplet] = {}
+        found: dict[str, types.Triplet] = {}
         near = [node.id for node in graph_nodes]
         for _ in range(depth):
             facts = {key: self._read(key) for key in self._snapshot.facts_about(near, limit)}
@@ -126,18 +117,20 @@ class PyramidGraphStore(PropertyGraphStore):
                 keys.update(dict.fromkeys(find_entities(name, self._snapshot)))
         return [*keys]
 
-    def _read(self, key: str) -> Triplet:
+    def _read(self, key: str) -> types.Triplet:
         said = self._snapshot.state_condensed(key)
         head_id, head, kind, relation, tail_id, tail, other = said
         about: dict[str, Any] = {"id": key, "standard": self._snapshot.read_standard(key)[0]}
         for place in self._snapshot.evidence(key)[:1]:
             about |= {"sentence": place.text, "source": place.source}
-            about |= {"start": place.start, "end": place.end, TRIPLET_SOURCE_KEY: place.chunk_id}
+            about |= {
+                "start": place.start,
+                "end": place.end,
+                types.TRIPLET_SOURCE_KEY: place.chunk_id,
+            }
         ends = _make_thing(head_id, head, kind), _make_thing(tail_id or tail, tail, other)
-        joined = Relation(
-            label=relation, source_id=ends[0].id, target_id=ends[1].id, properties=about
-        )
-        return ends[0], joined, ends[1]
+        ids = {"source_id": ends[0].id, "target_id": ends[1].id}
+        return ends[0], types.Relation(label=relation, properties=about, **ids), ends[1]
 
 
 def _make_thing(key: str, name: str, kind: str) -> Thing:
