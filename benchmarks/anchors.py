@@ -60,15 +60,25 @@ def name_facts(
             "raw_triple_ids": [],
         }
     entities = [
-        {"entity_id": content_id("entity", name), "name": name, "type": kind.replace("LITERAL", "NOUN"),
-         "surface_forms": [name], "mentions": []}
+        {
+            "entity_id": content_id("entity", name),
+            "name": name,
+            "type": kind.replace("LITERAL", "NOUN"),
+            "surface_forms": [name],
+            "mentions": [],
+        }
         for name, kind in types.items()
-    ]  # fmt: skip
+    ]
     relations = [
-        {"relation_id": content_id("relation", wording), "name": wording, "inverse_of": None,
-         "surface_forms": [wording], "support": count}
+        {
+            "relation_id": content_id("relation", wording),
+            "name": wording,
+            "inverse_of": None,
+            "surface_forms": [wording],
+            "support": count,
+        }
         for wording, count in support.items()
-    ]  # fmt: skip
+    ]
     tables = (
         build_table("entities", entities),
         build_table("relations", relations),
@@ -80,7 +90,7 @@ def name_facts(
     stated = find_stated(graph, schema)
     comparer.prepare(list_compared(graph))
     merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
-    standards = name_relations(graph, linked, stated, schema, comparer)
+    standards = name_relations(graph, linked, schema, comparer)
     called = dict(zip(tables[2]["triple_id"].to_pylist(), standards, strict=True))
     names = [(called[identify(f)].name, called[identify(f)].turned) for f in facts]
     return names, int((merged.how != "kept").sum())

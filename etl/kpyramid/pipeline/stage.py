@@ -173,7 +173,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=14,
+        version=15,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("settings", "schema", "embedder", "condenser", "summariser"),

@@ -124,7 +124,7 @@ def _condense(
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
         losses = answer.losses
-    standards = name_relations(graph, linked, stated, schema, comparer)
+    standards = name_relations(graph, linked, schema, comparer)
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
     qualified = {
