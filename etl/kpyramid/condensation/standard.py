@@ -195,14 +195,11 @@ def _list_properties(
 
 def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
     """Whether a fact's tail can be the subject: no value, and no noun where a domain is asked."""
-    unknown = tail is None and kind in OPEN and prop.domain != THING
-    return not (prop.is_datatype or unknown)
+    return not prop.is_datatype and (tail is not None or kind not in OPEN or prop.domain == THING)
 
 
 def _choose_names(
-    phrases: Sequence[_Phrase],
-    stating: Sequence[frozenset[_Name]],
-    schema: Schema,
+    phrases: Sequence[_Phrase], stating: Sequence[frozenset[_Name]], schema: Schema
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
