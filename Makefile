@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 unexport PYTHONDONTWRITEBYTECODE
 # As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
 WORKERS ?= auto
-# Further options of pytest for `test`: `.ci/run` leaves out what passed.
+# Further options of pytest: `.ci/run` leaves out what passed in `make test`.
 TESTS ?=
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist worksteal --durations 30
 
@@ -25,8 +25,8 @@ SCHEDULER := $(VENV)/.installed-airflow
 CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
-.PHONY: help install install-core install-ci airflow demo demo-llm test test-slow check check-format lint types \
-	layers check-docs format docs versions golden bench guards constraints clean
+.PHONY: help install install-core install-ci airflow demo demo-llm test test-slow test-all check check-code \
+	check-format lint types layers check-docs format docs versions golden bench guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,7 +50,12 @@ test: $(DEV)  ## Run the fast tests; a test that needs an extra is skipped witho
 test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
 	$(PYTEST) $(PARALLEL) -m slow
 
-check: check-format lint types layers check-docs test  ## Run all that CI demands, except the slow tests
+test-all: $(DEV)  ## Run the fast and the slow tests
+	$(PYTEST) $(PARALLEL) $(TESTS)
+
+check: check-code test  ## Run all that CI demands, except the slow tests
+
+check-code: check-format lint types check-docs  ## Run what CI demands besides the tests
 
 check-format: $(DEV)  ## Fail if a file is not formatted
 	$(BIN)/ruff format --check .

@@ -182,6 +182,7 @@ def run_condense(tables: Tables, embedder: Embedder) -> Tables:
         settings=settings.condense,
         schema=load_schema(settings),
         embedder=embedder,
+        former=None,
         condenser=None,
         summariser=None,
     )

@@ -89,6 +89,10 @@ def measure(data: Path, limit: int | None) -> dict[str, float]:
     }
 
 
-if __name__ == "__main__":
+def main() -> None:
     options = read_options(__doc__, limit="the first N passages only", data=DATA)
     print_figures(measure(options.data, options.limit), options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -136,7 +136,6 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
             "relation_id": ids.relations.take(wordings),
             "tail_id": _blank(ids.entities.take(tails), literal),
             "literal": _blank(pa.array([tail for _, _, tail in said]), ~literal),
-            "negated": np.zeros(facts, dtype=bool),
             "qualifiers": pa.array([[]] * facts, pa.map_(pa.string(), pa.string())),
             "confidence": np.full(facts, 0.9),
             "raw_triple_ids": _list_each(ids.raws),
@@ -149,9 +148,9 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
 
 
 def write_table(folder: Path, name: str, table: pa.Table) -> None:
-    """Writes one table of a contract, its columns cast and its rows sorted as that demands."""
+    """Writes one table of a contract, with its defaults and its rows sorted as that demands."""
     contract = load_contracts()[name]
-    contracts.write_table(contract.finish(table), folder / f"{name}.parquet")
+    contracts.write_table(contract.finish(contract.complete(table)), folder / f"{name}.parquet")
 
 
 class _Ids:

@@ -46,7 +46,8 @@ def wait_for(browser: Any, heading: str) -> dict[str, Any]:
 
     def look(driver: Any) -> Any:
         seen = driver.execute_script(_SEEN)
-        return seen if seen["busy"] == "false" and seen["heading"] == heading else None
+        is_done = seen["busy"] != "true" and seen["heading"] == heading
+        return seen if is_done else None
 
     found: dict[str, Any] = WebDriverWait(browser, 60).until(look)
     return found

@@ -10,7 +10,7 @@ from typing import TypeVar
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
-from kpyramid.llm.task import Failure, FailureKind, Reply, ReplyError, Request, ThreadCounts, Usage
+from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, ThreadCounts
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
@@ -94,10 +94,10 @@ class CountingScript(ScriptedAsker):
 
     spent = ThreadCounts()
 
-    def ask_reply(self, request: Request, read: Callable[[Reply], T]) -> T | Failure:
+    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
         self.spent.calls += 1
         self.spent.tokens += 10
-        return self.ask(request, lambda content: read(Reply(content, Usage())))
+        return super().ask(request, parse)
 
 
 class Counter:
@@ -129,12 +129,8 @@ def open_cascade(
     )
 
 
-def refuse_rules(texts: Sequence[str]) -> list[Extraction]:
-    raise AssertionError("the rules have no step here")
-
-
 def read_one(script: Script, choice: CascadeSettings = LLM, chunk: Chunk = CHUNK) -> Extraction:
-    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk], refuse_rules)
+    (result,) = open_cascade(ScriptedAsker(script), choice).read([chunk])
     assert isinstance(result, Extraction), result
     return result
 

@@ -100,9 +100,9 @@ def kill_in_publishing(step: str) -> None:
         raise ValueError(step)
 
 
-if __name__ == "__main__":
+def run(fault: str, *arguments: str) -> None:
+    """Runs a command line with its death."""
     use_quick_models(pytest.MonkeyPatch())
-    fault = sys.argv.pop(1)
     moment, _, rest = fault.partition(":")
     if moment in {"inside", "after"}:
         kill_in_stage(moment, rest)
@@ -112,4 +112,8 @@ if __name__ == "__main__":
     elif fault != "none":
         kill_in_publishing(fault)
     assert store.os is os
-    app()
+    app(list(arguments))
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:])

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.resources import files
-from math import log, sqrt
+from math import sqrt
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -462,7 +462,6 @@ class Completer:
                         "content": content,
                         "refusal": answer.refusal,
                     },
-                    "logprobs": make_logprobs(content or "") if body.get("logprobs") else None,
                     "finish_reason": reason,
                 }
             ],
@@ -489,18 +488,6 @@ class Completer:
                 "rejected_prediction_tokens": 0,
             },
         }
-
-
-def make_logprobs(content: str) -> dict[str, Any]:
-    """Tokens of three bytes, parts of characters among them, each of probability one half."""
-    data = content.encode("utf-8", "replace")
-    pieces = [data[at : at + 3] for at in range(0, len(data), 3)]
-    return {
-        "content": [
-            {"token": p.decode("utf-8", "replace"), "bytes": list(p), "logprob": log(0.5)}
-            for p in pieces
-        ]
-    }
 
 
 def count_prompt(body: Body) -> int:

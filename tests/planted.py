@@ -88,7 +88,17 @@ def general_schema() -> Schema:
     return load_schema(Settings())
 
 
-def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
+@dataclass(frozen=True)
+class Held:
+    """Tables in memory as a `Former`."""
+
+    tables: Mapping[str, pa.Table]
+
+    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
+        return self.tables[table].select([*columns])
+
+
+def plant(statements: Iterable[Statement], former: Any = None) -> dict[str, pa.Table]:
     """All tables up to `triples` of a corpus that states exactly this, a chunk per statement."""
     documents, chunks, claims, mentions, raws = [], [], [], [], []
     for number, (head, head_type, relation, tail, tail_type) in enumerate(statements):
@@ -175,6 +185,7 @@ def plant(statements: Iterable[Statement]) -> dict[str, pa.Table]:
         tables["raw_triples"],
         tables["chunks"],
         embedder=MemoEmbedder(),
+        former=former,
         disambiguator=None,
         min_confidence=0.0,
     )
@@ -486,6 +497,7 @@ def condense_statements(
         settings=CondenseSettings(**options),  # type: ignore[arg-type]
         schema=schema or general_schema(),
         embedder=embedder or MemoEmbedder(),
+        former=None,
         condenser=condenser,  # type: ignore[arg-type]
         summariser=None,
     )

@@ -1,6 +1,8 @@
 """`kpyramid ask`: every strategy, by rules without anything and by a model within bounds."""
 
+import asyncio
 import json
+import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+import kpyramid
 from kpyramid.cli.answers import Asked
 from kpyramid.cli.app import app
 from kpyramid.cli.render import print_result
@@ -175,6 +178,50 @@ def test_every_decision_on_the_way_down_can_be_the_models(
     assert found["evidence"] and any("It is said." in step["reason"] for step in found["trace"])
 
 
+@pytest.mark.parametrize("way", ["model", "file"])
+def test_a_service_opens_backends_for_all_its_questions(
+    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    snapshot = kpyramid.open_snapshot("main", warehouse.root)
+    price = {"m": {"input": 1.0, "output": 2.0}}
+
+    def ask_one(number: int, backends: kpyramid.Backends) -> Answer:
+        question = f"{QUESTION} {number}."
+        return kpyramid.answer(question, snapshot, "naive", backends=backends)
+
+    async def ask_both(backends: kpyramid.Backends) -> list[Answer]:
+        return await asyncio.gather(*(asyncio.to_thread(ask_one, n, backends) for n in (1, 2)))
+
+    with serve(script(query_read=SAID)) as server:
+        file = write_settings(tmp_path, server.base_url, '[query]\nreader = "llm"\n')[1]
+        given: Any = {"settings": file} if way == "file" else {"model": "m"}
+        address = {} if way == "file" else {"base_url": server.base_url}
+        with kpyramid.open_backends(**given, **address, prices=price) as backends:
+            assert not server.log, "nothing is asked before it is needed"
+            first, second = asyncio.run(ask_both(backends))
+            again = ask_one(1, backends)
+        log = [(e["schema"], e["prompt_tokens"], e["completion_tokens"]) for e in server.log]
+
+    assert [backends.sparql, backends.reader] == ["rules" if way == "file" else "llm", "llm"]
+    assert {(a.text, a.calls) for a in (first, second)} == {("Oslo", 1)}
+    assert (again.text, again.calls, again.tokens, again.cost) == ("Oslo", 0, 0, 0.0)
+    assert [schema for schema, *_ in log].count("query_read") == 2
+    # Each answer has its share, also when both are under way at once; trying out is one of theirs.
+    assert first.tokens + second.tokens == sum(p + c for _, p, c in log)
+    dollars = sum(p * 1e-6 + c * 2e-6 for _, p, c in log)
+    assert first.cost is not None and second.cost is not None
+    assert first.cost + second.cost == pytest.approx(dollars)
+    assert not list(tmp_path.glob("kpyramid-*")), "nothing is left behind"
+
+
+def test_backends_without_a_model_or_with_a_wrong_setting_name_it() -> None:
+    with pytest.raises(SettingsError, match="'none'"), kpyramid.open_backends():
+        pass
+    with pytest.raises(SettingsError, match="modle"), kpyramid.open_backends(modle="m"):
+        pass
+
+
 def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path: Path) -> None:
     with serve(script(query_direct=RECALLED)) as server:
         options = write_settings(tmp_path, server.base_url)
@@ -209,42 +256,31 @@ def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
 
     assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (8, 8)
     assert "is the server running" in done.stderr
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 120, "not the ten minutes of a build"
 
 
 def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
-    warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Warehouse, tmp_path: Path
 ) -> None:
-    from kpyramid.cli import answers as asking
-
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:
         server.faults.add("timeout", contains="query_read", wait=60.0)
-        settings = write_settings(tmp_path, server.base_url, "timeout = 0.4\n")
-        started = time.monotonic()
+        settings = write_settings(tmp_path, server.base_url, "timeout = 0.4\nmax_wait = 0.5\n")
         options = ["--reader", "llm", "--strategy", "naive", *settings]
         done = run(warehouse, f"{QUESTION} Slowly.", *options)
-        seconds = time.monotonic() - started
         calls = server.calls(schema="query_read")
 
     assert done.exit_code == 8 and "no answer within 0.4 s" in done.output
-    assert calls <= 2 and seconds < 10
+    assert calls <= 2
 
 
 @pytest.mark.parametrize(("fault", "said"), [("401", "key"), ("500", "ask without it")])
 def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
-    warehouse: Warehouse,
-    tmp_path: Path,
-    fault: str,
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
+    warehouse: Warehouse, tmp_path: Path, fault: str, said: str
 ) -> None:
-    from kpyramid.cli import answers as asking
-
-    monkeypatch.setattr(asking, "PATIENCE", 0.5)
     with serve(script(query_read=SAID)) as server:
         server.faults.add(fault, contains="query_read")
-        options = [*write_settings(tmp_path, server.base_url), "--strategy", "naive"]
+        settings = write_settings(tmp_path, server.base_url, "max_wait = 0.5\n")
+        options = [*settings, "--strategy", "naive"]
         done = run(warehouse, f"{QUESTION} {fault}", "--reader", "llm", *options)
 
     assert done.exit_code == 8 and said in done.output

@@ -36,11 +36,12 @@ def write_owners(count: int) -> str:
     return "Anna" + "'s brother" * count + " sold a mill."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "size"),
-    [(write_list, 500), (write_clauses, 200), (write_brackets, 500), (write_owners, 1_000)],
+    [(write_list, 250), (write_clauses, 100), (write_brackets, 250), (write_owners, 1_000)],
 )
-def test_a_sentence_of_2000_tokens_costs_hardly_more_than_its_halves(
+def test_a_sentence_of_1000_tokens_and_more_costs_hardly_more_than_its_halves(
     write: Callable[[int], str], size: int
 ) -> None:
     """The parse left out, since it is the parser's; quadratic time would be a ratio of 4."""
@@ -55,7 +56,7 @@ def test_a_sentence_of_2000_tokens_costs_hardly_more_than_its_halves(
             list_propositions(tree)
             best.append(time.process_time() - began)
         seconds.append(min(best))
-    assert len(trees[1]) > 1_900
+    assert len(trees[1]) > 900
     assert seconds[1] < 3 * seconds[0] + 0.01
 
 

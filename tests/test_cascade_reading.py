@@ -23,7 +23,6 @@ from tests.cascade_script import (
     list_reasons,
     open_cascade,
     read_row,
-    refuse_rules,
 )
 from tests.rows import read_rows
 
@@ -43,7 +42,7 @@ def test_the_steps_give_claims_mentions_and_facts_with_their_places() -> None:
             ["Marie Curie", "Warsaw", "1867"],
         )
     )
-    (made,) = open_cascade(asker, THREE).read([CHUNK], refuse_rules)
+    (made,) = open_cascade(asker, THREE).read([CHUNK])
     assert isinstance(made, Extraction)
     assert made.claims == (Claim("Marie Curie was born in Warsaw.", (Span(0, 39),)),)
     assert made.facts == (

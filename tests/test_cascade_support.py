@@ -13,21 +13,16 @@ from kpyramid.extraction.types import (
     Extraction,
     Fact,
     Mention,
-    Titled,
     cut_extraction,
 )
 from kpyramid.llm.task import Request
-from kpyramid.settings import CascadeSettings
 from tests.cascade_script import (
     PAPER,
-    ScriptedAsker,
     list_reasons,
-    list_triples,
-    open_cascade,
     read_one,
     read_row,
 )
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 TEXT = (
     "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
@@ -84,30 +79,6 @@ def test_an_end_may_be_what_the_rules_took_the_evidence_to_speak_of() -> None:
     assert fact.head == "Skagen"
 
 
-def test_what_the_rules_read_in_a_claim_needs_evidence_too() -> None:
-    claims = [
-        {"evidence": "Paris", "claim": "Ole Krag bought London."},
-        {"evidence": "He visited London", "claim": "Ole Krag visited London."},
-    ]
-
-    def read_by_rules(texts: list[Titled]) -> list[tuple[Titled, Extraction]]:
-        facts = [
-            Fact(0, "Ole Krag", text.split()[2], "London", None, None, None) for text, *_ in texts
-        ]
-        return [
-            (titled, Extraction((Claim(titled.text, (Span(0, len(titled.text)),)),), facts=(fact,)))
-            for titled, fact in zip(texts, facts, strict=True)
-        ]
-
-    choice = CascadeSettings(mode="paper", paraphrase="llm")
-    asker = ScriptedAsker(lambda _: json.dumps({"claims": claims}))
-    (made,) = open_cascade(asker, choice).read([CHUNK], read_by_rules)  # type: ignore[arg-type]
-    assert isinstance(made, Extraction)
-    assert list_triples(made) == [("Ole Krag", "visited", "London")]
-    at = TEXT.index("Paris")
-    assert made.dropped == (Dropped("unsupported", "Ole Krag | bought | London", Span(at, at + 5)),)
-
-
 # Disambiguation.
 
 SOLD = "Krag founded Acme in 1901 and sold Acme in 1910. Krag led Bolt."
@@ -115,13 +86,7 @@ SOLD = "Krag founded Acme in 1901 and sold Acme in 1910. Krag led Bolt."
 
 @pytest.mark.parametrize(
     ("replied", "facts", "gone"),
-    [
-        (["founded Acme"], ["founded Acme"], ["sold Acme", "led Bolt"]),
-        (["sold Acme", "led Bolt"], ["sold Acme", "led Bolt"], ["founded Acme"]),
-        (["set Acme", "led Bolt"], ["set Acme", "led Bolt"], ["sold Acme"]),
-        (["sold Acme", "set Acme", "led Bolt"], ["sold Acme", "set Acme", "led Bolt"], []),
-        ([], [], ["founded Acme", "sold Acme", "led Bolt"]),
-    ],
+    read_bodies("cascade_support.of_triples_with_the_same_ends_each_one_that_goes_is_counted"),
     ids=str,
 )
 def test_of_triples_with_the_same_ends_each_one_that_goes_is_counted(

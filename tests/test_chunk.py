@@ -117,15 +117,15 @@ def test_any_text_is_covered_within_the_budget(text: str, budget: int, data: st.
 
 
 HOSTILE = {
-    "letters": "x" * 10_000_000,
-    "words": "word " * 2_000_000,
-    "stops": "." * 2_000_000,
-    "stops and a quote": '."' * 1_000_000,
-    "spaces": "a. " + " " * 10_000_000 + "b",
-    "blank lines": "\n " * 5_000_000,
-    "spaces after a line": ("\n" + " " * 5000) * 2000,
-    "abbreviations": "Dr. " * 2_000_000,
-    "prose": "This is a sentence of some words. " * 600_000,
+    "letters": "x" * 2_000_000,
+    "words": "word " * 400_000,
+    "stops": "." * 400_000,
+    "stops and a quote": '."' * 200_000,
+    "spaces": "a. " + " " * 2_000_000 + "b",
+    "blank lines": "\n " * 1_000_000,
+    "spaces after a line": ("\n" + " " * 5000) * 400,
+    "abbreviations": "Dr. " * 400_000,
+    "prose": "This is a sentence of some words. " * 120_000,
 }
 
 
@@ -139,6 +139,7 @@ PAGES = {
 """A piece of each, and the seconds that 5 MB may take."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "piece"),
     read_rows("chunk.time_grows_with_the_page_and_not_with_its_square"),
@@ -164,7 +165,7 @@ def test_a_huge_text_is_cut_in_bounded_time(name: str) -> None:
 
     pieces = split_text(text, settings)
 
-    # 20 MB of prose take about 4 s; a quadratic cut would take hours.
-    assert time.process_time() - started < 90
+    # 4 MB of prose take about 1 s; a quadratic cut would take many minutes.
+    assert time.process_time() - started < 30
     assert all(piece.tokens <= settings.max_tokens for piece in pieces)
     assert pieces[-1].end == len(text.rstrip()) if text.strip() else pieces == []

@@ -3,6 +3,9 @@
 import importlib.metadata
 import json
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
+from tests.rows import read_rows
 
 VARIABLES = {
     "KPYRAMID_CHUNK__MAX_TOKENS": "24",
@@ -53,7 +57,7 @@ def check_nothing_published(warehouse: Path) -> None:
 def fails(code: int, said: Sequence[str], *arguments: object) -> str:
     done = run(*arguments)
     assert done.exit_code == code, done.output
-    assert done.stdout == ""
+    assert (code == 4 and done.stdout.startswith("Not published: ")) or done.stdout == ""
     assert done.stderr.count("Error: ") == 1
     assert "Traceback" not in done.output
     for words in said:
@@ -235,24 +239,13 @@ def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
-    [
-        (("stage", "ingest", "--run", "r"), 3, "give it --corpus"),
-        (("stage", "chunk", "--run", "r"), 3, "run 'r' does not exist"),
-        (("stage", "chunk", "--run", "r", "--shard", "one"), 3, "write I/N"),
-        (("stage", "chunk", "--run", "../r"), 3, "use letters"),
-    ],
+    read_rows("cli.a_stage_called_wrongly_says_how"),
 )
 def test_a_stage_called_wrongly_says_how(
     tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     fails(code, [said], *arguments, "--warehouse", tmp_path / "w")
     assert not (tmp_path / "w").exists()
-
-
-def test_wrong_usage_ends_with_2() -> None:
-    assert run("build").exit_code == 2
-    assert run("stage", "nonsense", "--run", "r").exit_code == 2
-    assert run("build", "x", "--workers", "0").exit_code == 2
 
 
 def test_a_warehouse_that_is_a_file_ends_with_3(tmp_path: Path) -> None:
@@ -265,7 +258,17 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
 
     snapshot = resolve_ref(Warehouse(tmp_path / "w"), "main")
     assert done.exit_code == 0
-    assert f"Snapshot {snapshot}; ref main moved to it." in done.stdout
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"Published: main is now at {snapshot}, 5 documents."
+    assert len(lines) <= 25
+    assert [line.partition(":")[0].strip() for line in lines[1:4]] == [
+        "In it",
+        "Classes",
+        "Most facts",
+    ]
+    assert "Changed: all, this is the first snapshot of its ref." in lines
+    (said,) = run("build", shared_corpus(), "--warehouse", tmp_path / "w").stdout.splitlines()
+    assert said.startswith(f"Nothing changed: main stays at {snapshot}, 5 documents")
     assert f"Snapshot {snapshot} is whole" in run("verify", "--warehouse", tmp_path / "w").stdout
     assert snapshot in run("snapshots", "--warehouse", tmp_path / "w").stdout
     assert "condense" in run("plan", shared_corpus(), "--warehouse", tmp_path / "w").stdout
@@ -298,7 +301,50 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     fails(3, ["no snapshot before"], "rollback", "live", *place)
     listed = run_json("runs", *place)["runs"]
     assert [row["snapshot"] for row in listed] == [older, last]
-    assert older in run("runs", *place).stdout
+    assert [row["status"] for row in listed] == ["done", "done"]
+
+
+def test_runs_remember_how_they_ended(tmp_path: Path) -> None:
+    """Refused by a gate, failed, killed, waiting: each with its end, its error and figures."""
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    place = ("--warehouse", warehouse.root)
+    less = write_corpus(tmp_path / "less", {"batt.txt": TEXTS["batt.txt"]})
+    assert run("build", less, *place).exit_code == 4
+    assert (
+        run("stage", "ingest", "--run", "night", "--corpus", tmp_path / "no", *place).exit_code == 3
+    )
+    assert run("stage", "ingest", "--run", "half", "--corpus", less, *place).exit_code == 0
+    rows = {row["run"]: row for row in run_json("runs", *place)["runs"]}
+    half, night = rows["half"], rows["night"]
+    (refused,) = (row for row in rows.values() if row["status"] == "refused")
+    assert (half["status"], half["stages"], half["error"]) == ("waiting", 1, None)
+    assert (night["status"], night["exit_code"]) == ("failed", 3)
+    assert str(tmp_path / "no") in night["error"]
+    assert (refused["refused_by"], refused["exit_code"]) == (["size"], 4)
+    assert refused["figures"]["documents"] == 1
+    assert all(row["ended"] >= row["started"] and row["host"] for row in (half, night, refused))
+
+    record = warehouse.runs / "half" / "run.json"
+    process = subprocess.check_output([sys.executable, "-c", _NAME_PROCESS], text=True).strip()
+    said = {"status": "running", "process": process}
+    record.write_text(json.dumps(json.loads(record.read_bytes()) | said))
+    (warehouse.runs / "night" / "run.json").write_text("[")
+    (warehouse.runs / "odd").mkdir()
+    report = warehouse.runs / str(refused["run"]) / "report.json"
+    told = run("runs", str(refused["run"]), *place).stdout
+    assert "refused by size" in told and "Gate size: fail" in told and "gate kept: pass" in told
+    report.write_text('{"run": 3, "content": []}')
+    assert "refused by size" in run("runs", str(refused["run"]), *place).stdout
+    report.write_text("[")
+    assert "extract" in run("runs", str(refused["run"]), *place).stdout
+    listed = run("runs", *place)
+    assert listed.exit_code == 0
+    assert re.search(r"^half +killed .*ended after 1 of its stages$", listed.stdout, re.M)
+    assert "killed" in run("runs", "half", *place).stdout
+    fails(3, ["there is no run 'x'"], "runs", "x", *place)
+
+
+_NAME_PROCESS = "from kpyramid.storage.layout import name_process; print(name_process())"
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:

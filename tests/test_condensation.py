@@ -167,7 +167,12 @@ def test_a_year_and_its_day_do_not_contradict() -> None:
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
-    [("1990", "1995", []), ("May 1990", "1990", ["functional"]), ("1990", "", ["functional"])],
+    [
+        *(("1990", "1995", []), ("May 1990", "1990", ["functional"]), ("1990", "", ["functional"])),
+        *(("from 1990 to 1998", "from 1998 to 2003", []), ("since May 1998", "until 1998", [])),
+        ("from 1990 to 1998", "from 1995 to 2003", ["functional"]),
+        ("since 1990", "1995", ["functional"]),
+    ],
 )
 def test_values_of_different_times_do_not_contradict(
     first: str, second: str, expected: list[str]

@@ -19,6 +19,7 @@ from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import use_quick_models
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
+from tests.rows import read_rows
 
 LINES = (
     "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
@@ -33,7 +34,6 @@ WRITTEN = {
     "e.rst": b"Lund\n====\n\nIda *Berg* was born in\nLund.\n\n.. include:: /etc/passwd\n",
 }
 HARMFUL = {
-    "bomb.docx": make_docx("A" * (120 << 20)),
     "entities.docx": make_docx(
         "&b9;",
         prolog='<!DOCTYPE l [<!ENTITY b0 "ha">'
@@ -117,11 +117,12 @@ def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.needs("files")
 def test_what_harms_or_is_broken_is_a_reject_and_the_rest_is_read(tmp_path: Path) -> None:
-    documents, rejects = ingest_files(tmp_path, {**HARMFUL, "z.pdf": WRITTEN["a.pdf"]})
+    harmful = HARMFUL | {"bomb.docx": make_docx("A" * (120 << 20))}
+    documents, rejects = ingest_files(tmp_path, harmful | {"z.pdf": WRITTEN["a.pdf"]})
 
     assert set(documents) == {"z.pdf"}
     reasons = {name: row["reason"] for name, row in rejects.items()}
-    assert reasons.keys() == HARMFUL.keys()
+    assert reasons.keys() == harmful.keys()
     assert set(reasons.values()) == {"unconvertible", "empty"}
     assert "limit" in rejects["bomb.docx"]["detail"]
     assert "recognise its text" in rejects["scanned.pdf"]["detail"]
@@ -156,16 +157,7 @@ PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header
 
 @pytest.mark.parametrize(
     ("body", "text"),
-    [
-        ("<p>Ida lives in Lund.</p>", "Ida lives in Lund."),
-        (
-            "<div>Share</div><main><article><header><h2>Ida</h2></header><p>She lives.</p>"
-            "<footer>By Ann</footer></article></main>",
-            "Ida\n\nShe lives.\n\nBy Ann",
-        ),
-        ("", "Site\n\nHome\n\nAbout\n\nRelated\n\nMore\n\nImprint"),
-        ("<nav><div>Open</div>", "Site\n\nHome\n\nAbout\n\nOpen\n\nRelated\n\nMore\n\nImprint"),
-    ],
+    read_rows("conversion.only_the_main_text_of_a_page_is_read"),
 )
 def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
     assert read_page(PAGE.format(body)).text == text
@@ -216,11 +208,11 @@ def test_plan_build_and_report_name_what_was_not_read_first(
     built = invoke("build", corpus, *place)
     again = json.loads(invoke("plan", corpus, *place, "--json").stdout)
 
-    for done in (planned, built):
+    for done, head in ((planned, "  "), (built, "Not read: ")):
         first = done.stdout.splitlines()[:3]
-        assert first[0] == "Not read:"
-        assert first[1].startswith("  4 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 1 more.")
-        assert first[2].startswith("  1 .jsonl, bad json: l.jsonl#line2. line 2:")
+        assert first[0].startswith(("Not read:", "Published:"))
+        assert first[1].startswith(f"{head}4 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 1 more.")
+        assert first[2].startswith(f"{head}1 .jsonl, bad json: l.jsonl#line2. line 2:")
     (report,) = (tmp_path / "w" / "runs").glob("*/report.json")
     said = json.loads(report.read_bytes())["unread"]
     assert [len(kind["refused"]) for kind in said] == [4, 1]

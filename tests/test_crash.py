@@ -1,11 +1,11 @@
 """kill -9 at every step: nothing stored is computed again, nothing is half visible."""
 
 import errno
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,12 +36,16 @@ from tests.corpora import (
 
 pytestmark = pytest.mark.slow  # each starts processes
 
+FORKING = multiprocessing.get_context("forkserver")
+"""What is killed is forked from a process that has loaded what a build needs."""
+FORKING.set_forkserver_preload(["tests.conftest", "tests.faults", "spacy"])
 STAGES = [stage.name for stage in PIPELINE if stage.name != "publish"]
 
 
 @pytest.fixture(autouse=True)
 def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'etl'}:{ROOT}")
 
 
 @pytest.fixture(scope="module")
@@ -61,19 +65,26 @@ def expected(tmp_path: Path) -> str:
     return copy_shared_build(tmp_path / "undisturbed")[1]
 
 
-def build_and_die(warehouse: Path, fault: str) -> "subprocess.CompletedProcess[str]":
-    """A build in a process of its own."""
+def build_and_die(warehouse: Path, fault: str) -> tuple[int | None, str]:
+    """The exit code of a build in a process of its own, and what it wrote to stderr."""
     settings = warehouse.parent / "settings.toml"
     settings.write_text(
         f"[chunk]\nmax_tokens = {SETTINGS.chunk.max_tokens}\n"
         f"overlap_tokens = {SETTINGS.chunk.overlap_tokens}\n"
     )
-    command = [sys.executable, "-m", "tests.faults", fault, "build", str(shared_corpus())]
-    options = ["--warehouse", str(warehouse), "--settings", str(settings), "--workers", "1", "-q"]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}"}
-    return subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True, check=False
-    )
+    errors = warehouse.parent / "errors.txt"
+    command = ["build", str(shared_corpus()), "--warehouse", str(warehouse), "--workers", "1"]
+    command += ["--settings", str(settings), "-q"]
+    process = FORKING.Process(target=_run, args=[errors, fault, *command])
+    process.start()
+    process.join()
+    return process.exitcode, errors.read_text("utf-8")
+
+
+def _run(errors: Path, fault: str, *command: str) -> None:
+    with errors.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    faults.run(fault, *command)
 
 
 def count_rows(warehouse: Path, function: str) -> int:
@@ -116,8 +127,8 @@ def test_killed_in_a_stage_the_build_goes_on_there(
     source, old = small
     shutil.copytree(source, tmp_path / "w")
 
-    done = build_and_die(tmp_path / "w", f"{moment}:{stage}")
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    code, errors = build_and_die(tmp_path / "w", f"{moment}:{stage}")
+    assert code == -signal.SIGKILL, errors
 
     check_whole(tmp_path / "w", {old})
     counts = finish(tmp_path / "w", old, expected)
@@ -141,8 +152,8 @@ def test_killed_between_rows_no_stored_row_is_computed_again(
     shutil.copytree(source, tmp_path / "w")
     before = count_rows(tmp_path / "w", function)
 
-    done = build_and_die(tmp_path / "w", f"rows:{function}:{stored}")
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    code, errors = build_and_die(tmp_path / "w", f"rows:{function}:{stored}")
+    assert code == -signal.SIGKILL, errors
 
     kept = count_rows(tmp_path / "w", function)
     assert kept - before == stored
@@ -162,8 +173,8 @@ def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
     source, old = small
     shutil.copytree(source, tmp_path / "w")
 
-    done = build_and_die(tmp_path / "w", step)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    code, errors = build_and_die(tmp_path / "w", step)
+    assert code == -signal.SIGKILL, errors
 
     is_new = step in {"after the link", "before the mark"}
     check_whole(tmp_path / "w", {expected} if is_new else {old})
@@ -252,9 +263,9 @@ def test_a_read_only_disk_is_read_and_a_build_on_it_refused_in_a_line(
         assert done.exit_code == 0, done.output
     assert (tmp_path / "copy" / "manifest.json").is_file()
 
-    refused = build_and_die(tiny_disk, "none")
-    assert refused.returncode == 8, refused.stderr
-    assert refused.stderr.count("Error: ") == 1
-    assert "Read-only file system" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    code, errors = build_and_die(tiny_disk, "none")
+    assert code == 8, errors
+    assert errors.count("Error: ") == 1
+    assert "Read-only file system" in errors
+    assert "Traceback" not in errors
     assert resolve_ref(Warehouse(tiny_disk), "main") == snapshot

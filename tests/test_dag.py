@@ -741,7 +741,7 @@ def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
     dag = "build_pyramid_asked"
     with reading_on_ray(scheduler), serve(answer) as server:
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
-        settings += '[cascade]\nmode = "paper"\nparaphrase = "llm"\n'
+        settings += '[cascade]\nmode = "paper"\nentities = "llm"\n'
         (scheduler.home / "asked.toml").write_text(settings, "utf-8")
         scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
         scheduler.wait("the night", lambda: scheduler.list_runs(dag))

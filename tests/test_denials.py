@@ -16,6 +16,7 @@ from kpyramid.snapshot.individuals import describe_entity, find_entities
 from kpyramid.snapshot.overview import summarise_snapshot
 from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
+from tests.rows import read_rows
 
 DENIED = {
     "Brelin does not cause insomnia.": ("Brelin", "does not cause", "insomnia"),
@@ -162,27 +163,7 @@ def test_views_and_graphs_say_of_each_fact_whether_it_is_denied(
 
 @pytest.mark.parametrize(
     ("phrase", "denied"),
-    [
-        ("causes", "does not cause"),
-        ("cause", "do not cause"),
-        ("owned", "did not own"),
-        ("wrote letters to", "did not write letters to"),
-        ("is the", "is not the"),
-        ("was born in", "was not born in"),
-        ("can cause", "cannot cause"),
-        ("also owns", "does not also own"),
-        ("rely on", "do not rely on"),
-        ("has won", "has not won"),
-        ("has red", "does not have red"),
-        ("has become", "has not become"),
-        ("employer", "not employer"),
-        ("part of", "not part of"),
-        ("founded by", "not founded by"),
-        ("may have met", "may not have met"),
-        ("has office in", "does not have office in"),
-        ("had been sold to", "had not been sold to"),
-        ("has visited", "has not visited"),
-    ],
+    read_rows("denials.a_wording_is_denied_as_english_does"),
 )
 def test_a_wording_is_denied_as_english_does(phrase: str, denied: str) -> None:
     assert deny(phrase) == denied

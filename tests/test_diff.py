@@ -20,7 +20,7 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote
 from kpyramid.storage.refs import resolve_ref
-from tests.corpora import TEXTS, build_corpus, list_marks, make_settings, share, use_quick_models
+from tests.corpora import TEXTS, build_corpus, make_settings, share, use_quick_models
 
 BOARD = "Clara Zorblax"
 """Only a text with the label `board` names her."""
@@ -52,7 +52,7 @@ def _build_two(folder: Path) -> None:
         build_corpus(write_records(folder / "c", texts), warehouse, order="2026-01-01")
         corpus = write_records(folder / "c", edit(texts))
         outcome = build_corpus(corpus, warehouse, order="2026-01-02", allow_shrink=True)
-        (folder / "line").write_text(list_marks(outcome)["publish"].details["changes"])
+        (folder / "line").write_text(outcome.report["changes"])
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +203,20 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
     everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
     done = CliRunner().invoke(app, [*everything, "--everything"])
     assert "moss.txt" in done.stdout
+
+
+def test_labels_of_today_hold_for_the_snapshots_of_yesterday(relabelled: Path) -> None:
+    warehouse = Warehouse(relabelled)
+    earlier = resolve_ref(warehouse, "main@1")
+    promote(warehouse, "served", earlier, at="2026-02-01T00:00:00+00:00")
+    for name in ("main@1", earlier, "served"):
+        opened = open_snapshot(name, relabelled)
+        for seen in (opened, opened.scoped(Scope(frozenset({"staff"})))):
+            texts = seen.table("chunks")["text"].to_pylist()
+            assert texts and not [text for text in texts if "Moss" in text]
+        for scope in (EVERYTHING, Scope(frozenset({"board"}))):
+            texts = open_snapshot(name, relabelled, scope=scope).table("chunks")["text"]
+            assert any("Moss" in text for text in texts.to_pylist())
 
 
 def test_a_comparison_needs_nothing_that_only_builds(

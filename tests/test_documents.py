@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.ontology.population.examples import Words
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.storage.declarations import locate_ontology
+from tests.rows import read_rows
 
 KPM = "https://w3id.org/kpyramid/medical#"
 DRUGS = ("lithium", "naloxone", "clonidine", "quinidine", "heparin")
@@ -61,13 +62,7 @@ def show_signs(text: str, title: str = "") -> dict[tuple[str, str], Mapping[str,
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "Lithium caused tremor in six patients.",
-        "Tremor was induced by lithium in six patients.",
-        "Lithium-induced tremor was seen in six patients.",
-        "Six patients had tremor due to lithium.",
-        "Tremor developed after lithium was given.",
-    ],
+    read_rows("documents.propertys_own_words_are_seen_in_any_voice"),
 )
 def test_propertys_own_words_are_seen_in_any_voice(text: str) -> None:
     assert show_signs(text)["lithium", "tremor"]["said"] == 1.0

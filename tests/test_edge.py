@@ -18,6 +18,7 @@ from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole, clean
 from kpyramid.cli.options import print_json, run_command, say
 from tests.corpora import ROOT
+from tests.rows import read_bodies
 
 HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
 CLEAN = r"red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
@@ -82,7 +83,7 @@ def test_worker_processes_end_with_the_command_however_it_ends(tmp_path: Path, n
         time.sleep(0.05)
     process.send_signal(number)
 
-    out, err = process.communicate(timeout=20)  # ends when nobody holds stdout any more
+    out, err = process.communicate(timeout=120)  # ends when nobody holds stdout any more
 
     assert not [worker for worker in workers if is_running(worker)]
     if number == signal.SIGKILL:
@@ -157,14 +158,7 @@ def test_a_missing_module_of_the_package_is_a_fault_of_the_package(
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["build"],
-        ["nonsense"],
-        ["build", "x", "--workers", "0"],
-        ["build", "x", "--wrong"],
-        ["ontology", "nonsense"],
-        ["stage", "nonsense", "--run", "r"],
-    ],
+    read_bodies("edge.wrong_usage_is_one_json_object_and_exit_code_2"),
     ids=" ".join,
 )
 def test_wrong_usage_is_one_json_object_and_exit_code_2(arguments: list[str]) -> None:

@@ -108,9 +108,6 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
     assert shaping == libraries
 
 
-SERVED = 'provider = "openai"\nmodel = "m"\n'
-
-
 @pytest.mark.parametrize(
     ("lines", "message"),
     read_rows("embedding_identity.settings_that_do_not_fit_are_named"),

@@ -84,23 +84,6 @@ def test_a_model_reads_and_what_it_took_is_told_per_arm(
         assert files[0] == files[1]
 
 
-def test_a_judge_grades_each_answer_and_is_no_part_of_what_the_arm_took(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
-    grades = {"reason": "It is half so.", "grade": 2}
-    with serve(script(query_read=SAID, judge=grades)) as server:
-        done = run(warehouse, tmp_path, server.base_url, "--reader", "llm", "--judge", "--json")
-        graded = server.calls(schema="judge")
-        read = [entry for entry in server.log if entry["schema"] == "query_read"]
-    report = read_report(done)
-    (grade,) = [row for row in report["metrics"] if row["metric"] == "judge" and not row["group"]]
-    # "Oslo" is right in the same words of one question, and half right of the other.
-    assert (grade["questions"], grade["mean"], graded) == (2, 0.75, 1)
-    (expense,) = report["expenses"]
-    tokens = sum(entry["prompt_tokens"] + entry["completion_tokens"] for entry in read)
-    assert (expense["calls"], expense["tokens"]) == (len(read), tokens) == (2, tokens)
-
-
 def test_a_budget_that_is_reached_keeps_what_was_answered(
     warehouse: Warehouse, tmp_path: Path
 ) -> None:

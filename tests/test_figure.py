@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kpyramid.pipeline.report.account import open_tables
-from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, draw_figure, read_figure
+from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, read_figure
+from kpyramid.pipeline.report.words import load_template
 from tests.accounts import make_account
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -38,12 +39,12 @@ def count_points(svg: str) -> int:
     return len(re.findall(r"M[\d.]+ [\d.]+h0", svg))
 
 
-def count(figure: Figure) -> list[list[int]]:
-    return [[len(layer.points) for layer in panel.layers] for panel in figure.panels]
+def draw(figure: Figure) -> str:
+    return load_template("figure.svg.jinja").render(figure=figure)
 
 
 def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figure) -> None:
-    svg = draw_figure(figure)
+    svg = draw(figure)
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"
     named = {e.get("id") for e in root.iter() if e.tag in (SVG + "title", SVG + "desc")}
@@ -79,7 +80,7 @@ def test_of_many_phrases_the_same_are_drawn_and_all_are_counted(tmp_path: Path) 
     ]
     pq.write_table(type(table).from_pylist(scored + table.to_pylist(), schema=table.schema), path)
     figure = make_figure(tmp_path / "s")
-    assert count(figure)[0] == [MOST_POINTS + 500, 0]
-    assert f"{MOST_POINTS + 500:,} phrases of the graph, {MOST_POINTS:,} drawn" in draw_figure(
-        figure
-    )
+    (layer,) = (row for row in figure.layers if row["panel"] == 0)
+    assert layer["phrases"] == MOST_POINTS + 500
+    assert count_points(layer["dots"]) <= MOST_POINTS
+    assert f"{MOST_POINTS + 500:,} phrases of the graph, {MOST_POINTS:,} drawn" in draw(figure)

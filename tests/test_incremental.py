@@ -1,5 +1,6 @@
 """A changed corpus costs what changed; what nobody supports any more is gone."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kpyramid.graph.names import parse_name
+from kpyramid.keys import content_id
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
@@ -32,6 +35,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
     "added": {**TEXTS, "new.txt": "Hugh Marsh founded Elk Horn. Hugh Marsh was born in Oslo."},
     "deleted": {k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
     "renamed": {("moved.txt" if k == "batt.txt" else k): v for k, v in TEXTS.items()},
+    "fuller name": {**TEXTS, "new.txt": "Dr. Leon Batt founded Elk Horn."},
     "all at once": {
         **{k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
         "batt.txt": EDITED,
@@ -81,9 +85,24 @@ def test_an_incremental_build_equals_one_from_scratch(tmp_path: Path, name: str)
     corpus = write_corpus(tmp_path / "corpus", CHANGES[name])
 
     snapshot = build_corpus(corpus, warehouse).snapshot
-    scratch = build_corpus(corpus, Warehouse(tmp_path / "scratch")).snapshot
+    same, before = copy_shared_build(tmp_path / "same")  # names go on from the ref's snapshot
+    shutil.rmtree(same.cache)
+    scratch = build_corpus(corpus, same).snapshot
 
     assert snapshot == scratch
+    if name != "fuller name":  # else a build from nothing gives the entity another id
+        assert build_corpus(corpus, Warehouse(tmp_path / "new")).snapshot == snapshot
+        return
+    old, new = (
+        {
+            form: row["entity_id"]
+            for row in read_snapshot(warehouse, each)["entities"].to_pylist()
+            for form in row["surface_forms"]
+        }
+        for each in (before, snapshot)
+    )
+    assert new["Dr. Leon Batt"] == new["Leon Batt"] == old["Leon Batt"]
+    assert content_id("entity", parse_name("Dr. Leon Batt").key) not in new.values()
 
 
 def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:

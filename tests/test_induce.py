@@ -14,6 +14,7 @@ from kpyramid.ontology.population.kinds import find_kinds
 from kpyramid.ontology.schema import OntologyClass, Schema, parse_schema
 from kpyramid.pipeline.stages import induce
 from tests.planted import Statement, WordEmbedder, general_schema, pick, plant
+from tests.rows import read_rows
 
 BASE = "https://example.org/small#"
 TURTLE = """
@@ -379,13 +380,7 @@ def test_a_name_may_begin_with_a_number(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [
-        ("University of Lark", "University"),
-        ("Lark University", "University"),
-        ("small city in Norway", "City"),
-        ("City Hall", None),
-        ("the universities", "University"),
-    ],
+    read_rows("induce.the_head_of_a_noun_phrase_names_its_class"),
 )
 def test_the_head_of_a_noun_phrase_names_its_class(name: str, kind: str | None) -> None:
     found = Kinds(small_schema()).find(name)

@@ -38,6 +38,7 @@ from tests.corpora import (
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, run
 from tests.planted import general_schema
+from tests.rows import read_rows
 
 VALUES, VALUE = "values", "value"
 """The names of the tasks at the server."""
@@ -149,7 +150,7 @@ def test_a_build_asks_once_per_text_shows_the_sentence_and_repeats_no_call(
 
     marks = list_marks(outcome)
     asked = count_asked(server)
-    assert asked + marks["induce"].model["routed_out"] == marks["chunk"].rows["chunks"]
+    assert asked == marks["chunk"].rows["chunks"] * len(group_properties(general_schema()))
     assert server.calls() == asked + 1, "one probe, and nothing for the rules' stages"
     assert {CLARA, LEON} <= list_published(tmp_path / "w", outcome.snapshot)
     tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
@@ -167,29 +168,16 @@ def test_a_build_asks_once_per_text_shows_the_sentence_and_repeats_no_call(
     assert server.calls() == asked + 1
 
 
-def test_a_text_that_holds_no_value_is_not_asked_about(server: Loopback, tmp_path: Path) -> None:
-    texts = {f"{n}.txt": f"Stir batch {n} gently and serve it hot." for n in range(9)}
-    corpus = write_corpus(tmp_path / "corpus", {**TEXTS, **texts})
-
-    mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url))
-
-    spared = int(str(mark.model["routed_out"]))
-    assert spared > 0
-    assert count_asked(server) == len(texts) + len(TEXTS) - spared
-    assert {CLARA, LEON} <= list_values(rows)
-
-
 def test_exhaustive_asks_for_every_pair_in_every_text_and_finds_the_same(
     server: Loopback, tmp_path: Path
 ) -> None:
     corpus = write_corpus(tmp_path / "corpus", {"zorblax.txt": TEXTS["zorblax.txt"]})
-    routed = induce(corpus, tmp_path / "w", open_settings(server.base_url))[1]
+    grouped = induce(corpus, tmp_path / "w", open_settings(server.base_url))[1]
     mark, rows = induce(corpus, tmp_path / "w", open_settings(server.base_url, "exhaustive"))
 
     assert server.calls(schema=VALUE) == mark.model["asked"] == len(list_pairs(general_schema()))
-    assert mark.model["routed_out"] == 0
     assert count_asked(server) == 1
-    assert list_values(rows) == list_values(routed) == {CLARA}
+    assert list_values(rows) == list_values(grouped) == {CLARA}
 
 
 def test_another_mode_or_ontology_asks_extraction_nothing_again(
@@ -296,9 +284,8 @@ def test_the_plan_says_how_many_calls_there_will_be_and_writes_nothing(
     assert plan(open_settings(server.base_url, "exhaustive")) == pairs * (9 + len(TEXTS))
     assert not (tmp_path / "w").exists()
     assert not server.calls()
-    mark, _ = induce(corpus, tmp_path / "w", open_settings(server.base_url))
-    assert planned == pytest.approx(count_asked(server), rel=0.1)
-    assert mark.model["routed_out"] > 0
+    induce(corpus, tmp_path / "w", open_settings(server.base_url))
+    assert planned == count_asked(server)
     assert plan(open_settings(server.base_url)) == 0
 
 
@@ -321,17 +308,7 @@ def test_a_reply_is_kept_word_for_word_as_the_text_writes_it() -> None:
 
 @pytest.mark.parametrize(
     ("row", "reason"),
-    [
-        (("Anna Holm founded Rome.", "Anna Holm", "founded", "Rome"), "no_evidence"),
-        (("in", "Anna Holm", "founded", "Aster Pictures"), "no_evidence"),
-        (("She was born in Leeds.", "She", "birth place", "Leeds"), "pronoun"),
-        (("She was born in Leeds.", "Per Lund", "birth place", "Leeds"), "unsupported"),
-        (("Anna Holm founded Aster Pictures", "Anna Holm", "birth place", "Leeds"), "unsupported"),
-        (("Anna Holm founded Aster Pictures", "Ann", "founded", "Aster Pictures"), "unsupported"),
-        (("She was born in Leeds.", "Leeds", "birth place", "Leeds"), "self_reference"),
-        (("She was born in Leeds.", "Anna Holm", "graduated", "Leeds"), "unknown_property"),
-        (("She was born in Leeds.", "Anna Holm", "birth place", " "), "not_a_value"),
-    ],
+    read_rows("induce_model.what_the_text_does_not_support_is_given_up_with_its_reason"),
 )
 def test_what_the_text_does_not_support_is_given_up_with_its_reason(
     row: tuple[str, str, str, str], reason: str

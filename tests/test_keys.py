@@ -22,7 +22,6 @@ from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Stage
 from kpyramid.settings import Settings
 from kpyramid.storage import contracts, identity
 from kpyramid.storage.declarations import locate_declarations
-from kpyramid.storage.layout import Warehouse
 from tests.corpora import ROOT, make_settings
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
@@ -32,10 +31,7 @@ LEXICON = {"complete", "condense"}
 
 
 def key_stage(stage: Stage, settings: Settings, inputs: dict[str, JsonValue]) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fingerprints, "find_result", lambda *_: None)
-        key, _ = fingerprints.find_stored(Warehouse("nowhere"), stage, settings, inputs)
-    return key
+    return fingerprints.key_inputs(stage, settings, inputs)
 
 
 def compute_keys(settings: Settings, text: str = "a text", changed: str = "") -> dict[str, str]:

@@ -16,6 +16,7 @@ from kpyramid.documents.screening import (
 )
 from kpyramid.errors import SettingsError
 from kpyramid.settings import ExtractSettings, check_settings
+from tests.rows import read_rows
 
 SENTENCES = {
     "de": "Der Verein wurde 1904 in Hamburg gegründet und gewann später mehrere Preise.",
@@ -55,22 +56,7 @@ def test_a_sentence_in_another_language_is_told(code: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "42",
-        "Orkney",
-        "Rosengård Skøyen Åse",
-        "Jyväskylä rail accident",
-        "Les Hommes nouveaux",
-        "University of São Paulo",
-        "Ole Gunnar Solskjær",
-        "Kim Jong Chol, Ho Chi Minh, Nguyen Van Troi and Lee Kuan Yew",
-        "Chi Chi became property of London Zoo on 26 September 1958.",
-        "The term was used by Kant in his essay Beantwortung der Frage: Was ist Aufklärung.",
-        "He wrote Der Prozess, Das Schloss and Die Verwandlung while he lived in Prague.",
-        "THE BRIDGE WAS BUILT BY A SCOTTISH ENGINEER IN 1821.",
-        "The ratio α/β of the two was about 0.4 µm ± 3σ.",
-    ],
+    read_rows("language.english_with_foreign_names_and_short_text_count_as_english"),
 )
 def test_english_with_foreign_names_and_short_text_count_as_english(text: str) -> None:
     assert detect_language(text, "en") == "en"
@@ -78,13 +64,7 @@ def test_english_with_foreign_names_and_short_text_count_as_english(text: str) -
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [
-        ("Amsterdam is de hoofdstad van Nederland.", "nl"),
-        ("Jan is de zoon van Piet.", "nl"),
-        ("Er war ein Komponist.", "de"),
-        ("Il est mort en 1904.", "fr"),
-        ("Oslo er hovedstaden i Norge.", "no"),
-    ],
+    read_rows("language.a_short_sentence_is_told_by_its_function_words"),
 )
 def test_a_short_sentence_is_told_by_its_function_words(text: str, code: str) -> None:
     assert detect_language(text, "en") == code
@@ -92,15 +72,7 @@ def test_a_short_sentence_is_told_by_its_function_words(text: str, code: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "Jan van den Berg was de facto leader.",
-        "Juan de la Cruz, Maria de los Angeles",
-        "Casa de la Moneda is a museum.",
-        "Crème de la crème is a term.",
-        "El Niño de las Pinturas paints walls.",
-        "Is was as an at do for her if in me no",
-        "War in the den is over.",
-    ],
+    read_rows("language.particles_of_names_and_borrowed_words_are_no_foreign_grammar"),
 )
 def test_particles_of_names_and_borrowed_words_are_no_foreign_grammar(text: str) -> None:
     assert not has_foreign_grammar(text, "en")

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ from tests.test_record_formats import make_rows, make_workbook
 
 FACT = "Ada Holm built the mill."
 CELLS = ",".join("cell" for _ in range(1000))
-NOTEBOOK = {
-    "metadata": {},
-    "cells": [
+
+
+def make_notebook(size: int) -> str:
+    cells = [
         {"cell_type": "markdown", "source": FACT},
-        {"cell_type": "code", "source": "run()", "outputs": [{"text": "x" * 50_000_000}]},
-    ],
-}
+        {"cell_type": "code", "source": "run()", "outputs": [{"text": "x" * size}]},
+    ]
+    return json.dumps({"metadata": {}, "cells": cells})
 
 
 def attach(size: int) -> bytes:
@@ -33,12 +35,19 @@ def attach(size: int) -> bytes:
     return bytes(mail)
 
 
-BOOK = make_workbook(
-    ("Mills", "visible", make_rows("Name|Height", "Mill|SUM(A1)=12", "Barn|SUM(A2)=#DIV/0!")),
-    ("Secret", "hidden", make_rows("a|b", "x|y")),
-)
-CASES: dict[str, tuple[Any, int, list[str]]] = {
-    # File: its bytes, how many documents come of it, and the reasons why the rest is none.
+def make_book() -> bytes:
+    return make_workbook(
+        ("Mills", "visible", make_rows("Name|Height", "Mill|SUM(A1)=12", "Barn|SUM(A2)=#DIV/0!")),
+        ("Secret", "hidden", make_rows("a|b", "x|y")),
+    )
+
+
+def make_pages() -> bytes:
+    return make_pdf(*[[f"On page {n} a mill is shown."] * 30 for n in range(200)])
+
+
+CASES: dict[str, tuple[str | Callable[[], str | bytes], int, list[str]]] = {
+    # File: its text or what makes it, how many documents come of it, and why the rest is none.
     "million.csv": (f"{','.join(f'c{n}' for n in range(1000))}\n" + f"{CELLS}\n" * 1000, 10, []),
     "large.html": ("<table>" + f"<tr>{'<td>a' * 100}" * 2_000, 1, []),
     "wide.csv": (",".join(f"c{n}" for n in range(10_000)) + "\n" + "1," * 9_999 + "1\n", 1, []),
@@ -54,12 +63,14 @@ CASES: dict[str, tuple[Any, int, list[str]]] = {
     "comment.html": ("<!--" * 100_000 + FACT, 1, []),
     "lists.html": ("<ul><li>" * 5_000 + FACT, 1, []),
     "lists.md": ("- " * 5_000 + FACT, 0, ["too_deep"]),
-    "charset.html": (f"<meta charset=utf-16><p>{FACT} Caf\u00e9".encode(), 1, []),
-    "latin.html": (f"<meta charset=utf-8><p>{FACT} Caf\u00e9".encode("cp1252"), 0, ["undecodable"]),
-    "outputs.ipynb": (json.dumps(NOTEBOOK), 1, []),
-    "attached.eml": (attach(20_000_000), 1, ["attachment"]),
-    "pages.pdf": (make_pdf(*[[f"On page {n} a mill is shown."] * 30 for n in range(200)]), 1, []),
-    "book.xlsx": (BOOK, 1, ["hidden_sheet"]),
+    "charset.html": (f"<meta charset=utf-16><p>{FACT} Caf\u00e9", 1, []),
+    "latin.html": (
+        lambda: f"<meta charset=utf-8><p>{FACT} Caf\u00e9".encode("cp1252"), 0, ["undecodable"],
+    ),
+    "outputs.ipynb": (lambda: make_notebook(50_000_000), 1, []),
+    "attached.eml": (lambda: attach(20_000_000), 1, ["attachment"]),
+    "pages.pdf": (make_pages, 1, []),
+    "book.xlsx": (make_book, 1, ["hidden_sheet"]),
 }  # fmt: skip
 MOST_SECONDS, MOST_MEGABYTES = 60, 2_000
 
@@ -70,7 +81,8 @@ def ingested(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folder = tmp_path_factory.mktemp("large")
     for name, (data, *_) in CASES.items():
         (folder / name).mkdir()
-        (folder / name / name).write_bytes(data.encode() if isinstance(data, str) else data)
+        made = data if isinstance(data, str) else data()
+        (folder / name / name).write_bytes(made.encode() if isinstance(made, str) else made)
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_large_files", str(folder)],
         cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=600,

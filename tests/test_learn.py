@@ -235,6 +235,7 @@ def test_3_3_a_good_rating_makes_the_answer_gold_and_a_bad_one_states_nothing(
 # What is learnt is a document.
 
 
+@pytest.mark.slow
 def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader
 ) -> None:

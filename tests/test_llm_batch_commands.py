@@ -238,7 +238,7 @@ def test_collecting_from_a_server_that_is_down_loses_nothing(
     say("batch", "submit", corpus)
     server.faults.add("drop", path="/batches/*", method="GET", times=3)
     down = say("batch", "collect", code=8)
-    assert (down["open"], down["lost"]) == (5, 0)
+    assert down["open"] == 5
     say("batch", "collect")
     assert say("batch", "collect")["replies"] == 5
 
@@ -256,18 +256,6 @@ def test_settings_without_anything_to_ask_are_refused(
     path = write_settings(tmp_path, "http://127.0.0.1:9/v1", cascade=cascade)
     path.write_text(path.read_text("utf-8").replace('"openai"', f'"{provider}"'), "utf-8")
     assert re.search(message, say("batch", "submit", corpus, code=2))
-
-
-@pytest.mark.usefixtures("five_pending")
-def test_missing_key_is_a_matter_of_settings(
-    say: Say, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    path = write_settings(tmp_path, "https://api.openai.com/v1")
-    lines = [line for line in path.read_text("utf-8").splitlines() if "base_url" not in line]
-    path.write_text("\n".join(lines), "utf-8")
-    assert "OPENAI_API_KEY" in say("batch", "submit", corpus, code=2)
-    assert "OPENAI_API_KEY" in say("batch", "collect", code=2)
 
 
 @pytest.mark.usefixtures("five_pending")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.errors import InputError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import DamagedLine, ReplyCache, ReplyEntry, read_recording, write_recording
 from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_model, key_request
@@ -314,10 +313,3 @@ def test_damaged_compressed_recording_gives_what_can_be_read(tmp_path: Path, dam
     found = list(read_recording(path))
     assert [type(one) for one in found[-1:]] == [DamagedLine]
     assert all(isinstance(one, ReplyEntry) for one in found[:-1])
-
-
-def test_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing\.jsonl"):
-        list(read_recording(tmp_path / "nothing.jsonl"))
-    with pytest.raises(InputError, match="no/such"):
-        write_recording(tmp_path / "no" / "such" / "a.jsonl", [])

@@ -113,20 +113,6 @@ def read_entry(cache: ReplyCache, key: str = KEY) -> tuple[FailureKind, int] | N
     return None if found is None else (found.kind, found.attempts)
 
 
-def test_reply_is_asked_once_and_then_found(cache: ReplyCache) -> None:
-    source = script(GOOD)
-    assert ask(source, cache) == ["Ada wrote a program"]
-    again = start(source, cache)
-    assert again.ask(REQUEST, parse) == ["Ada wrote a program"]
-    assert source.asked == [100]
-    assert (again.counts.asked, again.counts.hits, again.keys) == (1, 1, {KEY})
-
-
-def test_reply_is_stored_as_it_came(cache: ReplyCache) -> None:
-    ask(script(GOOD), cache)
-    assert cache.read_reply(KEY) == GOOD
-
-
 def test_first_reply_wins_over_one_that_comes_later(cache: ReplyCache) -> None:
     """Another machine asked at the same time, and was first to store."""
 
@@ -151,45 +137,12 @@ def test_error_of_ours_while_reading_keeps_the_reply(cache: ReplyCache) -> None:
     assert read_entry(cache) is None
 
 
-@pytest.mark.parametrize(
-    ("raw", "kind"),
-    [
-        (BROKEN, FailureKind.INVALID),
-        (complete("not JSON \ud800"), FailureKind.INVALID),
-        (complete(""), FailureKind.EMPTY),
-        ({"choices": None}, FailureKind.EMPTY),
-        (REFUSED, FailureKind.REFUSED),
-    ],
-)
-def test_bad_reply_moves_to_the_failures_with_all_that_explains_it(
-    cache: ReplyCache, raw: JsonValue, kind: FailureKind
-) -> None:
-    assert ask_in_vain(script(raw), cache).kind is kind
-    assert cache.read_reply(KEY) is None
-    entry = cache.read_failure_entry(KEY)
-    assert entry is not None
-    assert entry.failure.kind is kind
-    assert entry.response == raw
-    assert entry.messages == (
-        ("system", "List claims."),
-        ("user", "Ada wrote the first program."),
-    )
-    assert (entry.task, entry.stage, entry.document) == ("claims", "extract", "doc-1")
-
-
 def test_answer_with_twice_the_room_stands_for_the_request(cache: ReplyCache) -> None:
     ask(script(CUT, GOOD), cache)
     cache.drop_reply(RAISED_KEY)  # what `gc --replies` may do: no result names it
     source = script()
     assert ask(source, cache) == ["Ada wrote a program"]
     assert source.asked == []
-
-
-def test_reply_cut_off_again_and_again_ends_after_the_attempts(cache: ReplyCache) -> None:
-    source = script(*[CUT] * (MAX_ATTEMPTS + 2))
-    attempts = [ask_in_vain(source, cache).attempts for _ in range(MAX_ATTEMPTS + 2)]
-    assert attempts == [*range(1, MAX_ATTEMPTS + 1), MAX_ATTEMPTS, MAX_ATTEMPTS]
-    assert source.asked == [100] + [200] * MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize(
@@ -284,13 +237,13 @@ def test_processes_that_ask_the_same_pay_once(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(30)
+        worker.join(120)
         assert worker.exitcode == 0
     assert (tmp_path / "calls").read_text() == "x"
 
 
 def test_threads_that_ask_other_things_do_not_wait_for_each_other(cache: ReplyCache) -> None:
-    together = threading.Barrier(4, timeout=30)
+    together = threading.Barrier(4, timeout=120)
 
     class Meeting:
         def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.errors import BudgetError, EndpointError, RefusedError
+from kpyramid.errors import BudgetError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.endpoint import PROBE, Endpoint, HttpTransport, Pause, Pay, open_transport
 from kpyramid.llm.ledger import Ledger, read_lines
@@ -101,11 +101,12 @@ def bench(tmp_path: Path, server: Loopback) -> Iterator[Bench]:
         transport.close()
 
 
+@pytest.mark.slow
 def test_calls_that_time_out_are_bounded_and_may_have_been_billed(
     tmp_path: Path, server: Loopback
 ) -> None:
-    bench = Bench(tmp_path, server.base_url, timeout=0.35)
-    server.faults.add("timeout", skip=1, wait=0.6)
+    bench = Bench(tmp_path, server.base_url, timeout=1.5)
+    server.faults.add("timeout", skip=1, wait=3.0)
     assert bench.fail(1) is FailureKind.UNREACHED
     bench.opened[0].close()
     assert server.calls() == 1 + 5
@@ -125,18 +126,6 @@ def test_endpoint_that_stays_busy_is_asked_again_until_the_longest_wait(
     assert bench.ledger.spent() == before  # nothing was done, so nothing counts
 
 
-@pytest.mark.parametrize("fault", ["quota", "401", "404"])
-def test_fault_of_all_requests_in_the_middle_takes_one_call(
-    bench: Bench, server: Loopback, fault: str
-) -> None:
-    bench.obtain()
-    server.faults.add(fault)
-    for number in range(1, 6):
-        with pytest.raises(RefusedError, match="kept"):
-            bench.obtain(number)
-    assert server.calls() == 3
-
-
 def test_good_reply_between_bad_ones_keeps_the_run_going(bench: Bench, server: Loopback) -> None:
     bench.obtain()
     server.faults.add("500", when=lambda body: "7" not in body["messages"][-1]["content"])
@@ -154,23 +143,6 @@ def test_probe_that_fails_for_a_while_is_made_again(bench: Bench, server: Loopba
     assert len(bench.probes) == 1
 
 
-def test_endpoint_that_does_not_answer_the_probe_is_given_up_by_all_threads(
-    bench: Bench, server: Loopback
-) -> None:
-    server.faults.add("500")
-    errors: list[BaseException] = []
-
-    def ask(number: int) -> None:
-        with pytest.raises(EndpointError, match="Nothing was asked") as caught:
-            bench.obtain(number)
-        assert not isinstance(caught.value, RefusedError), "it may come back by itself"
-        errors.append(caught.value)
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(ask, range(8)))
-    assert (server.calls(), len(errors)) == (5, 8)
-
-
 def test_threads_probe_once(bench: Bench, server: Loopback) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(bench.obtain, range(16)))
@@ -183,28 +155,6 @@ def test_budget_below_one_call_stops_before_the_probe(tmp_path: Path, server: Lo
     with pytest.raises(BudgetError):
         bench.obtain()
     assert server.calls() == 0
-
-
-def test_budget_is_never_passed_by_probe_and_calls_together(
-    tmp_path: Path, server: Loopback
-) -> None:
-    bench = Bench(tmp_path, server.base_url, budget_tokens=2000)
-    server.latency = 0.02
-
-    def ask(number: int) -> bool:
-        try:
-            bench.obtain(number)
-        except BudgetError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(8) as threads:
-        answered = list(threads.map(ask, range(40)))
-    bench.opened[0].close()
-    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
-    assert 0 < sum(answered) < 40
-    assert server.calls() == sum(answered) + 1
-    assert billed <= 2000
 
 
 class Scripted:

@@ -142,8 +142,8 @@ PASSING = [
 def test_failure_that_passes_is_asked_again_within_the_run(
     server: Loopback, tmp_path: Path, fault: str, options: dict[str, Any]
 ) -> None:
-    server.faults.add(fault, times=2, contains="Item", wait=0.5, **options)
-    shaken = run(server, tmp_path, timeout=0.25 if fault == "timeout" else 5.0)
+    server.faults.add(fault, times=2, contains="Item", wait=3.0, **options)
+    shaken = run(server, tmp_path, timeout=1.5 if fault == "timeout" else 5.0)
     assert shaken.answered == set(range(ITEMS))
     assert server.calls(schema=TASK) == ITEMS + 2
     check_healed(server, tmp_path, shaken, asked=0)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from kpyramid.llm.endpoint import Pause
-from kpyramid.llm.task import FailureKind, ReplyError
 
 
 class Clock:
@@ -55,14 +54,6 @@ def test_a_pause_noted_while_waiting_holds_the_waiting_too(tmp_path: Path, clock
     other.hold(10.0)
     Pause(tmp_path / "new" / "pause", clock=clock, sleep=sleep).wait(600.0)
     assert clock.now == 1100.0
-
-
-def test_who_may_not_wait_so_long_is_told_at_once(tmp_path: Path, clock: Clock) -> None:
-    pause = open_pause(tmp_path, clock)
-    pause.hold(300.0)
-    with pytest.raises(ReplyError, match="wait 300 s") as caught:
-        pause.wait(30.0)
-    assert (caught.value.kind, clock.now) == (FailureKind.DEFERRED, 1000.0)
 
 
 @pytest.mark.parametrize("state", [b"", b"\0" * 20, b"{}", b"nan", b"inf", b"1e12", b"999.5"])

@@ -104,6 +104,7 @@ def count(server: Loopback, start: int = 0) -> tuple[int, int]:
     return len(log), sum(e["prompt_tokens"] + e["completion_tokens"] for e in log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["merged", "paper"])
 def test_the_actual_lies_in_the_planned_range_and_experience_makes_it_near(
     server: Loopback, tmp_path: Path, mode: str
@@ -221,7 +222,7 @@ def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(
     page = (outcome.run.folder / "report.html").read_text("utf-8")
     assert "planned" in page
     assert "Dearest documents" in page
-    print_result(describe_build(report, page="report.html", place="w"))
+    print_result(describe_build(report, page="report.html", verbose=True))
     assert "from cache" in capsys.readouterr().out
 
     (corpus / "8-0.txt").write_text("Ada Newby founded Newby Works in 1900.", "utf-8")
@@ -258,14 +259,13 @@ def test_vectors_of_a_served_model_are_planned_too(server: Loopback, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["merged", "paper"])
-def test_plans_hold_on_musique(server: Loopback, tmp_path: Path, mode: str) -> None:
+def test_plans_hold_on_musique(server: Loopback, tmp_path: Path) -> None:
     """After a first part of 40 passages, the plan of 200 more; replies by the plain reader."""
     folder = find_bench("musique100")
     passages = json.loads((folder / "musique_train_corpus.json").read_text("utf-8"))
     texts = {f"{at}.txt": f"{p['title']}\n{p['text']}" for at, p in enumerate(passages[:240])}
     settings = make_settings(
-        cascade={**dict.fromkeys(STEPS, "llm"), "mode": mode},
+        cascade=dict.fromkeys(STEPS, "llm"),
         llm={"provider": "openai", "model": "m", "base_url": server.base_url, "prices": PRICES},
     )
     part = write_corpus(tmp_path / "part", dict(list(texts.items())[:40]))

@@ -9,7 +9,7 @@ from kpyramid.llm.endpoint import open_connection, open_transport, read_key
 from kpyramid.llm.task import TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -82,12 +82,7 @@ def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None
 
 @pytest.mark.parametrize(
     ("refuses", "calls", "found"),
-    [
-        (["temperature"], 2, {"temperature": False}),
-        (["temperature", "max_tokens"], 3, {"limit": "max_completion_tokens"}),
-        (["response_format"], 3, {"form": "tools"}),
-        (["response_format", "tools"], 4, {"form": "plain"}),
-    ],
+    read_bodies("llm_probe.the_probe_finds_what_works"),
 )
 def test_the_probe_finds_what_works(refuses: list[str], calls: int, found: dict[str, Any]) -> None:
     with serve(refuses=refuses) as server:
@@ -114,15 +109,6 @@ def test_unknown_model_is_answered_with_those_there_are() -> None:
         with pytest.raises(EndpointError, match=r"'m'.*model-0, .*model-4 and 2 more"):
             probe(server.base_url)
         assert server.calls() == 1
-
-
-def test_openai_without_a_key_is_a_matter_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="variable SOME_KEY holds no key"):
-        probe(None, api_key_env="SOME_KEY")
-    monkeypatch.setenv("SOME_KEY", f"{SECRET}\nsecond line")
-    with pytest.raises(SettingsError, match="SOME_KEY holds characters") as caught:
-        probe(None, api_key_env="SOME_KEY")
-    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize(

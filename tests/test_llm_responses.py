@@ -58,13 +58,12 @@ def find_kind(raw: Any) -> FailureKind:
 
 
 def test_finished_reply_gives_its_text_and_its_usage() -> None:
-    reply = read_response(make_reply(content=" yes "))
-    assert (reply.content, reply.usage) == (" yes ", Usage(7, 3))
+    assert read_response(make_reply(content=" yes ")) == " yes "
 
 
 @pytest.mark.parametrize("finish", ["stop", "eos", None, "tool_calls"])
 def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) -> None:
-    assert read_response(make_reply(finish_reason=finish)).content == '{"a": 1}'
+    assert read_response(make_reply(finish_reason=finish)) == '{"a": 1}'
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_no_json_whatever_breaks_the_reading(value: Any) -> None:
         make_reply(content=value),
     ):
         try:
-            assert read_response(raw).content.strip()
+            assert read_response(raw).strip()
         except ReplyError as e:
             assert e.detail
         assert read_usage(raw, REQUEST).prompt > 0

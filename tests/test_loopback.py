@@ -8,7 +8,6 @@ import openai
 import pytest
 
 from tests.loopback import Loopback, answer_by_schema, serve
-from tests.loopback_replies import BODY
 
 COLOURS = {
     "type": "object",
@@ -96,24 +95,11 @@ def test_broken_connection_is_counted_as_done_only_after_the_work(
     server: Loopback, fault: str, after: bool
 ) -> None:
     server.faults.add(fault, times=1, after=after, wait=5.0)
-    with connect(server, timeout=0.2) as client:
+    with connect(server, timeout=1.5) as client:
         with pytest.raises((openai.APIConnectionError, openai.APIResponseValidationError)):
             ask(client)
         assert ask(client).choices
     assert [e["done"] for e in server.log] == [after, True]
-
-
-@pytest.mark.parametrize("fault", sorted(BODY))
-def test_spoiled_reply_differs_from_the_honest_one_and_is_counted_as_done(
-    server: Loopback, client: openai.OpenAI, fault: str
-) -> None:
-    honest = ask(client).model_dump()
-    server.faults.add(fault)
-    spoiled = ask(client).model_dump()
-    assert {k: v for k, v in spoiled.items() if k not in ("id", "created")} != {
-        k: v for k, v in honest.items() if k not in ("id", "created")
-    }
-    assert server.log[-1]["done"] and server.log[-1]["outcome"] == fault
 
 
 def test_mistake_of_the_answer_function_ends_the_test() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.corpora import DEMO, ROOT
 
-PASSAGES = 100
+PASSAGES = 60
 
 
 def build(

@@ -34,10 +34,21 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
-    server: Loopback, corpus: Path, tmp_path: Path
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outcome = run(corpus, tmp_path / "w", open_settings(server))
+    """An unchanged run then makes no call and no commit, and no key stands in what was written."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-secret")
+    with serve(reader.answer, key="sk-planted-secret") as server:
+        outcome = run(corpus, tmp_path / "w", open_settings(server))
+        before = server.calls()
+        second = run(corpus, tmp_path / "w", open_settings(server))
 
+    assert server.calls() == before
+    assert second.snapshot == outcome.snapshot
+    assert second.marks[-1].details["committed"] == "unchanged"
+    for path in (tmp_path / "w").rglob("*"):
+        if path.is_file():
+            assert b"sk-planted-secret" not in path.read_bytes(), path
     marks = list_marks(outcome)
     windows = marks["ingest"].rows["documents"]  # short ones, which are a window each
     assert [entry["schema"] for entry in server.log].count("probe") == 1
@@ -51,19 +62,6 @@ def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
     probe = json.loads((outcome.run.folder / "endpoint.json").read_text())
     assert probe["schema"] == "kept"
     assert probe["base_url"] == server.base_url
-
-
-def test_an_unchanged_run_makes_no_call_and_no_commit(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    first = run(corpus, tmp_path / "w", open_settings(server))
-    before = server.calls()
-
-    second = run(corpus, tmp_path / "w", open_settings(server))
-
-    assert server.calls() == before
-    assert second.snapshot == first.snapshot
-    assert second.marks[-1].details["committed"] == "unchanged"
 
 
 def test_an_edited_document_costs_its_own_chunks_only(
@@ -87,22 +85,22 @@ def test_an_edited_document_costs_its_own_chunks_only(
     assert "Vell" not in names
 
 
-@pytest.mark.parametrize(
-    "change", [{"domain": "geography"}, {"language": "Old English"}, {"mode": "paper"}]
-)
+@pytest.mark.slow
 def test_another_prompt_asks_again_and_going_back_asks_nothing(
-    server: Loopback, corpus: Path, tmp_path: Path, change: dict[str, str]
+    server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
     settings = open_settings(server)
-    other = replace(settings, cascade=replace(settings.cascade, **change))  # type: ignore[arg-type]
     first = run(corpus, tmp_path / "w", settings)
-    before = server.calls()
-
-    run(corpus, tmp_path / "w", other)
+    changes = ({"domain": "geography"}, {"language": "Old English"}, {"mode": "paper"})
+    for change in changes:
+        before = server.calls()
+        other = replace(settings.cascade, **change)  # type: ignore[arg-type]
+        run(corpus, tmp_path / "w", replace(settings, cascade=other))
+        assert server.calls() > before, change
     between = server.calls()
+
     back = run(corpus, tmp_path / "w", settings)
 
-    assert between > before
     assert server.calls() == between
     assert back.snapshot == first.snapshot
 
@@ -133,18 +131,6 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
     reasons = read_rejects(outcome)
     assert reasons.get("no_evidence", 0) >= 2
     assert reasons.get("unsupported", 0) >= 1
-
-
-def test_no_key_stands_in_anything_that_a_build_writes(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-secret")
-    with serve(reader.answer, key="sk-planted-secret") as server:
-        run(corpus, tmp_path / "w", open_settings(server))
-
-    for path in (tmp_path / "w").rglob("*"):
-        if path.is_file():
-            assert b"sk-planted-secret" not in path.read_bytes(), path
 
 
 @pytest.mark.slow
@@ -185,6 +171,7 @@ def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
     assert len(set(kept)) <= 1, "only the probe is the same each time"
 
 
+@pytest.mark.slow
 def test_a_live_model_is_never_answered_from_a_recording_of_that_name(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ ENDPOINT = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:80
     [
         (ALL_LLM, {}, 'llm.provider is "none"'),
         ({"paraphrase": "llm"}, ENDPOINT, "mode = 'paper'"),
+        ({"paraphrase": "llm", "mode": "paper"}, ENDPOINT, "relations = 'rules' reads the text"),
         (ALL_LLM, {"provider": "openai"}, "set llm.model"),
         (ALL_LLM, {"provider": "replay"}, "set llm.recording"),
         ({"paraphrase": "model"}, {}, "'rules' or 'llm'"),

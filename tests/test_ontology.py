@@ -119,27 +119,6 @@ def test_a_written_schema_is_read_back_equal() -> None:
         assert parse_schema(write_schema(replace(SCHEMA, base=base)), source="w").base == base
 
 
-def test_a_schema_is_written_alike_in_every_process() -> None:
-    code = (
-        "import sys, hashlib; from kpyramid.ontology.schema import *; "
-        "w = write_schema(parse_schema(sys.stdin.read(), source='s')); "
-        "print(hashlib.sha256(w.encode()).hexdigest())"
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            input=GENERAL,
-            capture_output=True,
-            text=True,
-            check=True,
-            env=env | {"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2", "3")
-    ]
-    assert len(set(runs)) == 1
-
-
 def test_reading_a_schema_imports_no_heavy_library() -> None:
     code = (
         "import sys, kpyramid.ontology.schema, kpyramid.ontology.store; "

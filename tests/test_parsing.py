@@ -177,6 +177,7 @@ SENTENCES = [
 ]
 
 
+@pytest.mark.slow
 def test_decisions_are_those_of_the_pipeline_by_itself(parser: Parser) -> None:
     trees = list(parser.parse_all(SENTENCES))
     for text, tree in zip(SENTENCES, trees, strict=True):

@@ -201,7 +201,7 @@ def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
     report: dict[str, Any] = describe_run(outcome.run, outcome.marks)
     counts = {"accept": 1, "reject": 2, "accepted": 1, "rejected": 1}
     assert report["decisions"] == {"file": "d.toml", **counts}
-    print_result(describe_build(report, page="report.html", place="w"))
+    print_result(describe_build(report, page="report.html"))
     said = "Decisions: d.toml, 1 accept and 2 reject; 1 proposals are accepted by them, 1 rejected."
     assert said in capsys.readouterr().out
     assert not caplog.records

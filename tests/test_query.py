@@ -71,58 +71,6 @@ def test_an_odd_question_gets_no_answer_that_claims_to_be_right(
     assert not any(c in found.question for c in "\x00\x1b")
 
 
-@pytest.mark.parametrize(
-    "attack",
-    read_rows("query.sparql_in_a_question_is_words_and_changes_nothing"),
-)
-def test_sparql_in_a_question_is_words_and_changes_nothing(snapshot: Snapshot, attack: str) -> None:
-    count = "SELECT (COUNT(*) AS ?n) WHERE { ?s ?p ?o }"
-    before = snapshot.sparql(count)
-    for question in (
-        f"Where was Ada Lovelace{attack} born?",
-        f"{attack} Where was Ada Lovelace born?",
-    ):
-        found = answer(question, snapshot)
-        assert found.text in {"", "London"} or found.confidence < SUFFICIENT
-        assert all("SERVICE" not in step.query and "DROP" not in step.query for step in found.trace)
-    assert snapshot.sparql(count) == before
-
-
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_a_question_too_long_to_be_one_is_refused_at_once(
-    snapshot: Snapshot, strategy: str
-) -> None:
-    with pytest.raises(InputError, match=r"10,000 words.*at most 500 words"):
-        answer("word " * 10_000, snapshot, strategy)
-    with pytest.raises(InputError, match="5,000 characters are read"):
-        answer("w" * 5_001, snapshot, strategy)
-
-
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize(("question", "candidates"), [("Who\ud800?", ()), ("Who?", ("a\udfff",))])
-def test_half_a_character_is_refused(
-    snapshot: Snapshot, strategy: str, question: str, candidates: tuple[str, ...]
-) -> None:
-    with pytest.raises(InputError, match="half of one"):
-        answer(question, snapshot, strategy, candidates=candidates)
-
-
-def test_too_many_or_empty_candidates_are_refused(snapshot: Snapshot) -> None:
-    with pytest.raises(InputError, match="101 candidates"):
-        answer("Who?", snapshot, candidates=[str(number) for number in range(101)])
-    with pytest.raises(InputError, match="candidate ' ' is empty"):
-        answer("Who?", snapshot, candidates=["a", " "])
-
-
-def test_an_empty_question_and_an_unknown_strategy_are_refused(snapshot: Snapshot) -> None:
-    with pytest.raises(InputError, match="empty"):
-        answer(" \n", snapshot)
-    with pytest.raises(InputError, match=r"unknown strategy 'magic'.*polyrag"):
-        answer("Who?", snapshot, "magic")
-    with pytest.raises(InputError, match="chunky"):
-        answer("Who?", snapshot, "naive", chunky=3)
-
-
 def test_snapshot_gives_tables_sparql_neighbours_and_evidence(snapshot: Snapshot) -> None:
     assert snapshot.table("documents").num_rows == len(TEXTS)
     rows = snapshot.sparql(

@@ -25,7 +25,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import loopback
 from tests.corpora import copy_shared_build, make_settings
-from tests.loopback import Loopback, RefuseError, answer_by_schema, serve
+from tests.loopback import Loopback, answer_by_schema, serve
 from tests.rows import read_rows
 
 QUESTION = "Where was Leon Batt born?"
@@ -331,15 +331,3 @@ def test_a_command_without_a_model_says_what_is_missing(warehouse: Warehouse) ->
     options = ["--warehouse", str(warehouse.root), "--sparql", "llm"]
     done = CliRunner().invoke(app, ["ask", QUESTION, *options])
     assert done.exit_code == 2 and "llm.provider" in done.output
-
-
-def test_an_endpoint_that_answers_nobody_is_an_error_and_no_outcome(
-    snapshot: Snapshot, warehouse: Warehouse, tmp_path: Path
-) -> None:
-    from kpyramid.errors import EndpointError
-
-    def refuse(body: dict[str, Any]) -> str:
-        raise RefuseError(401, "no such key", "invalid_api_key")
-
-    with pytest.raises(EndpointError):
-        ask(refuse, snapshot, warehouse, tmp_path)

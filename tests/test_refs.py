@@ -421,6 +421,7 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
     assert second in {entry.snapshot for entry in list_entries(warehouse, "main")}
 
 
+@pytest.mark.slow
 def test_what_was_undone_comes_back_by_promote_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +453,7 @@ class SlowClock(datetime.datetime):
         return cls.fromtimestamp(real.timestamp(), tz)
 
 
+@pytest.mark.slow
 def test_a_clock_set_back_neither_stops_a_build_nor_changes_an_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,6 +186,7 @@ def verify(folder: Path, snapshot: str) -> int:
     return done.exit_code
 
 
+@pytest.mark.slow
 def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,29 +5,59 @@ import re
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jinja2 import Environment, PackageLoader
 
 from kpyramid.errors import IntegrityError
+from kpyramid.pipeline.report.figure import draw_trend
 from kpyramid.pipeline.report.report import Account, describe_snapshot
+from kpyramid.pipeline.report.words import load_template, word_report
 from tests.accounts import make_account
+from tests.browser import check_view, open_browser
 from tests.corpora import ROOT
 
-PLAIN = {
+COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
+PLAIN: dict[str, Any] = {
     "run": "r",
     "snapshot": "s",
     "ref": "main",
     "committed": "yes",
+    "head": "s",
     "corpus": "c",
+    "started": "2026-01-02T03:04:05+00:00",
+    "ended": "2026-01-02T03:05:05+00:00",
+    "took": 60.0,
+    "host": "h",
+    "software": "1",
+    "git_sha": None,
+    "settings": {},
     "rows": {},
+    "content": {
+        **{n: [] for n in ("classes", "properties", "things", "facts", "silent")},
+        "counts": COUNTS,
+    },
+    "unread": [],
     "rejects": {},
+    "refused": [],
+    "withdrawn": [],
+    "contradictions": 0,
+    "contradicting": None,
     "stages": [],
     "model": None,
+    "cost": 0.0,
+    "calls": 0,
+    "tokens": 0,
     "gates": {},
+    "refused_by": [],
+    "changes": None,
+    "changed": {},
     "before": None,
+    "decisions": None,
+    "trend": [],
+    "week": None,
 }
-VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "ellipse"}
+VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
 
 
 class Page(HTMLParser):
@@ -67,13 +97,11 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
     return describe_snapshot(folder)
 
 
-def render(account: Account) -> str:
-    loader = PackageLoader("kpyramid.pipeline.report")
-    page = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    report = PLAIN | {"completion": account.completion, "condensation": account.condensation}
-    return page.get_template("report.html.jinja").render(
-        report=report, figure=account.figure, figure_words=account.figure_words
-    )
+def render(account: Account, **changed: Any) -> str:
+    said = {"completion": account.completion, "condensation": account.condensation}
+    report = PLAIN | said | changed
+    drawn = {"trend": draw_trend(report["trend"]), "figure": account.figure}
+    return load_template("report.html.jinja").render(report=report, **drawn)
 
 
 def test_layers_and_space_are_in_figures(account: Account) -> None:
@@ -169,7 +197,7 @@ def test_page_says_what_the_values_say(account: Account) -> None:
         "kpyramid proposals --accept proposal-1",
         "7 triples became 6 facts, 14.3 % fewer",
         "Lind Institute (time: 1950)",
-        "“Ada Byron is employed by Lind Institute”",
+        "“ Ada Byron is employed by Lind Institute ”",
         "1 contradiction: reported",
         "a person has one birth place",
     ):
@@ -186,9 +214,89 @@ def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
     json.dumps([account.completion, account.condensation], allow_nan=False)
 
 
+HOSTILE = "<script>alert(1)</script>\u202eevil\x1b[2J&\"' " + "n" * 10_000
+
+
+def describe_hostile() -> dict[str, Any]:
+    """What changes in a report of a corpus that means harm, and is large."""
+    refusal = (HOSTILE, HOSTILE)
+    fact = {"fact": [HOSTILE] * 3, "qualifiers": [HOSTILE], "sentence": HOSTILE, "source": HOSTILE}
+    rows = [{"fact": HOSTILE, "fields": {HOSTILE: [1, 2]}, "sentence": HOSTILE, "source": HOSTILE}]
+    kinds = ("added", "changed", "removed")
+    counts = {n: dict.fromkeys(kinds, 100_000) for n in ("documents", "facts")}
+    example = {"detail": HOSTILE, "sentence": HOSTILE, "source": HOSTILE}
+    return {
+        "ref": "r" * 60,
+        "corpus": HOSTILE,
+        "unread": [
+            {"reason": "bad", "ending": f".{n}", "refused": [refusal] * 1000} for n in range(40)
+        ],
+        "refused": [
+            {"stage": "extract", "reason": f"r{n}", "count": 100_000, "examples": [example] * 3}
+            for n in range(200)
+        ],
+        "withdrawn": [{"reason": "x", "detail": HOSTILE}] * 200,
+        "contradicting": HOSTILE,
+        "contradictions": 7,
+        "gates": {"size": f"fail: {HOSTILE}"},
+        "refused_by": ["size"],
+        "settings": {"a.b": [HOSTILE, HOSTILE]},
+        "changes": HOSTILE,
+        "changed": {
+            "counts": counts,
+            "documents": {kind: [HOSTILE] for kind in kinds},
+            "facts": dict.fromkeys(kinds, rows * 12),
+        },
+        "content": {
+            "classes": [{"label": HOSTILE, "count": 3}] * 300,
+            "properties": [{"label": HOSTILE, "count": 3}] * 300,
+            "things": [{"name": HOSTILE, "facts": 3}] * 10,
+            "facts": [fact] * 3,
+            "silent": [{"label": HOSTILE, "near": n % 2} for n in range(300)],
+            "counts": COUNTS,
+        },
+        "trend": [
+            {"run": HOSTILE, "started": HOSTILE, "status": HOSTILE, "figures": figures}
+            for figures in (None, [], {"facts": 1}, {"facts": "x"}, {"facts": 5, "cost": None})
+        ],
+    }
+
+
+def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -> None:
+    changed = describe_hostile()
+    text = render(account, **changed)
+    assert len(text) < 1_000_000
+    page = Page(text)
+    assert page.open == []
+    assert "script" not in page.tags
+    assert max(map(len, re.findall("n+", text))) <= 600
+    assert "and 28 more kinds" in page.text
+    told = word_report(PLAIN | changed, "p", "/w w")
+    assert len(told) <= 25
+    assert max(map(len, told)) < 1000
+    assert told[0].startswith("Not published: ")
+
+
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     make_account(tmp_path / "s")
     path = tmp_path / "s" / "tables" / "phrases.parquet"
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(IntegrityError, match=re.escape("phrases.parquet")):
         describe_snapshot(tmp_path / "s")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_readable_in_a_browser(account: Account, tmp_path: Path, scheme: str) -> None:
+    """At every width, without a request, by axe's rules, and short on a phone."""
+    path = tmp_path / "report.html"
+    path.write_text(render(account, **describe_hostile()), "utf-8", errors="replace")
+    heading = "Not published: size refused"
+    with open_browser(scheme) as browser:
+        assert check_view(browser, path.as_uri(), heading, "") == []
+        path.write_text(render(account), "utf-8")
+        heading = "Published: main is now at s"
+        assert check_view(browser, path.as_uri(), heading, "") == []
+        phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        assert browser.execute_script("return document.documentElement.scrollHeight") < 8000

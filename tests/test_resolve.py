@@ -12,6 +12,7 @@ from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
 from kpyramid.pipeline.stages.tables import Row, build_table
 from tests.planted import WordEmbedder
+from tests.rows import read_rows
 
 
 def make_raw(head: str, relation: str, tail: str, chunk: str = "chunk-1", **more: object) -> Row:
@@ -80,6 +81,7 @@ def run(
         build_table("raw_triples", raws),
         build_chunks(raws),
         embedder=WordEmbedder(),
+        former=None,
         disambiguator=None,
         min_confidence=min_confidence,
     )
@@ -258,7 +260,10 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     mention_table = build_table("mentions", mentions.values())
     chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
     documents = build_documents(chunks)
-    ports: dict[str, Any] = {"embedder": embedder, "disambiguator": None, "min_confidence": 0.0}
+    ports: dict[str, Any] = {
+        **{"former": None, "embedder": embedder},
+        **{"disambiguator": None, "min_confidence": 0.0},
+    }
     expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
 
@@ -288,16 +293,7 @@ def test_phrases_that_differ_in_light_words_are_one_relation() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("bought", "sold"),
-        ("is before", "is after"),
-        ("is the mother of", "is the father of"),
-        ("is north of", "is south of"),
-        ("was born in", "died in"),
-        ("is present in", "presented in"),
-        ("founded", "was founded by"),
-        ("is located in", "is located near"),
-    ],
+    read_rows("resolve.opposites_and_other_directions_never_merge"),
 )
 def test_opposites_and_other_directions_never_merge(one: str, other: str) -> None:
     pairs = [("A", "B"), ("C", "D"), ("E", "F")]
@@ -357,6 +353,7 @@ def resolve_text(
         build_table("raw_triples", rows),
         chunks,
         embedder=WordEmbedder(),
+        former=None,
         disambiguator=None,
         min_confidence=0.0,
     )
@@ -385,14 +382,7 @@ def test_the_film_of_each_document_is_another_thing_than_the_kind() -> None:
 
 @pytest.mark.parametrize(
     ("title", "kind", "head", "name"),
-    [
-        ("Arnold Holm", "ORG", "Holm", "Arnold Holm"),
-        ("Chicago Cubs", "ORG", "Cubs", "Chicago Cubs"),
-        ("Robert Holm (actor)", "PERSON", "Robert Eric Holm", "Robert Eric Holm"),
-        ("South Holm", "ORG", "Holm", "Holm"),
-        ("Battle of Holm", "ORG", "Holm", "Holm"),
-        ("Climate of Holm", "GPE", "Holm", "Holm"),
-    ],
+    read_rows("resolve.a_title_is_a_name_of_the_lead_subject"),
 )
 def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str, name: str) -> None:
     facts = resolve_text(
@@ -407,12 +397,7 @@ def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str,
 
 @pytest.mark.parametrize(
     ("head", "tail", "kinds", "kept"),
-    [
-        ("Anna Holm", "Anna Batt", {"Anna Holm": "PERSON", "Anna Batt": "PERSON"}, True),
-        ("First Church", "First Church of Holm", {}, True),
-        ("Kraus House", "Missouri", {"Kraus House": "FAC", "Missouri": "GPE"}, False),
-        ("Anna Holm", "head of state", {"Anna Holm": "PERSON"}, False),
-    ],
+    read_rows("resolve.one_thing_has_two_names_of_one_kind"),
 )
 def test_one_thing_has_two_names_of_one_kind(
     head: str, tail: str, kinds: dict[str, str], kept: bool

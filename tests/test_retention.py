@@ -205,6 +205,7 @@ def test_an_unreadable_ref_or_lease_stops_it_before_anything_moves(tmp_path: Pat
     assert {**hash_tree(warehouse.root), "gc.lock": ""} == {**before, "gc.lock": ""}
 
 
+@pytest.mark.slow
 def test_a_build_after_gc_is_the_same_and_computes_nothing_that_was_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,7 +396,7 @@ class Operating(RuleBasedStateMachine):
 
 
 TestOperating = Operating.TestCase
-TestOperating.settings = settings(max_examples=12, stateful_step_count=20)
+TestOperating.settings = settings(max_examples=8, stateful_step_count=20)
 
 
 @pytest.mark.parametrize("change", range(0, 40, 3))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from making.ablation import add_index
 
 from kpyramid.documents.qualifiers import unite_qualifiers
+from kpyramid.documents.validity import date_fact
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot
@@ -204,6 +205,8 @@ def keep(keys: list[str], seen: set[str]) -> list[str]:
 
 def check_cells(oracle: Oracle, name: str, was: Row, row: Row) -> None:
     """What is left of a row refers to seen rows and is said in seen words."""
+    if name in ("triples", "condensed"):
+        assert (row["valid_from"], row["valid_to"]) == date_fact(row["qualifiers"])
     if name == "triples":
         assert row["raw_triple_ids"] == keep(was["raw_triple_ids"], oracle.seen["raw_triples"])
         said = oracle.said[row["triple_id"]]
@@ -230,6 +233,7 @@ def check_cells(oracle: Oracle, name: str, was: Row, row: Row) -> None:
         assert not {row["inverse_of"], row["splits"]} & oracle.hidden
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(data=st.data())
 def test_a_scope_shows_what_the_rules_leave(whole: Snapshot, data: st.DataObject) -> None:
@@ -251,12 +255,13 @@ def test_a_scope_shows_what_the_rules_leave(whole: Snapshot, data: st.DataObject
 
 
 CUT = {
-    "triples": {"raw_triple_ids", "qualifiers"},
+    "triples": {"raw_triple_ids", "qualifiers", "valid_from", "valid_to"},
     "entities": {"name", "surface_forms", "mentions"},
     "relations": {"name", "surface_forms", "inverse_of"},
     "condensed": {
         *("derived_from", "how", "qualifiers", "more_detailed_id", "anchor", "anchor_class"),
         *("standard_relation", "standard_turned", "standard_head_id", "standard_tail_id"),
+        *("valid_from", "valid_to"),
     },
     "instances": {
         *("places", "triple_ids", "chunk_id", "start", "end", "subject_span", "object_span"),

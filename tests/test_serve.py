@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from threadpoolctl import threadpool_info
 
 from kpyramid.cli.options import run_command
 from kpyramid.cli.serve import _listen
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.build import build
-from kpyramid.query import TOOLS, tools
+from kpyramid.query import TOOLS, Backends, tools
+from kpyramid.query.types import RULES
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.leases import list_held
+from tests.asked_model import ask_scripted, list_prompts
 from tests.corpora import pass_gates, share, write_corpus
 
 if TYPE_CHECKING:
@@ -91,7 +94,9 @@ def built() -> Path:
 
 
 @contextmanager
-def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Client]:
+def serve(
+    warehouse: Path, limits: "Limits", ref: str = "main", backends: Backends = RULES
+) -> Iterator[Client]:
     """The service on a free port of this process."""
     import uvicorn
 
@@ -100,7 +105,9 @@ def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Clie
 
     gc.collect()  # what builds left to the collector may not be dropped by another thread
     current = Current(ref, None if "/" in ref else warehouse)
-    config = uvicorn.Config(create_app(current, limits), log_config=None, proxy_headers=False)
+    config = uvicorn.Config(
+        create_app(current, limits, backends), log_config=None, proxy_headers=False
+    )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))
@@ -109,7 +116,7 @@ def serve(warehouse: Path, limits: "Limits", ref: str = "main") -> Iterator[Clie
             yield Client(listening.getsockname()[1])
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(120)
 
 
 def make_limits(**given: Any) -> "Limits":
@@ -156,6 +163,19 @@ def test_a_fact_leads_to_its_sentence_by_address(client: Client) -> None:
     key = next(fact["fact_id"] for fact in thing["facts"] if fact["tail"] == "Leeds")
     places = client.ask("GET", f"/v1/evidence/{key}").value
     assert "John Harlow was born in Leeds" in " ".join(place["text"] for place in places)
+
+
+def test_a_service_with_backends_has_the_model_word_answers(built: Path, tmp_path: Path) -> None:
+    said = {"says": True, "cites": [1], "answer": "Leeds", "choices": [], "confidence": 0.8}
+    with ask_scripted(tmp_path, query_read=said, query_direct=said) as (server, asker):
+        backends = Backends(reader="llm", asker=asker)
+        with serve(built / "warehouse", make_limits(), backends=backends) as client:
+            question = {"question": "Where was John Harlow born?"}
+            found = [client.call("ask", **question, strategy=s).value for s in ("naive", "direct")]
+        asked = len(list_prompts(server, "query_read"))
+
+    assert [(each["text"], each["calls"]) for each in found] == [("Leeds", 1)] * 2
+    assert asked == 1 and found[0]["evidence"]
 
 
 REFUSED: list[tuple[str, str, object, int, str]] = [
@@ -313,7 +333,7 @@ def test_a_ref_is_followed_without_a_gap_under_a_lease(built: Path, tmp_path: Pa
         def ask_on() -> None:
             while not ended.is_set():
                 reply = client.call("retrieve", question="Where was Eva Lund born?")
-                seen.append((reply.status, reply.snapshot))
+                seen.append((reply.status, reply.snapshot or reply.value["detail"]))
 
         asking = threading.Thread(target=ask_on)
         asking.start()
@@ -349,6 +369,12 @@ def test_a_damaged_snapshot_never_takes_over(built: Path, tmp_path: Path) -> Non
         assert client.call("entity", name="John Harlow").status == 200
     with pytest.raises(IntegrityError, match="condensed"), serve(warehouse, make_limits()):
         pass
+
+
+def test_numerical_libraries_stay_on_one_thread_between_requests(built: Path) -> None:
+    with serve(built / "warehouse", make_limits()) as client:
+        assert client.call("retrieve", question="Where was Eva Lund born?").status == 200
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}
 
 
 def test_time_and_number_of_requests_are_bounded(

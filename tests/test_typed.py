@@ -164,7 +164,7 @@ def test_what_a_scope_hides_is_not_found(told: Snapshot) -> None:
         ),
         (
             lambda s: call_tool("find", "{", s),
-            "find takes an object with class_name, where, order_by, limit: arguments: Invalid JSON",
+            "find takes an object with class_name, where, order_by, limit, at: arguments: Invalid",
         ),
         (lambda s: call_tool("find", {"class": "film"}, s), "find takes an object with"),
     ],

@@ -43,8 +43,8 @@ def fetch(database: "DuckDBPyConnection", query: str) -> list[tuple[object, ...]
 def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "SELECT * EXCLUDE condensed_id FROM facts")
     standard = "Vasa", "place", "Stockholm", False
-    said = "Vasa", "sank near", "Stockholm", *standard, False, {"time": "1628"}
-    assert rows == [(*said, 0.75, None, f"{NAMESPACE}place", 2)]
+    said = "Vasa", "sank near", "Stockholm", *standard, False, "fact", None, None
+    assert rows == [(*said, {"time": "1628"}, 0.75, None, f"{NAMESPACE}place", 2)]
 
 
 def test_standard_relations_have_their_wordings_and_distinct_facts(

@@ -57,10 +57,8 @@ def install(wheel: str | Path, folder: Path) -> Path:
     """The `kpyramid` command of a clean environment with the wheel."""
     require(sys.executable, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
     python = folder / "venv" / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "-qq", "--python", python, "install")
     # What is imported is compiled then, which is a tenth of what is installed.
-    constraints = CHECKOUT / "constraints.txt"
-    require(*pip, "--no-compile", "-c", constraints, wheel, cwd=folder)
+    require(CHECKOUT / ".ci" / "install", Path(sys.executable).parent, wheel, python, cwd=folder)
     return python.parent / "kpyramid"
 
 

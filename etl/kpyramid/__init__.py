@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kpyramid.errors import InputError, IntegrityError, PyramidError
 
 if TYPE_CHECKING:
+    from kpyramid.pipeline.models import open_backends
     from kpyramid.query import (
         EVERYTHING,
         PUBLIC,
@@ -47,6 +48,7 @@ __all__ = [
     "answer",
     "call_tool",
     "hold_snapshot",
+    "open_backends",
     "open_snapshot",
     "retrieve",
     "tools",
@@ -55,6 +57,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The public names, loaded when first used: the command line starts fast without them."""
+    if name == "open_backends":
+        from kpyramid.pipeline import models
+
+        return models.open_backends
     if name in __all__:
         from kpyramid import query
 

@@ -71,11 +71,16 @@ class CascadeSettings:
     examples: tuple[Example, ...] = ()
 
     @model_validator(mode="after")
-    def _merged_is_one_step(self) -> "CascadeSettings":
+    def _steps_go_together(self) -> "CascadeSettings":
         if self.mode == "merged" and len({self.paraphrase, self.entities, self.relations}) > 1:
             raise ValueError(
                 "mode 'merged' does paraphrase, entities and relations in one call: give all "
                 "three the same value, or set mode = 'paper'"
+            )
+        if self.paraphrase == "llm" and self.relations == "rules":
+            raise ValueError(
+                "relations = 'rules' reads the text itself, so paraphrase = 'llm' is paid for "
+                "nothing: set relations = 'llm', or paraphrase = 'rules'"
             )
         return self
 
@@ -364,7 +369,7 @@ class InduceSettings:
 
     `ontology`: a name in `ontology/`, or the path of a Turtle file.
     `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
-    a model once per class and chunk that may hold it, and nothing where it read windows already;
+    a model once per chunk and 64 properties, and nothing where it read windows already;
     `exhaustive` asks, as in the paper, for every property of every class in every chunk.
     """
 

@@ -1,38 +1,26 @@
 """A question answered from a snapshot for `kpyramid ask`, and the answer explained."""
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from kpyramid.cli.console import excerpt, find_best_sentence, mark, name_origin, shorten
 from kpyramid.cli.render import Result, count_things, name_first
-from kpyramid.errors import InputError, SettingsError
-from kpyramid.llm.caller import Caller
-from kpyramid.llm.endpoint import read_key
-from kpyramid.llm.ledger import read_totals
-from kpyramid.pipeline.models import Opener
-from kpyramid.query import (
-    Answer,
-    Backends,
-    Snapshot,
-    answer,
-    open_snapshot,
-)
+from kpyramid.errors import InputError
+from kpyramid.pipeline.models import open_backends, require_model
+from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.decisions import FLOOR
 from kpyramid.query.facts import state_facts
 from kpyramid.query.parameters import parse_options
 from kpyramid.query.paths import STEP
-from kpyramid.query.types import DECISIONS, Item, Outcome, Step
-from kpyramid.settings import QuerySettings, Settings
+from kpyramid.query.types import DECISIONS, RULES, Item, Outcome, Step
+from kpyramid.settings import Settings
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
-from kpyramid.storage.layout import Warehouse, open_warehouse
 
 # An answer in words; `--explain` says of each layer what came of it, for a first-time reader.
 
@@ -173,13 +161,8 @@ def _read_steps(item: Item) -> list[str]:
 
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
 
-PATIENCE = 30.0
-"""Seconds that a question waits for an endpoint that is busy or failing; a build waits
-`llm.max_wait`. One call that hangs takes `llm.timeout` on top."""
 _MOST_BYTES = 100_000
 """Of a question on standard input; more is no question."""
-_NO_REF = ""
-"""No run is of this ref, so no build's spending counts against a question's budget."""
 
 
 def override(
@@ -235,8 +218,7 @@ def ask_pyramid(
     """The answer to a question, as [query] of the settings says.
 
     What was found is added to the file `trace`, see `kpyramid.cli.answers`. The budget of [llm]
-    bounds this one question. `tokens` and `cost` are all that was spent on it, those of trying the
-    endpoint out included.
+    bounds this one question.
 
     Raises:
         InputError: no such snapshot, no question, or no file for the trace.
@@ -247,72 +229,20 @@ def ask_pyramid(
     snapshot = open_snapshot(ref, warehouse, model=settings.embed, scope=scope)
     if trace:
         append_trace(trace)  # before anything is asked for it
-    if not asked.asks_model:
-        found = replace(_answer(question, snapshot, asked, candidates, Backends()), cost=0.0)
-    else:
-        opened = open_asker(open_warehouse(warehouse), settings, "[query] asks", patience=PATIENCE)
-        with opened as (asker, books):
-            decided = {name: getattr(asked, name) for name in DECISIONS}
-            backends = Backends(**decided, asker=asker)
-            found = _answer(question, snapshot, asked, candidates, backends)
-            spent = read_totals(books).run
-            found = replace(found, tokens=spent.tokens, cost=spent.cost)
+    with open_decided(settings, warehouse) as backends:
+        options: dict[str, Any] = {**asked.options, "backends": backends}
+        found = answer(question, snapshot, asked.strategy, candidates=candidates, **options)
     if trace:
         row = describe_trace(found, candidates, asked.strategy, snapshot)
         append_trace(trace, f"{json.dumps(row, ensure_ascii=False)}\n")
     return found
 
 
-def require_model(settings: Settings, what: str) -> None:
-    """That there is a model, and a key for it; `what` says who asks it.
-
-    Raises:
-        SettingsError: there is none.
-    """
-    if settings.llm.provider == "none":
-        raise SettingsError(
-            f"{what} a model, and llm.provider is 'none'; name one in [llm] of --settings, or "
-            "leave the option out"
-        )
-    if settings.llm.is_served:
-        read_key(settings.llm)
-
-
-@contextmanager
-def open_asker(
-    place: Warehouse,
-    settings: Settings,
-    what: str,
-    *,
-    books: Path | None = None,
-    patience: float = math.inf,
-) -> Iterator[tuple[Caller, Path]]:
-    """What asks the model of [llm], and the folder of its books: `books`, else one of its own.
-
-    Nothing is asked before it is needed.
-
-    Raises:
-        SettingsError: as `require_model`.
-    """
-    require_model(settings, what)
-    most = min(patience, settings.llm.max_wait)
-    settings = replace(settings, llm=replace(settings.llm, max_wait=most))
-    with ExitStack() as held:
-        folder = books or Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
-        folder.mkdir(parents=True, exist_ok=True)
-        opener = held.enter_context(Opener(place, settings, folder, _NO_REF))
-        yield opener.open_model().caller, folder
-
-
-def _answer(
-    question: str,
-    snapshot: Snapshot,
-    asked: QuerySettings,
-    candidates: Sequence[str],
-    backends: Backends,
-) -> Answer:
-    options: dict[str, Any] = {**asked.options, "candidates": candidates, "backends": backends}
-    return answer(question, snapshot, asked.strategy, **options)
+def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextManager[Backends]:
+    """Rules, or the model where [query] of the settings has it decide; see `open_backends`."""
+    if not settings.query.asks_model:
+        return nullcontext(RULES)
+    return open_backends(settings, warehouse=warehouse)
 
 
 # What `ask --trace FILE` adds to a file: a question with what was found for it, a line of JSON.

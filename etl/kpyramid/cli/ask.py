@@ -1,12 +1,13 @@
 """`kpyramid ask`: the command; `answers.py` asks and shows."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kpyramid.cli.options import Backend, read_scope
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, SettingsError
 from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def check_strategy(name: str | None) -> str | None:
 
 
 def ask(
-    question: str,
+    question: str | None = None,
     /,
     *,
     warehouse: str,
@@ -68,7 +69,8 @@ def ask(
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
 
-    `question`: a question in plain words; - reads standard input.
+    `question`: a question in plain words; - reads standard input. On a terminal it may be left out:
+    then it is asked for.
     `strategy`: where the answer is looked for, see above; by default polyrag.
     `choice`: an option of a choice question; again for each. Several may be right.
     `explain`: say which layers were tried, why each was or was not enough, and what the answer
@@ -97,6 +99,10 @@ def ask(
         reader=reader,
         walk=walk,
     )
+    if question is None:
+        if not sys.stdin.isatty():
+            raise SettingsError("no question: write one behind `ask`, or - and pipe it in")
+        question = typer.prompt("Question", err=True)
     asked = read_question(question)
     if empty := [c for c in choice or () if not c.strip()]:
         raise InputError(f"--choice {empty[0]!r} is empty: write the text of an option")

@@ -106,7 +106,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
         if done.open
         else "no batch is open: `kpyramid batch submit` says whether anything is left"
     )
-    names = ("replies", "failures", "again", "lost", "tokens", "cost", "booked", "problems")
+    names = ("replies", "failures", "again", "tokens", "cost", "booked", "problems")
     error = RefusedError if done.refused else EndpointError
     return name_values(
         batches=_describe(done.batches),

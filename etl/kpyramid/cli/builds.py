@@ -1,7 +1,7 @@
 """`kpyramid build`, `plan` and `stage`: what a build made, or would make and cost."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kpyramid.cli.console import shorten, show_progress
-from kpyramid.cli.options import Corpus, Ref
-from kpyramid.cli.render import Result, lay_out, name_first
-from kpyramid.errors import InputError
+from kpyramid.cli.options import DEFAULT_WAREHOUSE, Corpus, Ref
+from kpyramid.cli.render import Result, lay_out
+from kpyramid.documents.formats import Unread
+from kpyramid.errors import GateError, InputError
+from kpyramid.pipeline.report.words import word_plan, word_report
 from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
@@ -22,56 +24,16 @@ if TYPE_CHECKING:
 
 StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})  # type: ignore[misc]
 
-_WIDE = 160
-_MOST_REASONS = 12
-"""Reasons of rejects that a build shows, the most frequent."""
 
+def describe_build(
+    report: Mapping[str, Any], *, page: str, place: str = "", verbose: bool = False
+) -> Result:
+    """The report of a build; `page` is where it lies, `place` the warehouse for the next commands.
 
-def describe_build(report: Mapping[str, Any], *, page: str, place: str) -> Result:
-    """The report of a build; `page` and `place` are where it and the snapshots lie."""
-    return Result(values=report, words=_word_build(report, page, place))
-
-
-def _word_build(report: Mapping[str, Any], page: str, place: str) -> Iterator[str]:
-    """What each stage made and refused, the verdicts of the gates, and where things lie."""
-    yield from _name_unread(report["unread"])
-    yield from lay_out(
-        row | {"rows": "the snapshot"} if row["stage"] == "publish" else row
-        for row in report["stages"]
-    )
-    if report["model"]:
-        columns = ("stage", "asked", "hits", "calls", "tokens", "cost", "failures")
-        asked = [{n: row[n] for n in columns} for row in report["model"]["stages"]]
-        yield from lay_out(asked, stage="model asked by", hits="from cache", cost="dollars")
-    counts = [
-        (count, stage, reason)
-        for stage, reasons in report["rejects"].items()
-        for reason, count in reasons.items()
-        if stage != "ingest"  # what was not read stands first
-    ]
-    lines = [
-        shorten(f"{count:5} {stage}: {reason.replace('_', ' ')} — {shown[0]}", _WIDE)
-        for count, stage, reason in sorted(counts, key=lambda row: -row[0])
-        if (shown := report["examples"][f"{stage}: {reason}"])
-    ]
-    if lines:
-        yield "Rejected, with an example each:"
-    yield from name_first(lines, _MOST_REASONS, " reasons; `kpyramid rejects` has every row")
-    if decided := report["decisions"]:
-        yield (
-            f"Decisions: {decided['file']}, {decided['accept']} accept and "
-            f"{decided['reject']} reject; {decided['accepted']} proposals are accepted by "
-            f"them, {decided['rejected']} rejected."
-        )
-    for name, verdict in report["gates"].items():
-        yield f"Gate {name}: {verdict}."
-    moved = {"yes": "moved to it", "unchanged": "is at it already: nothing changed"}
-    state = moved.get(report["committed"], "was not moved")
-    yield f"Snapshot {report['snapshot']}; ref {report['ref']} {state}."
-    if report["changes"]:
-        yield f"Against what the ref had: {report['changes']}."
-    yield f"It lies in {place}/{report['snapshot']}"
-    yield f"Report: {page}"
+    The object leaves out what is said of completion and condensation, which `report.json` has.
+    """
+    values = {n: v for n, v in report.items() if n not in ("completion", "condensation")}
+    return Result(values=values, words=word_report(report, page, place, verbose=verbose))
 
 
 def build(
@@ -85,8 +47,9 @@ def build(
     allow_shrink: bool = False,
     workers: int,
     quiet: bool,
+    verbose: bool,
 ) -> Result:
-    """Build a pyramid from a corpus and publish it.
+    """Build a pyramid from a corpus and publish it; -v says what each stage made.
 
     Only what changed is computed. After a failure, run the same command again: it goes on
     where it stopped.
@@ -96,22 +59,29 @@ def build(
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
     """
     from kpyramid.pipeline.build import build as run_build
-    from kpyramid.pipeline.report.report import describe_run
 
-    with show_progress(quiet=quiet) as progress:
-        outcome = run_build(
-            corpus,
-            place,
-            loaded,
-            ref=ref,
-            order=order,
-            allow_shrink=allow_shrink,
-            workers=workers,
-            progress=progress,
-        )
-    report = describe_run(outcome.run, outcome.marks)
-    page = str(outcome.run.folder / "report.html")
-    return describe_build(report, page=page, place=place.locate("snapshots"))
+    where = "" if place.locate() == str(Path(DEFAULT_WAREHOUSE).absolute()) else place.locate()
+    try:
+        with show_progress(quiet=quiet) as progress:
+            report = run_build(
+                corpus,
+                place,
+                loaded,
+                ref=ref,
+                order=order,
+                allow_shrink=allow_shrink,
+                workers=workers,
+                progress=progress,
+            ).report
+        fault = None
+    except GateError as e:
+        report, fault = e.report, e
+    page = str(place.runs / str(report["run"]) / "report.html")
+    result = describe_build(report, page=page, place=where, verbose=verbose)
+    if fault is None:
+        return result
+    said = {"error": str(fault), "exit_code": fault.exit_code}
+    return replace(result, values={**report, **said}, fault=fault)
 
 
 def stage(
@@ -186,26 +156,16 @@ def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Ite
     asking = [row["model"] for row in stages if row.get("model")]
     if not asking:
         return
-    calls, tokens = (_add_ranges(model[n] for model in asking) for n in ("calls", "tokens"))
-    yield f"In all {_show_range(calls)} calls, {_show_range(tokens)} tokens."
-    for endpoint in sorted({endpoint for model in asking for endpoint in model["endpoints"]}):
-        yield f"What is asked goes to {endpoint}."
-    for name in sorted({name for model in asking for name in model["unpriced"]}):
-        yield (
-            f"The price of {name} is not known: add [llm.prices.{json.dumps(name)}] "
-            "with input and output in dollars per million tokens to the settings."
-        )
-    cost = _add_ranges(row["cost"] for row in stages)
-    batch = _add_ranges(model["batch_cost"] for model in asking)
-    if cost is not None:
-        yield (
-            f"That costs {_show_range(cost, 4)} dollars; {_show_range(batch, 4)} as batches "
-            "(`kpyramid batch submit`)."
-        )
-        if budget is not None and cost.high > budget:
-            yield f"The budget of {budget} dollars may stop the build before it is done."
-    if not any(model["learned_from"] for model in asking):
-        yield "Nothing was asked of this model yet: the range narrows after its first calls."
+    ranges = {n: _add_ranges(model[n] for model in asking) for n in ("calls", "tokens")}
+    yield from word_plan(
+        **ranges,
+        cost=_add_ranges(row["cost"] for row in stages),
+        batch=_add_ranges(model["batch_cost"] for model in asking),
+        endpoints=sorted({place for model in asking for place in model["endpoints"]}),
+        unpriced=sorted({name for model in asking for name in model["unpriced"]}),
+        learned=any(model["learned_from"] for model in asking),
+        budget=budget,
+    )
 
 
 def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,17 +185,15 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan(corpus: Corpus, /, *, place: "Warehouse", loaded: "Settings") -> Result:
+def plan(corpus: Corpus, /, *, place: "Warehouse", ref: Ref = "main", loaded: "Settings") -> Result:
     """Say what a build would compute, stage by stage, before it does; nothing is written."""
     from kpyramid.pipeline.plan import plan_build
 
-    return describe_plan(plan_build(corpus, place, loaded), loaded.llm.budget)
+    return describe_plan(plan_build(corpus, place, loaded, ref=ref), loaded.llm.budget)
 
 
 def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What of the corpus was not read, a line per kind, before all else."""
-    from kpyramid.documents.formats import Unread
-
     if kinds:
         yield "Not read:"
     yield from (f"  {shorten(str(Unread(**kind)))}" for kind in kinds)

@@ -1,6 +1,9 @@
 """What a person sees: progress on stderr, results as short text on stdout."""
 
 import re
+import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -120,8 +123,12 @@ class _StageBars(Progress):
         self._bars.update(self._task, total=total, completed=total)
 
 
+_PAUSE = 10.0
+"""Seconds between two lines."""
+
+
 @contextmanager
-def open_bars(*, quiet: bool) -> Iterator[Bars]:
+def open_bars(*, quiet: bool, transient: bool = False) -> Iterator[Bars]:
     """Progress on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
     console = SafeConsole(stderr=True)
     columns = (
@@ -130,15 +137,32 @@ def open_bars(*, quiet: bool) -> Iterator[Bars]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Bars(*columns, console=console, disable=quiet or not console.is_terminal) as bars:
+    disable = quiet or not console.is_terminal
+    with Bars(*columns, console=console, disable=disable, transient=transient) as bars:
         yield bars
 
 
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress]:
-    """A bar for each stage of a build."""
-    with open_bars(quiet=quiet) as bars:
-        yield _StageBars(bars)
+    """A bar for each stage of a build, gone at its end; lines where stderr is no terminal."""
+    with open_bars(quiet=quiet, transient=True) as bars:
+        over = threading.Event()
+        if bars.disable and not quiet:
+            threading.Thread(target=_print_lines, args=(bars, over), daemon=True).start()
+        try:
+            yield _StageBars(bars)
+        finally:
+            over.set()
+
+
+def _print_lines(bars: Bars, over: threading.Event) -> None:
+    """Prints how far the work is, a line every ten seconds until it is over."""
+    while not over.wait(_PAUSE):
+        for task in bars.tasks[-1:]:
+            count = f" {task.completed:,.0f} of {task.total:,.0f}" if task.total else ""
+            since = time.monotonic() - (bars.tasks[0].start_time or 0.0)
+            sys.stderr.write(f"{since:5.0f} s  {task.description}{count}\n")
+            sys.stderr.flush()
 
 
 def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:

@@ -103,7 +103,6 @@ def evaluate(
     reader: list[ReaderName] | None = None,
     tables: bool = False,
     baseline: str | None = None,
-    judge: bool = False,
     out: str | None = None,
     loaded: "Settings",
     quiet: bool,
@@ -126,7 +125,6 @@ def evaluate(
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
     say what each layer adds.
     `baseline`: the arm that the others are compared with; by default the first.
-    `judge`: have the model of [llm] grade the answers as well.
     `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
     s3://bucket/prefix.
     """
@@ -139,7 +137,7 @@ def evaluate(
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
     from kpyramid.query import STRATEGIES, Backends, open_snapshot
-    from kpyramid.storage.layout import is_address, open_warehouse
+    from kpyramid.storage.layout import is_address
 
     if out is not None and is_address(out):
         from kpyramid.storage.copies import is_there
@@ -153,18 +151,19 @@ def evaluate(
     chosen = every if strategies else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
-        asker, read_cost = None, None
-        if judge or "llm" in names:
-            from kpyramid.cli.answers import open_asker
+        asker = None
+        if "llm" in names:
+            from kpyramid.pipeline.models import open_backends, require_model
 
-            place, who = open_warehouse(warehouse), "--reader llm or --judge asks"
-            asker, folder = held.enter_context(open_asker(place, loaded, who, books=books))
-            read_cost = _Spending(folder).read_cost
+            require_model(loaded, "--reader llm asks")
+            wait = loaded.llm.max_wait
+            opened = open_backends(loaded, warehouse=warehouse, books=books, patience=wait)
+            asker = held.enter_context(opened).asker
         model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
             if name == "rules"
-            else Reader(model, Backends("llm", "llm", "llm", "llm", asker, logprobs=True))
+            else Reader(model, Backends("llm", "llm", "llm", "llm", asker))
             for name in dict.fromkeys(names)
         ]
         arms = tuple(
@@ -173,46 +172,21 @@ def evaluate(
             else (parse_arm(text, r.name, r.backends) for r in readers for text in chosen)
         )
         choose_baseline(arms, baseline)
-        opened = open_snapshot(snapshot, warehouse, model=loaded.embed)
+        pyramid = open_snapshot(snapshot, warehouse, model=loaded.embed)
         with open_bars(quiet=quiet) as bars:
             task = bars.add_task("answers", total=len(asked) * len(arms))
             answers = answer_all(
                 asked,
-                opened,
+                pyramid,
                 arms,
                 metrics=open_measures(),
-                judge=asker if judge else None,
-                read_cost=read_cost or (lambda: 0.0),
                 advance=partial(bars.advance, task),
             )
-    results = Results(answers, opened.id, baseline=baseline)
+    results = Results(answers, pyramid.id, baseline=baseline)
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
     return Evaluated(results=results, sheets=sheets, out=out, fault=results.answers.stopped)
-
-
-class _Spending:
-    """Reads a ledger on from where it was read before, so that looking often stays cheap."""
-
-    def __init__(self, books: Path) -> None:
-        """`books` is the folder of the ledger, which need not be there yet."""
-        from kpyramid.llm.ledger import LEDGER
-
-        self._path = books / LEDGER
-        self._read = self._path.stat().st_size if self._path.exists() else 0
-
-    def read_cost(self) -> float | None:
-        """The dollars of the calls since the last look; None when one has no known price."""
-        from kpyramid.llm.ledger import add_up, parse_lines
-
-        if not self._path.exists():
-            return 0.0
-        with self._path.open("rb") as file:
-            file.seek(self._read)
-            data = file.read()
-        self._read += len(data)
-        return add_up(*parse_lines(data)).run.cost
 
 
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:

@@ -26,6 +26,7 @@ def find(
     compare: Annotated[tuple[str, str, str] | None, typer.Option(metavar="A B PROPERTY")] = None,
     paths: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
     hops: int = 3,
+    at: str | None = None,
 ) -> Result:
     """Find what meets conditions: by class, property and value, with the sentences that say so.
 
@@ -44,6 +45,7 @@ def find(
     `compare`: compare two things instead.
     `paths`: list the shortest paths of facts between two instead.
     `hops`: facts on a path at most, 1 to 4.
+    `at`: a year, month or day; what is known to have held at other times alone is left out.
     """
     if [class_name, compare, paths].count(None) != 2:
         raise InputError("name a CLASS, or --compare A B PROPERTY, or --paths A B")
@@ -51,7 +53,8 @@ def find(
         return Result(values=opened.compare(*compare).to_dict())
     if paths:
         return Result(values=opened.paths(*paths, hops).to_dict())
-    members = opened.find(class_name or "", [*map(_read_condition, where or ())], order_by, limit)
+    conditions = [*map(_read_condition, where or ())]
+    members = opened.find(class_name or "", conditions, order_by, limit, at)
     return Result(values=members.to_dict())
 
 

@@ -68,12 +68,11 @@ def learn(
     `h`: depth H of WTS's Algorithm 1.
     `dry_run`: say what would be learnt; write nothing.
     """
-    from kpyramid.cli.answers import PATIENCE, open_asker
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import learn as run_learn
     from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
+    from kpyramid.pipeline.models import open_backends, require_model
     from kpyramid.query import EVERYTHING, open_snapshot
-    from kpyramid.storage.layout import open_warehouse
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
     reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
@@ -81,8 +80,8 @@ def learn(
     with ExitStack() as held:
         asker = None
         if generate == "llm":
-            place, who = open_warehouse(warehouse), "--generate llm asks"
-            asker, _ = held.enter_context(open_asker(place, loaded, who, patience=PATIENCE))
+            require_model(loaded, "--generate llm asks")
+            asker = held.enter_context(open_backends(loaded, warehouse=warehouse)).asker
         learnt = run_learn(
             feedback,
             corpus,

@@ -310,6 +310,8 @@ class Commands(TyperGroup):
 class _TerminatedError(KeyboardInterrupt):
     """SIGTERM came: the work ends as it does at Ctrl-C."""
 
+    exit_code = 143
+
 
 class _CleanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kpyramid.cli.console import show_progress
+from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Snapshot
 from kpyramid.cli.render import Result, describe, lay_out, name_values, phrase
-from kpyramid.errors import SettingsError
+from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kpyramid.storage.layout import Warehouse
 
 _LONGEST_AGE = 6
+_LONGEST_SAID = 100
 
 
 def promote(
@@ -146,14 +147,65 @@ def log(
     return name_values(ref=ref, entries=rows)
 
 
-def runs(*, place: "Warehouse") -> Result:
-    """List the runs of a warehouse, newest first, and what each came to.
+def runs(
+    run: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Show one: its name, or `last`.")
+    ] = None,
+    /,
+    *,
+    place: "Warehouse",
+    limit: Natural = 20,
+) -> Result:
+    """List the runs of a warehouse, newest first: how each stands, what it came to, why it failed.
 
-    `kpyramid build` makes a run each time; its report lies in the folder runs/RUN.
+    Of a RUN what its build said, its stages, its warnings and where its report lies. A run is
+    running, waiting for its next stage, done, refused by gates, failed, or killed.
+
+    `limit`: most runs that are listed; 0 for all.
     """
     from kpyramid.storage.runs import list_runs
 
-    return name_values(runs=list_runs(place))
+    rows = list_runs(place)
+    if run is not None:
+        return _describe_past(place, run, rows)
+    shown = rows[: limit or None]
+    lines = lay_out(map(_show_run, shown))
+    more = [f"{len(rows) - len(shown):,} more; --limit 0 shows all"] if shown != rows else []
+    nothing = ["No run yet; `kpyramid build CORPUS` makes one."]
+    return name_values(runs=shown, words=[*lines, *more] or nothing)
+
+
+def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A run on a line: when, how long, what it came to, what was wrong."""
+    made = row["figures"] if isinstance(row["figures"], Mapping) else {}
+    seconds = made.get("seconds")
+    said = made.get("changes") or row["snapshot"]
+    if row["status"] in ("refused", "failed", "killed"):
+        said = row["error"] or f"ended after {row['stages']} of its stages"
+    return {
+        "run": row["run"],
+        "status": row["status"],
+        "started": str(row["started"])[:16].replace("T", " "),
+        "took": f"{seconds:.0f} s" if isinstance(seconds, int | float) else None,
+        "ref": row["ref"],
+        **{n: made.get(n) for n in ("documents", "facts", "unread", "contradictions", "cost")},
+        "came to": shorten(str(said or ""), _LONGEST_SAID),
+    }
+
+
+def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, Any]]) -> Result:
+    """What a run said when it ended, and what is known of one that did not come to its end."""
+    from kpyramid.pipeline.report.words import word_run
+    from kpyramid.storage.runs import read_files
+
+    row = next((row for row in rows if name in (row["run"], "last")), None)
+    if row is None:
+        known = ", ".join(str(row["run"]) for row in rows[:3]) or "none"
+        raise InputError(f"there is no run {name!r} in {place.locate('runs')}; the last: {known}")
+    report, marks, log = read_files(place, str(row["run"]))
+    page = place.locate(f"runs/{row['run']}/report.html")
+    words = [*word_run(row, report, marks, page), *(["Warnings:", *log] if log else [])]
+    return Result(values={**row, "report": report, "marks": marks, "log": log}, words=words)
 
 
 def snapshots(*, place: "Warehouse") -> Result:

@@ -6,6 +6,8 @@ import logging
 import os
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +17,7 @@ from kpyramid.cli.options import SNAPSHOT_HELP, Count, say
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
+    from kpyramid.query import Backends
     from kpyramid.serve.current import Current
 
 _GIVEN = "SERVED_BY_KPYRAMID"
@@ -81,7 +84,8 @@ def serve(
     if processes == 1:
         _listen(create_app(), host, port, processes)
         return
-    _open(*given[:3]).close()  # what is wrong with it is said before any process starts
+    with _open(*given[:3]):
+        pass  # what is wrong with it is said before any process starts
     os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", tempfile.mkdtemp(prefix="kpyramid-"))
     _listen("kpyramid.cli.serve:create_app", host, port, processes)
 
@@ -113,17 +117,13 @@ def mcp(
         raise SettingsError("--access with --http is for this machine only: all have it")
     from kpyramid.serve.agent import create_http, create_server, serve_stdio
 
-    current = _open(snapshot, warehouse, settings)
-    stop = current.watch(10.0)
-    try:
+    with _open(snapshot, warehouse, settings) as (current, _), ExitStack() as held:
+        held.callback(current.watch(10.0))
         server = create_server(current, frozenset(access or ()))
         if http:
             _listen(create_http(server, host), host, port, 1, "mcp")
         else:
             serve_stdio(server)
-    finally:
-        stop()
-        current.close()
 
 
 def create_app() -> Any:
@@ -132,16 +132,29 @@ def create_app() -> Any:
 
     snapshot, warehouse, settings, limits = json.loads(os.environ[_GIVEN])
     logging.getLogger("kpyramid.serve").setLevel(logging.INFO)
-    current = _open(snapshot, warehouse, settings)
-    return create_app(current, Limits(**{**limits, "proxies": frozenset(limits["proxies"])}))
+    bounds = Limits(**{**limits, "proxies": frozenset(limits["proxies"])})
+    held = ExitStack()
+    current, backends = held.enter_context(_open(snapshot, warehouse, settings))
+    app = create_app(current, bounds, backends)
+    app.state.held = held  # it is open for as long as the process serves
+    return app
 
 
-def _open(snapshot: str, warehouse: str, settings: "Path | str | None") -> "Current":
+@contextmanager
+def _open(
+    snapshot: str, warehouse: str, settings: "Path | str | None"
+) -> "Iterator[tuple[Current, Backends]]":
+    from kpyramid.cli.answers import open_decided
     from kpyramid.serve.current import Current
     from kpyramid.settings import load_settings
 
-    embed = load_settings(Path(settings) if settings else None).embed
-    return Current(snapshot, warehouse, model=embed)
+    loaded = load_settings(Path(settings) if settings else None)
+    with open_decided(loaded, warehouse) as backends:
+        current = Current(snapshot, warehouse, model=loaded.embed)
+        try:
+            yield current, backends
+        finally:
+            current.close()
 
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")

@@ -9,16 +9,17 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kpyramid.condensation.graph import Graph, Qualifiers, Value, differ_in_time, read_value
+from kpyramid.condensation.graph import Graph, Qualifiers, read_value
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.condensation.standard import Standard
+from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.documents.words import deny, normalise_relation
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 Kind: TypeAlias = Literal["functional", "denied", "contrary", "amount"]
-Times: TypeAlias = Mapping[int, tuple[Value, ...]]
+Times: TypeAlias = Mapping[int, tuple[Time, ...]]
 _AMOUNT = re.compile(r"(?:text|year) ([-+~$€£¥]?)\d+(?:\.\d+)? *(\D*)")
 """A value that is one number, before or after its unit; "2001" is read as a year."""
 _MOST = 16
@@ -74,7 +75,7 @@ def find_contradictions(
 
 def _unite_times(graph: Graph, made: Condensation) -> Times:
     """The times of the condensed facts, by row."""
-    found: dict[int, tuple[Value, ...]] = defaultdict(tuple)
+    found: dict[int, tuple[Time, ...]] = defaultdict(tuple)
     for row, own in graph.times.items():
         if made.how[row] != "broader":
             found[int(made.stands[row])] += own

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.documents.validity import Time
 from kpyramid.documents.words import ARTICLES, PREPOSITIONS, normalise_name
 from kpyramid.graph.synonyms.meaning import Frame, read_frame
 from kpyramid.numerics.arrays import Integers, Mask
@@ -114,11 +115,6 @@ def read_value(literal: str) -> Value:
     return Value(f"text {text.casefold()}")
 
 
-def differ_in_time(one: Sequence[Value], other: Sequence[Value]) -> bool:
-    """Whether both facts are stated of times, and of none that is the other's or lies in it."""
-    return bool(one and other) and not any(a.says(b) or b.says(a) for a in one for b in other)
-
-
 # Facts as columns.
 
 Qualifiers = frozenset[tuple[str, str]]
@@ -144,7 +140,7 @@ class Graph:
     wordings: Sequence[str]
     support: Sequence[int]
     qualifiers: Mapping[int, Qualifiers]
-    times: Mapping[int, tuple[Value, ...]]
+    times: Mapping[int, tuple[Time, ...]]
     denied: Collection[int] = ()
 
     @property

@@ -1,7 +1,7 @@
 """Which facts become one: anchors, neighbours, and verdicts on pairs (PolyRAG III-C)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -14,10 +14,10 @@ from kpyramid.condensation.graph import (
     LITERAL,
     Graph,
     Value,
-    differ_in_time,
     find_shared_ends,
     read_values,
 )
+from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.numerics.arrays import Integers
@@ -54,7 +54,7 @@ class Fact:
     ends: Ends
     value: Value | None
     anchors: frozenset[tuple[str, bool]]
-    times: tuple[Value, ...] = ()
+    times: tuple[Time, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,9 +369,17 @@ def list_compared(graph: Graph) -> set[str]:
 
 
 def condense_graph(
-    graph: Graph, linked: Linked, stated: Stated, schema: Schema, compare: Compare
+    graph: Graph,
+    linked: Linked,
+    stated: Stated,
+    schema: Schema,
+    compare: Compare,
+    stood: Collection[int],
 ) -> Condensation:
-    """The facts, merged with those of the same ends that say the same, or more around an anchor."""
+    """The facts, merged with those of the same ends that say the same, or more around an anchor.
+
+    `stood`: rows of facts that stood for others before.
+    """
     values = read_values(graph)
     forms = {p.iri: _find_form(p.iri, schema) for p in schema.properties}
 
@@ -381,7 +389,7 @@ def condense_graph(
 
     made = Condensation(np.arange(len(graph)), np.full(len(graph), "kept", dtype=object), [], [])
     for rows in find_shared_ends(graph, values):
-        facts = _list_facts(rows.tolist(), graph, linked, values, stated, turn)
+        facts = _list_facts(rows.tolist(), graph, linked, values, stated, turn, stood)
         mergers = merge_facts(facts, compare)
         for merger in mergers:
             for fact, how in merger.merged[1:]:
@@ -400,11 +408,12 @@ def _list_facts(
     values: Sequence[Value],
     stated: Stated,
     turn: Callable[[tuple[Anchor, ...], bool], frozenset[tuple[str, bool]]],
+    stood: Collection[int],
 ) -> list[Fact]:
     """The facts of one pair of ends, those first that will stand for others.
 
-    The more precise of two values, then what the ontology says in these words, then what is
-    told most often.
+    The more precise of two values, then what the ontology says in these words, then what stood
+    before, then what is told most often.
     """
     ranked = []
     first = min(int(graph.heads[row]) for row in rows)
@@ -426,7 +435,8 @@ def _list_facts(
         )
         states = bool(stated.get(wording, frozenset()) & {a.property_iri for a in anchors})
         precision = len(value.rest) if value else 0
-        ranked.append((-precision, not states, -graph.support[relation], wording, row, fact))
+        rank = -precision, not states, row not in stood, -graph.support[relation], wording, row
+        ranked.append((*rank, fact))
     return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1])]
 
 

@@ -1,7 +1,7 @@
 """Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -56,13 +56,13 @@ class _Phrase:
 
 
 def name_relations(
-    graph: Graph, linked: Linked, schema: Schema, comparer: Comparer
+    graph: Graph, linked: Linked, schema: Schema, comparer: Comparer, former: Mapping[int, str]
 ) -> list[Standard]:
     """The standard relation of each fact.
 
     Wordings are one relation where they have one meaning between ends of their types. It is called
     by the property that it states between such ends (an anchor, PolyRAG §III-C), else as most of
-    its facts are.
+    its facts are. Where facts had a name before, by row in `former`, the one that most had goes on.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     classes = sum(not prop.is_datatype for prop in schema.properties)
@@ -70,7 +70,10 @@ def name_relations(
     properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
     bare = VAGUE | HOLDING if loose else VAGUE
     stating = _list_properties(phrases, properties, schema, comparer, bare)
-    names = _choose_names(phrases, stating, schema)
+    had: list[Counter[str]] = [Counter() for _ in phrases]
+    for row, name in former.items():
+        had[phrase_of[row]][name] += 1
+    names = _choose_names(phrases, stating, schema, had)
     return [names[at] for at in phrase_of]
 
 
@@ -199,7 +202,10 @@ def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool
 
 
 def _choose_names(
-    phrases: Sequence[_Phrase], stating: Sequence[frozenset[_Name]], schema: Schema
+    phrases: Sequence[_Phrase],
+    stating: Sequence[frozenset[_Name]],
+    schema: Schema,
+    had: Sequence[Counter[str]],
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -212,25 +218,30 @@ def _choose_names(
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    for phrase, found in zip(phrases, stating, strict=True):
+    former: dict[tuple[_Key, bool], Counter[str]] = defaultdict(Counter)
+    for phrase, found, names in zip(phrases, stating, had, strict=True):
         key, turned = phrase.read
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
-            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
-            own.append((schema.property_by_iri[iri].label, way != turned))
+            label = {pair: schema.property_by_iri[pair[0]].label for pair in pairs}
+            iri, way = min(
+                dated or pairs, key=lambda pair: (-names[label[pair]], -weight[pair[0]], pair)
+            )
+            own.append((label[iri, way], way != turned))
         else:
             own.append(None)
             worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
+            former[key, phrase.has_value] += names
     usual = {
-        group: min(counts, key=lambda name: (-counts[name], name))
+        group: min(counts, key=lambda name: (-former[group][name[0]], -counts[name], name))
         for group, counts in worded.items()
     }
-    named = (
+    chosen = (
         (*(name or usual[phrase.read[0], phrase.has_value]), phrase.read[1])
         for phrase, name in zip(phrases, own, strict=True)
     )
-    return [Standard(name, way != turned) for name, way, turned in named]
+    return [Standard(name, way != turned) for name, way, turned in chosen]
 
 
 def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:

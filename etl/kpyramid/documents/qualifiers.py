@@ -15,6 +15,8 @@ Qualifiers = Iterable[tuple[str, str]]
 
 DOCUMENT = "document"
 """Role of the title of the one document that tells what a common noun of the fact means."""
+CONDITION = "condition"
+"""Role of what must be so for the fact to hold."""
 _ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
 """Roles that are named before or after the others."""
 _BETWEEN = " / "

@@ -223,7 +223,15 @@ _REASONS = {"code": "code", "cell": "table", "pair": "pair", "heading": "heading
 def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]:
     """What stands before, between and behind code and labels, which are told from prose."""
     start = 0
-    told = [*_find_code_blocks(text, language), *_find_labels(text)]
+    told = [
+        *_find_code_blocks(text, language),
+        *(
+            ("pair", Span(line.start, line.end))
+            if line.kind == "pair"
+            else (None, Span(line.start, line.start + size))
+            for line, size in list_labelled(text)
+        ),
+    ]
     for reason, part in sorted(told, key=lambda each: each[1].start):
         if part.start < start:
             continue  # within code
@@ -234,19 +242,13 @@ def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]
     yield None, Span(start, len(text))
 
 
-def _find_labels(text: str) -> Iterator[tuple[str | None, Span]]:
-    """Lines that are pairs, and the labels of speakers, of questions and of answers."""
+def list_labelled(text: str) -> Iterator[tuple[Block, int]]:
+    """The lines of a text without blocks that are pairs or turns, with the size of their label."""
     lines = [m.span(1) for m in _LINE.finditer(text)] if ": " in text else []
-    for (start, end), label in zip(
-        lines, classify_labels((text[start:end], False) for start, end in lines), strict=True
-    ):
+    labels = classify_labels((text[start:end], False) for start, end in lines)
+    for (start, end), label in zip(lines, labels, strict=True):
         if label is not None:
-            kind, length = label
-            yield (
-                ("pair", Span(start, end))
-                if kind == "pair"
-                else (None, Span(start, start + length))
-            )
+            yield Block(label[0], start, end), label[1]
 
 
 def _screen_block(

@@ -194,6 +194,29 @@ def deny(phrase: str) -> str:
     return " ".join([helper, "not", *adverbs, base, *rest])
 
 
+def hold(phrase: str, modality: str, *, names: bool = False) -> str:
+    """The wording of a relation that is `possible`, `planned` or `former`: "formerly owned".
+
+    `names`: it is what a property is called, so that "award" is a noun.
+    """
+    first, *rest = map(str.casefold, phrase.split())
+    base, after = lemmatise(first), rest[0] if rest else ""
+    if first in MODALS or (first == "used" and after == "to"):
+        return phrase
+    is_verb = base != first or first in BE | HAVE | DO
+    is_verb |= not names and _is_verb(first) and after != "of"
+    if modality != "planned":
+        lead = "possib" if modality == "possible" else "former"
+        return f"{lead}{'ly' if is_verb else 'le' if lead == 'possib' else ''} {phrase}"
+    if "to" in rest[:3]:  # "plans to open", "is to open"
+        return phrase
+    if not is_verb:
+        return f"will have {phrase}"
+    if after in PREPOSITIONS and _is_participle(first) and first not in BE:
+        return f"will be {phrase}"
+    return " ".join(["will", base, *phrase.split()[1:]])
+
+
 def word_relation(phrase: str, negated: bool) -> str:
     """A relation as it is printed: in its own words, or denied."""
     return deny(phrase) if negated else phrase

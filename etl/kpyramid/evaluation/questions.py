@@ -86,9 +86,7 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     and `aliases` for its other spellings; `answers` for several values (each may be a list of
     spellings; with kind "open" they are spellings of one); `options`, `choices` or `candidates`
     with `gold` as texts, letters or numbers; `gold_doc_ids`, `gold_passages` or `gold_titles`;
-    `entities`, `evidence`, `group`, `kind`; `hops` with the answer of each stands for `group` and
-    `entities` of a composed question. In a table a list is a JSON list or parted by "|", and
-    options may stand in columns of their own (A, B, C or option_a, option_b).
+    `entities`, `evidence`, `group`, `kind`. In a table a list is a JSON list or parted by "|".
 
     Raises:
         InputError: it cannot be read, or has rows that are no question: all are named with their

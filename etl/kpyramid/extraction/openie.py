@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from kpyramid.documents.blocks import Block
-from kpyramid.documents.screening import detect_language, screen_text
+from kpyramid.documents.screening import detect_language, list_labelled, screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
 from kpyramid.extraction.facts.candidates import Findings
@@ -78,7 +78,8 @@ class DependencyExtractor:
 
 def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> Findings:
     """What the rules propose for one text of a document."""
-    findings = Findings(tree, Antecedents(tree, title, blocks))
+    lines = blocks or [line for line, _ in list_labelled(tree.text)]
+    findings = Findings(tree, Antecedents(tree, title, lines))
     findings.told = find_told(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)

@@ -18,7 +18,6 @@ from kpyramid.llm.task import Asker as Asker
 from kpyramid.llm.task import (
     Failure,
     FailureKind,
-    Read,
     ReplyError,
     Request,
     ThreadCounts,
@@ -122,7 +121,12 @@ class Caller:
     """An `Asker` that keeps replies; threads may share it, processes the cache and the locks."""
 
     def __init__(
-        self, model: Mapping[str, JsonValue], source: Source, cache: ReplyCache, locks: KeyLocks
+        self,
+        model: Mapping[str, JsonValue],
+        source: Source,
+        cache: ReplyCache,
+        locks: KeyLocks,
+        spent: ThreadCounts | None = None,
     ) -> None:
         self._model = model
         self._source = source
@@ -131,8 +135,9 @@ class Caller:
         self._guard = threading.Lock()
         self._failed_now: dict[str, Failure] = {}
         self.counts = Counts()
-        self.spent = ThreadCounts()
-        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it."""
+        self.spent = spent or ThreadCounts()
+        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it.
+        The tokens and dollars are those of the books that `spent` came from."""
         self.taken = ThreadCounts()
         """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
@@ -145,10 +150,6 @@ class Caller:
 
     def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
         """See `Asker.ask`."""
-        return self.ask_reply(request, lambda reply: parse(reply.content))
-
-    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
-        """As `ask`, for what looks at more of a reply than its text."""
         key = key_request(request, self._model)
         with self._locks.hold(key):
             with self._guard:
@@ -156,14 +157,14 @@ class Caller:
                 self.keys.add(key)
                 if key in self._failed_now:
                     return self._failed_now[key]
-            outcome = self._settle(key, request, read)
+            outcome = self._settle(key, request, parse)
             if isinstance(outcome, Failure):
                 with self._guard:
                     self._failed_now[key] = outcome
                     self.counts.failures[outcome.kind] += 1
             return outcome
 
-    def _settle(self, key: str, request: Request, read: Read[T]) -> T | Failure:
+    def _settle(self, key: str, request: Request, parse: Parse[T]) -> T | Failure:
         before = self._cache.read_failure(key)
         # A reply that stands beside a failure came after it: from a batch, or by an import.
         came = before is not None and self._cache.read_reply(key) is not None
@@ -171,7 +172,7 @@ class Caller:
             return before
         attempts = before.attempts if before else 0
         if request.once or before is None or came or before.kind is not FailureKind.TRUNCATED:
-            outcome = self._answer(key, request, read, attempts)
+            outcome = self._answer(key, request, parse, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:
                     self._cache.drop_failure(key)
@@ -181,7 +182,7 @@ class Caller:
         # Cut off once: asked once more with twice the room. The answer then stands for both.
         raised = replace(request, max_tokens=2 * request.max_tokens)
         raised_key = key_request(raised, self._model)
-        outcome = self._answer(raised_key, raised, read, attempts)
+        outcome = self._answer(raised_key, raised, parse, attempts)
         if isinstance(outcome, Failure):
             if outcome.kind in _ALWAYS_DUE:
                 # No reply: what is known stays that the first was cut off, so only the second
@@ -194,7 +195,7 @@ class Caller:
         self._cache.drop_failure(key)
         return outcome
 
-    def _answer(self, key: str, request: Request, read: Read[T], attempts: int) -> T | Failure:
+    def _answer(self, key: str, request: Request, parse: Parse[T], attempts: int) -> T | Failure:
         raw = self._cache.read_reply(key)
         is_hit = raw is not None
         self.taken.calls += 1
@@ -204,10 +205,8 @@ class Caller:
         try:
             if raw is None:
                 raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
-            tokens = read_usage(raw, request).total
-            self.taken.tokens += tokens
-            self.spent.tokens += 0 if is_hit else tokens
-            return read(read_response(raw))
+            self.taken.tokens += read_usage(raw, request).total
+            return parse(read_response(raw))
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up
             failure = Failure(key, e.kind, e.detail, attempts + tried)

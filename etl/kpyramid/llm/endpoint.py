@@ -570,7 +570,7 @@ def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | Non
 
 def _judge_schema(raw: Raw) -> Literal["kept", "ignored", "unclear"]:
     try:
-        content = read_response(raw).content
+        content = read_response(raw)
     except ReplyError:
         return "unclear"
     try:
@@ -596,20 +596,10 @@ class HttpTransport:
         self.connection = connection
         self.dialect = dialect
         self._settings = settings
-        self._no_logprobs = False
 
     def send(self, request: Request) -> Raw:
-        """See `Transport.send`; log-probabilities that the endpoint refuses are done without."""
-        if request.logprobs and not self._no_logprobs:
-            try:
-                return self.connection.post("chat", self.shape_request(request))
-            except (ReplyError, EndpointError) as e:
-                # Unknown to some servers (400), forbidden for some models (403).
-                if "logprobs" not in str(e):
-                    raise
-                self._no_logprobs = True
-                log.info("%s gives no log-probabilities: %s", self.connection.place.base_url, e)
-        return self.connection.post("chat", self.shape_request(replace(request, logprobs=False)))
+        """See `Transport.send`."""
+        return self.connection.post("chat", self.shape_request(request))
 
     def shape_request(self, request: Request) -> dict[str, Any]:
         """The body of a call."""
@@ -680,8 +670,6 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
         body["temperature"] = settings.temperature
     if dialect.seed:
         body["seed"] = settings.seed
-    if request.logprobs:
-        body["logprobs"] = True
     return body
 
 

@@ -15,7 +15,14 @@ from typing import Literal, cast
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.task import ReplyError, Request, TransientError, Usage, read_usage
+from kpyramid.llm.task import (
+    ReplyError,
+    Request,
+    ThreadCounts,
+    TransientError,
+    Usage,
+    read_usage,
+)
 from kpyramid.settings import LLMSettings, ModelPrice
 
 # Money: what tokens cost, and sums of it that are exact.
@@ -416,6 +423,8 @@ class Ledger:
         self._changed = threading.Condition()
         self._tally = Tally()
         self._mine: set[str] = set()
+        self.by_thread = ThreadCounts()
+        """What each thread's calls were settled at; its callers count the calls."""
 
     def describe(self, request: Request, key: str) -> Call:
         """What the books say of a request to the model of the settings."""
@@ -490,13 +499,18 @@ class Ledger:
         highest.
         """
         price = self._settings.prices.get(ticket.call.model)
+        line = write_settled(ticket, usage, outcome, billed, price)
+        spent = read_spent(line)
+        self.by_thread.tokens += spent.tokens
+        self.by_thread.dollars += spent.dollars
+        self.by_thread.unpriced += price is None and spent.tokens > 0
         fresh = False
         with self._changed:
             try:
                 with self._books() as append:
                     fresh = ticket.name not in self._tally.closed
                     if fresh:
-                        append(write_settled(ticket, usage, outcome, billed, price))
+                        append(line)
             except OSError as e:
                 log.warning("%s: a call cannot be booked and counts at its highest: %s", LEDGER, e)
             self._mine.discard(ticket.name)

@@ -1,10 +1,9 @@
 """A task: the work asked of a language model, its requests, and how replies are read."""
 
 import json
-import math
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
@@ -44,7 +43,6 @@ class Request:
     """One structured completion.
 
     `task`, `version`: the prompt and its parser. `schema`: a strict JSON schema of the reply.
-    `logprobs` asks for the log-probabilities of the reply's tokens; an endpoint may have none.
     The rest is no part of the key: `stage`; `document`, the id of the one it is for, if it is for
     one; `subject`, the text it is about, which a recording is looked up by and estimates are scaled
     by; `once`: a reply that is cut off is not asked for again with twice the room.
@@ -58,7 +56,6 @@ class Request:
     stage: str = ""
     document: str | None = None
     subject: str = ""
-    logprobs: bool = False
     once: bool = False
 
     @property
@@ -73,8 +70,6 @@ class Request:
 
 def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
     """The sha256 of everything that shapes the reply: what is sent, and the task's version."""
-    # What most requests do not ask for is in no key, so that older replies are found.
-    wanted: dict[str, JsonValue] = {"logprobs": True} if request.logprobs else {}
     return hash_value(
         {
             "endpoint": "chat",
@@ -84,7 +79,6 @@ def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
             "messages": [[message.role, message.content] for message in request.messages],
             "schema": request.schema,
             "max_tokens": request.max_tokens,
-            **wanted,
         }
     )
 
@@ -111,23 +105,6 @@ class Usage:
     def total(self) -> int:
         """Prompt and completion together."""
         return self.prompt + self.completion
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a reply in UTF-8, which it may hold a part of, and its log-probability."""
-
-    text: bytes
-    logprob: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The text of a finished completion; its tokens where the endpoint gave log-probabilities."""
-
-    content: str
-    usage: Usage
-    tokens: tuple[Token, ...] = ()
 
 
 class FailureKind(StrEnum):
@@ -200,7 +177,6 @@ class Transport(Protocol):
 
 T = TypeVar("T")
 Parse = Callable[[str], T]
-Read = Callable[[Reply], T]
 
 
 class Asker(Protocol):
@@ -219,23 +195,28 @@ class Asker(Protocol):
 
 
 class ThreadCounts(threading.local):
-    """Requests of one thread that got a reply or were to get one, and the tokens of replies."""
+    """Requests of one thread that got a reply or were to get one, and what replies took.
+
+    `unpriced`: calls of a model whose price is not known, so that no dollars count.
+    """
 
     calls: int = 0
     tokens: int = 0
+    dollars: float = 0.0
+    unpriced: int = 0
+
+    def read(self) -> tuple[int, int, float, int]:
+        """All four as they are now."""
+        return self.calls, self.tokens, self.dollars, self.unpriced
 
 
 @runtime_checkable
 class CountingAsker(Protocol):
-    """An asker that reads whole replies and keeps count of what each thread took."""
+    """An asker that keeps count of what each thread took."""
 
     @property
     def spent(self) -> ThreadCounts:
         """What this thread took that was not stored before."""
-        ...
-
-    def ask_reply(self, request: Request, read: Read[T]) -> T | Failure:
-        """As `Asker.ask`, for what looks at more of a reply than its text."""
         ...
 
 
@@ -361,7 +342,6 @@ class Task:
         subject: str | None = None,
         document: str | None = None,
         schema: Mapping[str, JsonValue] | None = None,
-        logprobs: bool = False,
     ) -> Request:
         """One structured completion about fenced material; by default that is its subject too."""
         content = fence(material)
@@ -374,7 +354,6 @@ class Task:
             stage=self.stage,
             document=document,
             subject=content if subject is None else subject,
-            logprobs=logprobs,
         )
 
 
@@ -392,7 +371,7 @@ _SHOWN_PROBLEMS = 3
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\Z", re.DOTALL)
 
 
-def read_response(raw: Mapping[str, JsonValue]) -> Reply:
+def read_response(raw: Mapping[str, JsonValue]) -> str:
     """The text of a finished completion.
 
     Raises:
@@ -414,14 +393,14 @@ def read_response(raw: Mapping[str, JsonValue]) -> Reply:
         raise ReplyError(FailureKind.REFUSED, f"the model refused: {quote_text(refusal)}")
     if finish == "content_filter":
         raise ReplyError(FailureKind.REFUSED, "a content filter stopped the reply")
-    usage = _read_counts(raw)
     if finish == "length":
+        usage = _read_counts(raw)
         used = f" after {usage.completion} tokens" if usage.completion else ""
         thought = f", {usage.reasoning} of them reasoning" if usage.reasoning else ""
         raise ReplyError(FailureKind.TRUNCATED, f"the reply was cut off{used}{thought}")
     content = _join_content(message)
     if isinstance(content, str) and content.strip():
-        return Reply(content, usage, tuple(_read_tokens(choice)))
+        return content
     if content is not None and not isinstance(content, str):
         raise ReplyError(FailureKind.INVALID, f"the content is {_name_type(content)}, not text")
     failed = choice.get("error")
@@ -567,28 +546,6 @@ def _read_counts(raw: Mapping[str, JsonValue]) -> Usage:
         # Some servers leave the reasoning out of the completion; the total has it, and the bill.
         completion = max(completion, _read_count(usage, "total_tokens") - prompt)
     return Usage(prompt, completion, min(reasoning, completion), min(cached, prompt))
-
-
-def _read_tokens(choice: Mapping[str, JsonValue]) -> Iterator[Token]:
-    """The tokens with log-probabilities, as far as they are some; the rest is left out."""
-    listed = _read_part(choice, "logprobs").get("content")
-    for row in listed if _is_list(listed) else ():
-        if not isinstance(row, Mapping):
-            continue
-        text, value = row.get("token"), row.get("logprob")
-        if not isinstance(text, str) or isinstance(value, bool):
-            continue
-        if isinstance(value, int | float) and -math.inf < value <= 0.0:
-            # A token may be a part of a character, which only its bytes tell.
-            spelt = _join_bytes(row.get("bytes")) or text.encode("utf-8", "replace")
-            yield Token(spelt, float(value))
-
-
-def _join_bytes(values: JsonValue) -> bytes:
-    try:
-        return bytes(values) if _is_list(values) else b""  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return b""
 
 
 def _read_part(value: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pyoxigraph as ox
 
+from kpyramid.documents.words import lemmatise
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import write_axioms
@@ -24,14 +25,6 @@ from kpyramid.ontology.turtle import make_iri
 # WordNet read from its own files: `index.*` and `data.*`, as Debian lays them.
 
 _NEAR_WORDS = 5
-_ENDINGS = (
-    ("ies", "y"),
-    ("men", "man"),
-    ("ses", "s"),
-    ("xes", "x"),
-    ("ches", "ch"),
-    ("shes", "sh"),
-)
 
 
 class Pointer(NamedTuple):
@@ -149,7 +142,7 @@ class WordNet:
         raise InputError(f"WordNet has no noun {word!r}{hint}")
 
     def _find_near(self, word: str) -> list[str]:
-        lemma = next(_list_lemmas(word))
+        lemma = _list_lemmas(word)[0]
         close = [w for w in self._senses if w[:1] == lemma[:1] and abs(len(w) - len(lemma)) <= 3]
         found = difflib.get_close_matches(lemma, close, n=_NEAR_WORDS, cutoff=0.7)
         return [w.replace("_", " ") for w in found]
@@ -178,15 +171,10 @@ def _read_nouns(path: Path) -> Iterator[str]:
         raise InputError(f"{path}: not UTF-8, so not WordNet's file: {e}") from e
 
 
-def _list_lemmas(word: str) -> Iterator[str]:
-    """The word as WordNet spells it, then its likely singulars."""
-    lemma = "_".join(word.lower().split())
-    yield lemma
-    for plural, singular in _ENDINGS:
-        if lemma.endswith(plural):
-            yield lemma.removesuffix(plural) + singular
-    if lemma.endswith("s"):
-        yield lemma.removesuffix("s")
+def _list_lemmas(word: str) -> tuple[str, str]:
+    """The word as WordNet spells it, and its singular."""
+    *words, last = word.lower().split() or [""]
+    return "_".join([*words, last]), "_".join([*words, lemmatise(last)])
 
 
 # The cut: classes below one meaning of a word.

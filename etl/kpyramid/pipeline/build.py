@@ -3,20 +3,23 @@
 import json
 import logging
 import socket
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline.gates import require_floor
 from kpyramid.pipeline.models import put_run, require_key
 from kpyramid.pipeline.plan import plan_build
-from kpyramid.pipeline.report.report import PLAN, write_report
+from kpyramid.pipeline.report.report import PLAN, list_differences, measure_report, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
-from kpyramid.storage.runs import Run, StageMark, open_run, start_run
+from kpyramid.storage.runs import LOG, Run, StageMark, note_state, open_run, start_run
 from kpyramid.storage.writing import write_durably
 
 log = logging.getLogger(__name__)
@@ -24,10 +27,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BuildOutcome:
-    """A finished build: its run and every stage's mark, publish last."""
+    """A finished build: its run, every stage's mark, publish last, and its report."""
 
     run: Run
     marks: tuple[StageMark, ...]
+    report: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def snapshot(self) -> str:
@@ -53,13 +57,49 @@ def build(
     """
     _require_all(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
-    _write_plan(run, workers)
-    marks = tuple(
-        run_stage(run, stage.name, workers=workers, progress=progress or Progress())
-        for stage in PIPELINE
-    )
-    _finish(run, marks)
-    return BuildOutcome(run, marks)
+    with remember(run):
+        _write_plan(run, workers)
+        marks = tuple(
+            run_stage(run, stage.name, workers=workers, progress=progress or Progress())
+            for stage in PIPELINE
+        )
+        return BuildOutcome(run, marks, _finish(run, marks))
+
+
+@contextmanager
+def remember(run: Run, *, shard: bool = False) -> Iterator[None]:
+    """Has the run's record say how the block ended, and its log keep the warnings.
+
+    A shard, beside which others work, notes only that it failed.
+    """
+    run.folder.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(run.folder / LOG, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("kpyramid")
+    logger.addHandler(handler)
+    if not shard:
+        note_state(run, "running")
+    try:
+        with closing(handler):
+            yield
+    except BaseException as e:
+        note_state(run, **_describe_end(e))
+        raise
+    finally:
+        logger.removeHandler(handler)
+
+
+def _describe_end(error: BaseException) -> dict[str, Any]:
+    """How a run stands that an error ended."""
+    code, said = 8 if isinstance(error, OSError) else 1, dict[str, Any](status="failed")
+    if isinstance(error, KeyboardInterrupt):
+        code, said = 130, {"status": "killed"}
+    code = getattr(error, "exit_code", code)
+    if isinstance(error, GateError):
+        report = error.report
+        said = {"status": "refused", "refused_by": report.get("refused_by")}
+        said |= {"figures": measure_report(report)} if report else {}
+    return {**said, "error": str(error) or type(error).__name__, "exit_code": code}
 
 
 def call_stage(
@@ -75,8 +115,9 @@ def call_stage(
     workers: int = 1,
     shard: Shard | None = None,
     progress: Progress | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> StageMark:
-    """One stage of the run of that name; the first stage starts the run.
+    """One stage of the run of that name; the first stage starts the run, then does the `check`.
 
     Raises:
         InputError: the first stage has no corpus, or a later one no run.
@@ -88,7 +129,6 @@ def call_stage(
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
         settings = load_settings(Path(settings_file) if settings_file else None)
-        _require_all(settings)
         current = start_run(
             place,
             corpus,
@@ -98,7 +138,6 @@ def call_stage(
             order=order,
             allow_shrink=allow_shrink,
         )
-        _write_plan(current, workers)
     else:
         current = open_run(place, run)
         if settings_file:
@@ -110,21 +149,23 @@ def call_stage(
                     "not with %s of %s",
                     settings_file,
                     run,
-                    ", ".join(_list_changed(current.settings, now)),
+                    ", ".join(list_differences(current.settings, now)),
                     socket.gethostname(),
                 )
-    mark = run_stage(current, name, workers=workers, progress=progress or Progress(), shard=shard)
-    if name == PIPELINE[-1].name:
-        _finish(current, None)
+    with remember(current, shard=shard is not None):
+        if name == PIPELINE[0].name:
+            _require_all(current.settings)
+            check()
+            _write_plan(current, workers)
+        watch = progress or Progress()
+        mark = run_stage(current, name, workers=workers, progress=watch, shard=shard)
+        if name == PIPELINE[-1].name:
+            report = _finish(current, None)
+            changes = {"changes": report["changes"]} if report["changes"] else {}
+            mark = replace(mark, details={**mark.details, **changes})
+        elif shard is None:
+            note_state(current, "waiting")
     return mark
-
-
-def _list_changed(began: Settings, now: Settings) -> list[str]:
-    """The keys whose values differ, such as `chunk.max_tokens`."""
-    old, new = asdict(began), asdict(now)
-    return [
-        f"{part}.{key}" for part in old for key in old[part] if old[part][key] != new[part][key]
-    ]
 
 
 def _require_all(settings: Settings) -> None:
@@ -139,21 +180,28 @@ def _write_plan(run: Run, workers: int) -> None:
     settings, path = run.settings, run.folder / PLAN
     asks = settings.asks_model and settings.llm.is_served
     if (asks or settings.embed.is_served) and not path.exists():
-        plan = plan_build(run.corpus, run.warehouse, settings, keep=True, workers=workers)
+        plan = plan_build(
+            run.corpus, run.warehouse, settings, ref=run.ref, keep=True, workers=workers
+        )
         write_durably(path, json.dumps(plan, indent=1).encode())
 
 
-def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> None:
-    """Writes the report, then says whether a gate refused."""
-    publish = write_report(run, marks)
+def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> dict[str, Any]:
+    """Writes the report, then says whether a gate refused.
+
+    Raises:
+        GateError: one did; it has the report.
+    """
+    report = write_report(run, marks)
+    failed = {name: report["gates"][name] for name in report["refused_by"]}
+    if not failed:
+        note_state(run, "done", figures=measure_report(report))
+        put_run(run)
+        return report
     put_run(run)
-    failed = {
-        name: verdict for name, verdict in publish.gates.items() if verdict.startswith("fail")
-    }
-    if failed:
-        verdicts = "; ".join(f"{name}: {verdict}" for name, verdict in failed.items())
-        raise GateError(
-            f"snapshot {publish.details['snapshot']} is kept but ref {run.ref!r} was not moved: "
-            f"{verdicts}. The report is {run.folder / 'report.html'}",
-            json.loads((run.folder / "report.json").read_bytes()),
-        )
+    verdicts = "; ".join(f"{name}: {verdict}" for name, verdict in failed.items())
+    raise GateError(
+        f"snapshot {report['snapshot']} is kept but ref {run.ref!r} was not moved: "
+        f"{verdicts}. The report is {run.folder / 'report.html'}",
+        report,
+    )

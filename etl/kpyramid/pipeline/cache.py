@@ -42,6 +42,7 @@ from kpyramid.pipeline.workers import (
     share_over_ray,
 )
 from kpyramid.settings import Settings
+from kpyramid.storage.former import Former
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.memory import allocate_matrix
@@ -66,7 +67,8 @@ T = TypeVar("T")
 class Context:
     """Where functions have their caches, and what computes what is missing there.
 
-    `read_only`: what is computed is held, not stored, for plans.
+    `read_only`: what is computed is held, not stored, for plans. `former`: the snapshot whose
+    names go on.
     """
 
     warehouse: Warehouse
@@ -74,6 +76,7 @@ class Context:
     workers: int = 1
     progress: Progress = field(default_factory=Progress)
     read_only: bool = False
+    former: Former | None = None
 
 
 class CachedFunction(Generic[Row, T]):

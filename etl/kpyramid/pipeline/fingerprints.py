@@ -19,6 +19,7 @@ from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import hash_contract
 from kpyramid.storage.declarations import identify_ontology
+from kpyramid.storage.former import Former
 from kpyramid.storage.identity import (
     Identity,
     hash_files,
@@ -29,7 +30,7 @@ from kpyramid.storage.identity import (
 )
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import Result, find_result
-from kpyramid.storage.runs import open_run
+from kpyramid.storage.runs import open_run, read_mark
 
 _PORTABLE: Mapping[str, str] = {
     "extract": "parser",
@@ -37,6 +38,9 @@ _PORTABLE: Mapping[str, str] = {
     "complete": "decisions",
 }
 """Settings that may hold a path: the identity of the files stands in for them."""
+
+INPUTS = "inputs"
+"""The detail of a stage's mark that is `key_inputs`."""
 
 _SYNONYMS = Path(synonyms.__file__).parent
 _COMPARING = frozenset({"complete", "condense"})
@@ -197,19 +201,27 @@ def key_row(fingerprint: str, row: JsonValue) -> str:
     return hash_value([fingerprint, row])
 
 
-def find_stored(
-    warehouse: Warehouse, stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]
-) -> tuple[str, Result | None]:
-    """The key of a stage's tables for given inputs (the hashes of what it reads), and the tables.
+def key_inputs(stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]) -> str:
+    """The key of all that shapes a stage's tables but former names: `inputs` are hashes."""
+    return hash_value([fingerprint_stage(stage, settings), inputs])
 
-    None where they are not stored.
+
+def find_stored(
+    warehouse: Warehouse, stage: Stage, key: str, former: Former | None
+) -> tuple[str, Result | None]:
+    """The key of a stage's tables for given inputs (their key) and former names, and the tables.
+
+    What the former snapshot made of the same inputs has its names. None where they are not stored.
     """
-    key = hash_value([fingerprint_stage(stage, settings), inputs])
+    if former is not None and "former" in stage.ports:
+        mark = former.run and read_mark(former.run, stage.name)
+        same = mark and mark.details.get(INPUTS) == key
+        key = mark.key if mark and same else hash_value([key, former.snapshot])
     return key, find_result(warehouse, stage.name, key)
 
 
 def walk_stored(
-    warehouse: Warehouse, settings: Settings, corpus: str
+    warehouse: Warehouse, settings: Settings, corpus: str, former: Former | None
 ) -> Iterator[tuple[Stage, Result]]:
     """The stages of a build, from the first on, as far as all that they would make is stored.
 
@@ -220,7 +232,7 @@ def walk_stored(
         inputs: dict[str, JsonValue] = {table: made[table] for table in stage.reads}
         if "corpus" in stage.ports:
             inputs["corpus"] = corpus
-        _, result = find_stored(warehouse, stage, settings, inputs)
+        _, result = find_stored(warehouse, stage, key_inputs(stage, settings, inputs), former)
         if result is None:
             return
         for name, file in result.tables.items():

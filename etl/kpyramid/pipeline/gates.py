@@ -80,14 +80,16 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
     tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
     shares = {"documents": publish.min_document_share, "triples": publish.min_triple_share}
+    said = []
     for table, share in shares.items():
         before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
+        said.append(f"{rows[table]:,} {table}, HEAD has {before:,}")
         if rows[table] < share * before:
             return (
                 f"fail: {rows[table]} {table}, HEAD has {before}: fewer than {share:.0%} of "
                 f"them. {_MEANT}"
             )
-    return "pass"
+    return f"pass: {'; '.join(said)}"
 
 
 def judge_standing(run: Run, snapshot: str) -> str:
@@ -128,7 +130,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         lost = list(list_lost(said, standing, stands, trusted, compare))
     least = run.settings.publish.min_kept_share
     if len(said) - len(lost) >= least * len(said):
-        return "pass"
+        return f"pass: {len(said) - len(lost):,} of {len(said):,} triples are said"
     row, reason = lost[0]
     return (
         f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
@@ -168,7 +170,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     count = len(set().union(*missing.values()))
     share = run.settings.publish.max_unanswered_share
     if count <= share * chunks:
-        return "pass"
+        return f"pass: {chunks - count:,} of {chunks:,} chunks"
     reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
     advice = "build again: only they are asked"
     if missing.keys() <= {"llm_refused"}:

@@ -1,14 +1,15 @@
-"""Language models opened for stages and batches: cache, locks, ledger, endpoint."""
+"""Language models opened for stages, batches and questions: cache, locks, ledger, endpoint."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
-from kpyramid.errors import ConflictError
+from kpyramid.errors import ConflictError, SettingsError
 from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
@@ -24,9 +25,10 @@ from kpyramid.llm.endpoint import (
 )
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
 from kpyramid.llm.task import Request, Transport, describe_model
-from kpyramid.settings import Settings
+from kpyramid.query.types import DECISIONS, Backends
+from kpyramid.settings import Settings, check_settings, load_settings
 from kpyramid.storage.bucket import open_blobs
-from kpyramid.storage.layout import Warehouse, name_place
+from kpyramid.storage.layout import Warehouse, name_place, open_warehouse
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, start_run
 from kpyramid.storage.store import BlobStore, FolderStore
@@ -202,7 +204,8 @@ class Opener:
         source = AfterBatches(endpoint, list_open_keys(blobs))
         model = describe_source(self._settings.llm)
         locks = KeyLocks(places / "held")
-        return Model(Caller(model, source, ReplyCache(blobs), locks), endpoint)
+        spent = self._ledger.by_thread
+        return Model(Caller(model, source, ReplyCache(blobs), locks, spent), endpoint)
 
     def connect(
         self,
@@ -266,6 +269,72 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     return partial(
         open_transport, llm, partial(keep_probe, record), known=partial(load_probe, record)
     )
+
+
+# Who decides about questions, for a command, a service or a script.
+
+PATIENCE = 30.0
+"""Seconds that a question waits for an endpoint that is busy or failing; a build waits
+`llm.max_wait`. One call that hangs takes `llm.timeout` on top."""
+_NO_REF = ""
+"""No run is of this ref, so no build's spending counts against the budget of questions."""
+
+
+@contextmanager
+def open_backends(
+    settings: Settings | str | Path | None = None,
+    *,
+    warehouse: str | Path | None = None,
+    books: str | Path | None = None,
+    patience: float = PATIENCE,
+    **llm: object,
+) -> Iterator[Backends]:
+    """The backends of `answer` with a model; until the end threads may share them.
+
+    Nothing is asked before it is needed. `settings`, or a file of them: decisions are taken as
+    [query] says; where that leaves all to the rules, all are the model's. `llm`: fields of [llm]
+    that stand instead, such as `model`, `base_url`, `api_key_env`, `budget`.
+    Replies are kept in the `warehouse` or at `llm.cache`, else until the end. The budget holds for
+    all that is asked until the end; for all who share `books`, a folder, where it is given.
+    `patience`: seconds that a call waits for a busy endpoint.
+
+    Raises:
+        SettingsError: a setting is wrong, or there is no model, or no key for it.
+    """
+    chosen = settings
+    if not isinstance(chosen, Settings):
+        chosen = load_settings(Path(chosen) if chosen else None)
+    if llm:
+        values = {**asdict(chosen.llm), "provider": "openai", **llm}
+        chosen = replace(chosen, llm=check_settings({"llm": values}, {"file": "open_backends"}).llm)
+    require_model(chosen, "a question asks")
+    most = min(patience, chosen.llm.max_wait)
+    chosen = replace(chosen, llm=replace(chosen.llm, max_wait=most))
+    decided = {name: getattr(chosen.query, name) for name in DECISIONS}
+    if not chosen.query.asks_model:
+        decided = dict.fromkeys(DECISIONS, "llm")
+    with ExitStack() as held:
+        own = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
+        place = open_warehouse(warehouse or own)
+        folder = Path(books or own)
+        folder.mkdir(parents=True, exist_ok=True)
+        opener = held.enter_context(Opener(place, chosen, folder, _NO_REF))
+        yield Backends(**decided, asker=opener.open_model().caller)
+
+
+def require_model(settings: Settings, what: str) -> None:
+    """Passes when there is a model, and a key for it; `what` says who asks it.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    if settings.llm.provider == "none":
+        raise SettingsError(
+            f"{what} a model, and llm.provider is 'none'; name one in [llm] of the settings, or "
+            "leave all decisions to the rules"
+        )
+    if settings.llm.is_served:
+        read_key(settings.llm)
 
 
 # Where batches are prepared and booked: a run of their own.

@@ -46,7 +46,9 @@ from kpyramid.pipeline.wiring import (
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.erasure import load_erased
+from kpyramid.storage.former import find_former
 from kpyramid.storage.layout import Warehouse, name_place
+from kpyramid.storage.refs import read_head
 from kpyramid.storage.results import Result, TableFile, read_result
 
 # What stages would ask a language model: what is known exactly, and the rest estimated.
@@ -181,7 +183,6 @@ class Forecast:
         embedder = _StoredVectors(self._context)
         new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
-        share += stage == "induce" and self._settings.induce.mode == "llm"  # routing reads it all
         characters = share * new
         estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
         calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
@@ -257,15 +258,13 @@ class Forecast:
         return True
 
     def _foresee_induce(self, model: Model) -> Estimate:
-        """Exact, as it follows from the chunks; all is routed where vectors have a price."""
+        """Exact, as it follows from the chunks."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
             Chunk(row["text"], title[row["document_id"]], row["document_id"])
             for row in self.chunks.select(["document_id", "text"]).to_pylist()
         ]
-        bought = self._settings.embed.is_served
-        embedder = None if bought else self._open("induce", model).embedder
-        open_inducer(self._settings, model.caller, embedder, Progress()).induce(passages)
+        open_inducer(self._settings, model.caller, Progress()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 
     @property
@@ -350,10 +349,13 @@ def plan_build(
     warehouse: Warehouse,
     settings: Settings,
     *,
+    ref: str = "main",
     keep: bool = False,
     workers: int = 1,
 ) -> list[Row]:
     """One row per stage: its rows, how many of them are known already, and what it would pay.
+
+    `ref` is the one that the build would move.
 
     A stage after the first that has something to compute depends on what that makes: its rows
     are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
@@ -367,14 +369,15 @@ def plan_build(
     """
     require_ontology(settings)
     fetch_books(warehouse)
-    context = Context(warehouse, settings, workers, read_only=not keep)
+    former = find_former(warehouse, read_head(warehouse, ref))
+    context = Context(warehouse, settings, workers, read_only=not keep, former=former)
     with open_corpus(name_place(corpus), warehouse) as listing:
         return _plan_stages(listing, context)
 
 
 def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
     corpus = load_erased(context.warehouse).mark(listing.fingerprint)
-    walked = walk_stored(context.warehouse, context.settings, corpus)
+    walked = walk_stored(context.warehouse, context.settings, corpus, context.former)
     stored = {stage.name: result for stage, result in walked}
     forecast = Forecast(context, listing, stored.values())
     counts = {name: (count, count) for name, count in _count_stored(stored).items()}

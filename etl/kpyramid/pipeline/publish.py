@@ -35,12 +35,9 @@ from kpyramid.pipeline.gates import (
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema, locate_files
-from kpyramid.snapshot.diff import compare
 from kpyramid.snapshot.export import describe_folder
 from kpyramid.snapshot.indexing import prepare_index
-from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import VECTORS
-from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.declarations import OntologyFiles
@@ -107,21 +104,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             entry = commit(run.warehouse, run.ref, **made, at=name_now())
             committed = "yes" if entry else "unchanged"
         details = {"snapshot": snapshot, "committed": committed, "judges": judges}
-        if head is not None:
-            details["changes"] = _compare(run, head.snapshot, snapshot)
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
-
-
-def _compare(run: Run, before: str, after: str) -> str:
-    """What this build changed in the snapshot that its ref had, in a line."""
-    if before == after:
-        return "nothing changed"
-    try:
-        folders = [locate_snapshot(run.warehouse, name) for name in (before, after)]
-        with compare(*(Snapshot(folder, scope=EVERYTHING) for folder in folders)) as found:
-            return found.summarise()
-    except (ConflictError, InputError, IntegrityError) as e:  # by another version, damaged, or gone
-        return f"not compared: {e}"
 
 
 @dataclass(frozen=True, slots=True)

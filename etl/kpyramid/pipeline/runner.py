@@ -19,13 +19,14 @@ from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
 from kpyramid.pipeline.cache import Context
-from kpyramid.pipeline.fingerprints import find_stored
+from kpyramid.pipeline.fingerprints import INPUTS, find_stored, key_inputs
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
 from kpyramid.storage.contracts import hash_contract, load_contracts
+from kpyramid.storage.former import find_former
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.memory import map_table, return_freed_memory
@@ -59,7 +60,7 @@ def run_stage(
         PyramidError: whatever the stage found wrong; says what to do.
     """
     stage = find_stage(name)
-    context = Context(run.warehouse, run.settings, workers, progress)
+    context = _open_context(run, workers, progress)
     started = time.monotonic()
     progress.begin(name)
     return_freed_memory()
@@ -96,6 +97,11 @@ def run_stage(
     return mark
 
 
+def _open_context(run: Run, workers: int, progress: Progress) -> Context:
+    former = find_former(run.warehouse, run.former)
+    return Context(run.warehouse, run.settings, workers, progress, former=former)
+
+
 def _tell_cost(run: Run, stage: str) -> str:
     """What a stage has cost in this run so far."""
     spent = read_totals(run.folder).stages.get(stage)
@@ -106,7 +112,7 @@ def _tell_cost(run: Run, stage: str) -> str:
 
 def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
     inputs = _list_inputs(run, stage)
-    details = {}
+    details: dict[str, str] = {}
     with ExitStack() as held, _open_ports(run, stage, context) as ports:
         if "corpus" in stage.ports:
             corpus = held.enter_context(open_corpus(run.corpus, run.warehouse))
@@ -114,7 +120,8 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
                 require_readable(corpus, converts=is_installed(CONVERTER))
             inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
-        key, result = find_stored(run.warehouse, stage, run.settings, inputs)
+        details[INPUTS] = key_inputs(stage, run.settings, inputs)
+        key, result = find_stored(run.warehouse, stage, details[INPUTS], context.former)
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
@@ -185,7 +192,7 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
     Raises:
         PyramidError: whatever a stage found wrong.
     """
-    context = Context(run.warehouse, run.settings, workers, progress)
+    context = _open_context(run, workers, progress)
     asking = [s for s in PIPELINE if list_tasks(s.name, run.settings)]
     for stage in PIPELINE[: PIPELINE.index(asking[-1]) + 1] if asking else ():
         if stage in asking:

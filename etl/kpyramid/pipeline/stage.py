@@ -44,7 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        22,
+        23,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -67,11 +67,12 @@ class Stage:
     `version` goes up whenever the stage's code changes what it makes; it is part of every key.
     `reads`, `writes`: tables. Several stages may write one table: its rows are their union.
     `ports`: what else `run` is given: `corpus`, `erased` (what is left out of it), `settings` (the
-        stage's section), `schema` (the seed ontology), `shapes` (what its shapes demand of single
-        values), `reader` (of what its examples taught, None without any), `decisions` (of a person
-        on proposals), `min_confidence` (that of section publish, below which a fact is a reject),
-        one of `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par,
-        f_ent, f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
+        stage's section), `former` (the ref's last snapshot, whose names go on), `schema` (the seed
+        ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
+        examples taught, None without any), `decisions` (of a person on proposals),
+        `min_confidence` (that of section publish, below which a fact is a reject), one of
+        `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
+        f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
     `denials`: whether it is given the facts that the text denies; else it reads plain ones only.
@@ -113,7 +114,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=8,
+        version=10,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -123,10 +124,10 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=12,
+        version=13,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
-        ports=("embedder", "disambiguator", "min_confidence"),
+        ports=("former", "embedder", "disambiguator", "min_confidence"),
         libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
         denials=True,
@@ -144,7 +145,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=12,
+        version=13,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -158,7 +159,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=21,
+        version=22,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances"),
@@ -176,7 +177,7 @@ PIPELINE: tuple[Stage, ...] = (
         version=15,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
-        ports=("settings", "schema", "embedder", "condenser", "summariser"),
+        ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
         libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "condensed.derived_from"),
         denials=True,

@@ -1,7 +1,4 @@
-"""All work asked of a language model by builds and questions: a new task is a module and a line.
-
-The judge of answers, which only `kpyramid evaluate --judge` asks, is `evaluation.harness.TASK`.
-"""
+"""All work asked of a language model by builds and questions: a new task is a module and a line."""
 
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.condenser import TASK as CONDENSATION

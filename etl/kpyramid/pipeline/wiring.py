@@ -30,7 +30,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
-from kpyramid.ontology.population.inducer import Inducer, Router
+from kpyramid.ontology.population.inducer import Inducer
 from kpyramid.ontology.population.reader import Matcher, Reader, fold_label
 from kpyramid.ontology.population.task import group_properties, list_pairs, write_vocabulary
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
@@ -126,6 +126,7 @@ class Ports:
     def __init__(self, context: Context, stage: Stage, opener: Opener | Looker) -> None:
         self.settings = context.settings
         self.corpus: Iterable[SourceFile] = ()
+        self.former = context.former
         self._context = context
         self._stage = stage
         self._progress = context.progress
@@ -229,7 +230,7 @@ class Ports:
         """f_ins by a language model, chunk by chunk; None where windows have it."""
         if self.model is None:
             return None
-        return open_inducer(self.settings, self.model.caller, self.embedder, self._progress)
+        return open_inducer(self.settings, self.model.caller, self._progress)
 
     @cached_property
     def namer(self) -> Namer | None:
@@ -269,11 +270,7 @@ class Ports:
 
     def describe_model(self) -> dict[str, JsonValue]:
         """What a language model was asked, as a stage's mark says it; empty without one."""
-        if self.model is None:
-            return {}
-        inducer = self.inducer if "inducer" in self._stage.ports else None
-        spared = {"routed_out": inducer.left_out} if inducer else {}
-        return {**self.model.describe(), **spared}
+        return self.model.describe() if self.model else {}
 
     def count_computed(self) -> int:
         """The rows that no cache had."""
@@ -294,19 +291,15 @@ class Ports:
         return function
 
 
-def open_inducer(
-    settings: Settings, asker: Asker, embedder: Embedder | None, progress: Progress
-) -> Inducer:
-    """f_ins by a language model, chunk by chunk; without an embedder nothing is routed."""
+def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Inducer:
+    """f_ins by a language model, chunk by chunk."""
     schema, examples = load_schema(settings), locate_files(settings).examples
     llm, mode = settings.llm, settings.induce.mode
     groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
-    router = Router(schema, groups, embedder) if mode == "llm" and embedder else None
     return Inducer(
         asker,
         schema,
         groups,
-        router=router,
         mode=mode,
         model=llm.model or llm.provider,
         max_tokens=llm.max_tokens,

@@ -4,12 +4,14 @@ WTS (3.1), RoK (4.1), HyKGE (3.2) and Knowledge Solver start from entities; all 
 the name itself, then by its vector.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Item
+from kpyramid.query.types import Answer, Outcome, Step
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL
@@ -61,13 +63,6 @@ def link_names(
     return Anchors(tuple(found), tuple(known), tuple(unknown))
 
 
-def find_anchors(texts: Iterable[str], snapshot: Snapshot) -> Anchors:
-    """The entities that some texts name, by rules: names that the snapshot knows, in order."""
-    linked = [link_text(text, snapshot) for text in texts]
-    entities = dict.fromkeys(entity for each in linked for entity in each.entities)
-    return Anchors(tuple(entities), tuple(dict.fromkeys(n for each in linked for n in each.names)))
-
-
 def choose_anchors(
     own: Iterable[str], supposed: Iterable[str], snapshot: Snapshot, most: int
 ) -> Anchors:
@@ -79,34 +74,61 @@ def choose_anchors(
     """
     found: dict[str, str] = {}
     for text in own:
-        _note(found, text, snapshot)
-    counts: dict[str, int] = {}
-    names: dict[str, str] = {}
-    for text in supposed:
-        here: dict[str, str] = {}
-        _note(here, text, snapshot)
-        for entity, name in here.items():
-            if snapshot.types[entity] not in _NO_THING:
-                counts[entity] = counts.get(entity, 0) + 1
-                names.setdefault(entity, name)
-    order = {entity: at for at, entity in enumerate(names)}
-    for entity in sorted(names, key=lambda one: (-counts[one], order[one])):
-        found.setdefault(entity, names[entity])
+        found |= {e: n for e, n in _name_entities(text, snapshot).items() if e not in found}
+    named = [_name_entities(text, snapshot) for text in supposed]
+    counts = Counter(e for each in named for e in each if snapshot.types[e] not in _NO_THING)
+    for entity, _ in counts.most_common():  # of equally many the first
+        found.setdefault(entity, next(each[entity] for each in named if entity in each))
     chosen = list(found)[:most]
     return Anchors(tuple(chosen), tuple(dict.fromkeys(found[entity] for entity in chosen)))
 
 
-def _note(found: dict[str, str], text: str, snapshot: Snapshot) -> None:
-    """The entities that a text names, each with its name in the text."""
+def _name_entities(text: str, snapshot: Snapshot) -> dict[str, str]:
+    """The entities that a text names, each with its first name in the text."""
     index = snapshot.entities_by_name()
+    found: dict[str, str] = {}
     for name in link_text(text, snapshot).names:
         for entity in index.get(join_words(name), ()):
             found.setdefault(entity, name.rstrip("."))
+    return found
 
 
-def suppose(asked: QuestionAnalysis, passages: int = PASSAGES) -> tuple[Item, ...]:
-    """What stands for a hypothesis where no model writes one: the best passages.
+# Hypotheses: a tentative answer (RoK, 4.1) or an exploration (HyKGE, 4.1.1).
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Texts that may answer a question, by a model or not, and what an answer tells of them."""
+
+    texts: tuple[str, ...] = ()
+    by_model: bool = False
+    recognised: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def precede(self, answer: Answer, *recognised: str) -> Answer:
+        """The answer that was found by it, which tells of it first."""
+        said = (*self.recognised, *recognised, *answer.recognised)
+        return replace(answer, recognised=said, trace=(*self.steps, *answer.trace))
+
+
+def suppose(
+    asked: QuestionAnalysis, what: str, ask: Callable[[], str | Failure] | None
+) -> Hypothesis:
+    """A model's hypothesis; where it gives none, or none is asked, the best passages.
 
     Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
     """
-    return tuple(find_passages(asked, passages))
+    steps: tuple[Step, ...] = ()
+    if ask is not None:
+        told = ask()
+        if told and not isinstance(told, Failure):
+            return Hypothesis((told,), True, (f"{what}: {' '.join(told.split())[:300]}",))
+        steps = (explain_failure(what, told),)
+    passages = find_passages(asked, PASSAGES)
+    return Hypothesis(tuple(item.text for item in passages), steps=steps)
+
+
+def explain_failure(what: str, told: object) -> Step:
+    """The step of a model that did not give something, or gave nothing."""
+    why = f"{told.kind}: {told.detail}" if isinstance(told, Failure) else "it is empty"
+    return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")

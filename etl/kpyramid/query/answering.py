@@ -72,20 +72,26 @@ def answer(
         check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
     asker = backends.asker  # one that keeps no counts took nothing, as far as is known
+    counting = isinstance(asker, CountingAsker)
     spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
-    calls, tokens = spent.calls, spent.tokens
+    before = spent.read()
     found = STRATEGIES[strategy](asked, Decisions(backends), **options)
     if floor is None:
         # A paper's algorithm, as published, withholds nothing; only polyrag's best mode is ours.
         is_ours = strategy == "polyrag" and options.get("mode", "best") == "best"
         floor = FLOOR if is_ours else 0.0
     found = withhold(asked, found, floor)
+    calls, tokens, dollars, unpriced = (
+        now - then for now, then in zip(spent.read(), before, strict=True)
+    )
+    is_known = counting or asker is None
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
     return replace(
         found,
         question=asked.text,
         recognised=(*found.recognised, hidden) if hidden else found.recognised,
-        calls=spent.calls - calls,
-        tokens=spent.tokens - tokens,
+        calls=int(calls),
+        tokens=int(tokens),
+        cost=round(dollars, 9) if is_known and not unpriced else None,
         seconds=round(time.monotonic() - started, 4),
     )

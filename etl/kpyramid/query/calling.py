@@ -96,7 +96,7 @@ def _ask(
     lines += ["Found:", *show_numbered([item.text for item in items], _MOST_CHARACTERS)]
     system = _write_system(asked.snapshot.schema.base)
     request = make_request(QUERY_TOOLS, system, lines, asked.text)
-    return ask_model(asker, request, lambda reply: parse_json(reply.content, Turn))
+    return ask_model(asker, request, lambda reply: parse_json(reply, Turn))
 
 
 def _run(turn: Turn, snapshot: Snapshot) -> Iterator[Item]:

@@ -152,12 +152,7 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
     """
     if not paths:
         return []
-    chances = [
-        rate_steps(asked, _name_start(path), tuple(zip(path.relations, path.forward, strict=True)))[
-            1
-        ]
-        for path in paths
-    ]
+    chances = [rate_steps(asked, path.start, path.steps)[1] for path in paths]
     if not any(chances):
         vectors = asked.snapshot.embed_all([path.statement for path in paths[:MOST_NEAR]])
         near = UNSAID * np.maximum(vectors @ asked.vector, 0.0)
@@ -183,12 +178,6 @@ def rate_steps(
 
         raters[name] = StepRater(asked.text, name, snapshot.embed_all, wants_head)
     return raters[name].rate(steps)
-
-
-def _name_start(path: StatedPath) -> str:
-    """The id of the entity that a path leaves."""
-    first = path.facts[0]
-    return first.head_id if path.forward[0] else first.tail_id or ""
 
 
 def _rank(one: RatedPath) -> tuple[float | str, ...]:
@@ -266,7 +255,7 @@ def read_paths(
 
 def _says_as_much(one: RatedPath, best: RatedPath) -> bool:
     """Whether a path takes the steps of the best one, and is as likely."""
-    ways = [(p.names[0], p.relations, p.forward) for p in (one.path, best.path)]
+    ways = [(p.names[0], p.steps) for p in (one.path, best.path)]
     return one is best or (ways[0] == ways[1] and one.chance == best.chance and not best.choices)
 
 

@@ -110,7 +110,7 @@ class Decisions:
         from kpyramid.query.model.reading import read_by_model
 
         asker, prompt = self.backends.open_asker(), self._prompt if items else None
-        return read_by_model(asked.question, items, asker, self.backends.logprobs, prompt)
+        return read_by_model(asked.question, items, asker, prompt)
 
 
 def read_values(judged: Judgement, items: Sequence[Item]) -> Reading:

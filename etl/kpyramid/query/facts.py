@@ -47,7 +47,7 @@ class NearFact:
     `confidence` says how surely it was read, `qualifiers` when, where and how it holds.
     `standard` is its standard relation, `turned` where that is read from tail to head. A statement
     of the ontology is a fact whose relation is a property's label. `negated`: the text denies it;
-    its relation says so, and no value of it answers anything.
+    its relation says so, and no value of it answers anything. `modality`: how the text holds it.
     """
 
     condensed_id: str
@@ -65,6 +65,7 @@ class NearFact:
     turned: bool = False
     is_instance: bool = False
     negated: bool = False
+    modality: str = "fact"
 
     @property
     def statement(self) -> str:
@@ -126,11 +127,11 @@ def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]
     """Facts in words, in the order given."""
     found = []
     known = zip(cosines.items(), snapshot.weigh_condensed(list(cosines)), strict=True)
-    for (key, cosine), (confidence, _, negated, _) in known:
+    for (key, cosine), (confidence, _, negated, modality) in known:
         stated, held = snapshot.state_condensed(key), snapshot.qualify_condensed(key)
         standard, turned = snapshot.read_standard(key)
         known_by = (cosine, confidence, held, standard, turned)
-        found.append(NearFact(key, *stated, *known_by, negated=negated))
+        found.append(NearFact(key, *stated, *known_by, negated=negated, modality=modality))
     return found
 
 

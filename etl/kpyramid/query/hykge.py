@@ -7,7 +7,7 @@ descriptions of the entities (4.4). Two calls of a model in all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path as Folder
 
 import numpy as np
@@ -16,9 +16,8 @@ from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
-from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import SIMILAR, choose_anchors, link_names, suppose
+from kpyramid.query.anchors import SIMILAR, Hypothesis, choose_anchors, link_names, suppose
 from kpyramid.query.chains import (
     compose_vectors,
     rate_chains,
@@ -28,7 +27,7 @@ from kpyramid.query.chains import (
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
 from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
-from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.query.types import Answer, Item
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
 
@@ -82,7 +81,7 @@ def ask_hykge(
         raise InputError("entities, hops and paths are 1 or more, overlap is less than length")
     decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
-    told = _suppose(asked, decisions, domain) if hypothesis else _Hypothesis(())
+    told = _suppose(asked, decisions, domain) if hypothesis else Hypothesis()
     own = [asked.text, *asked.candidates]
     ids = _link(asked, own, told, entities, similar)
     rows = [row for one in ids if (row := graph.find(one)) is not None]
@@ -114,43 +113,26 @@ def ask_hykge(
     missing = which if rows else missing
     answer = read_paths(asked, rated, which, decisions, context=context, missing=missing)
     names = ", ".join(dict.fromkeys(snapshot.names[one] for one in ids)) or "none"
-    said = (*told.recognised, f"anchors: {names}", *answer.recognised)
-    return replace(answer, recognised=said, trace=(*told.steps, *answer.trace))
+    return told.precede(answer, f"anchors: {names}")
 
 
 # 4.1.1: the hypothesis output.
 
 
-@dataclass(frozen=True, slots=True)
-class _Hypothesis:
-    """What is supposed, and what is told of it."""
-
-    texts: tuple[str, ...]
-    recognised: tuple[str, ...] = ()
-    steps: tuple[Step, ...] = ()
-    by_model: bool = False
-
-
-def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> _Hypothesis:
+def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> Hypothesis:
     """A model's exploration; by rules the best passages."""
-    steps: tuple[Step, ...] = ()
-    if decisions.walker:
-        from kpyramid.query.model.walks import explore
+    if not decisions.walker:
+        return suppose(asked, "hypothesis", None)
+    from kpyramid.query.model.walks import explore
 
-        told = explore(asked.question, domain, decisions.walker)
-        if told and not isinstance(told, Failure):
-            said = f"hypothesis: {' '.join(told.split())[:300]}"
-            return _Hypothesis((told,), (said,), by_model=True)
-        why = f"{told.kind}: {told.detail}" if told else "it is empty"
-        steps = (Step("model", Outcome.FAILED, f"the model gave no hypothesis: {why}"),)
-    return _Hypothesis(tuple(item.text for item in suppose(asked)), steps=steps)
+    return suppose(asked, "hypothesis", partial(explore, asked.question, domain, decisions.walker))
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
 
 
 def _link(
-    asked: QuestionAnalysis, own: Sequence[str], told: _Hypothesis, most: int, similar: float
+    asked: QuestionAnalysis, own: Sequence[str], told: Hypothesis, most: int, similar: float
 ) -> tuple[str, ...]:
     """The anchors: what the question names, then the hypothesis, at most so many.
 

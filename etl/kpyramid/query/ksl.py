@@ -21,7 +21,7 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import find_anchors, link_names
+from kpyramid.query.anchors import link_names
 from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
@@ -81,7 +81,7 @@ def ask_ksl(
 def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     """The entities on paths between the question and its options (5.2); why there is none."""
     graph = Adjacency(asked.snapshot)
-    named = _list_rows(graph, find_anchors([asked.text], asked.snapshot).entities)
+    named = _list_rows(graph, dict.fromkeys(asked.linked.entities))
     if not named:
         return "the question names no entity of the graph"
     options: dict[int, str] = {}

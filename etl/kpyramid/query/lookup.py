@@ -10,7 +10,7 @@ probability is that of a logistic model; `benchmarks/lookup.py` fits its weights
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -101,9 +101,10 @@ def look_up(
     """The values that facts give for a question with the chance of each, best first.
 
     Without `embeds` the cosine of a whole fact stands for that of its relation, and nothing but
-    the question is embedded.
+    the question is embedded. What may be, is planned or was once answers who asks in such words.
     """
-    plain = (fact for fact in facts if not fact.negated)
+    words = {*map(lemmatise, list_plain_words(asked.text))}
+    plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
     choices = [_match_options(side[1], side[2], asked) for side in opened]
@@ -122,6 +123,15 @@ def look_up(
         for side, measures, own in zip(opened, rated, choices, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
+
+
+def _is_asked(fact: NearFact, words: Set[str]) -> bool:
+    """Whether a fact is plain, or the question has a modal or the words that make it none."""
+    return fact.modality == "fact" or any(
+        word in words
+        for word in (*MODALS, *map(lemmatise, fact.relation.split()[:2]))
+        if word != "be"
+    )
 
 
 def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:

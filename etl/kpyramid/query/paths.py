@@ -204,9 +204,15 @@ class StatedPath:
         return " ".join(words)
 
     @property
-    def relations(self) -> tuple[str, ...]:
-        """The relation of each step."""
-        return tuple(fact.relation for fact in self.facts)
+    def steps(self) -> tuple[tuple[str, bool], ...]:
+        """The relation of each step, and whether it is taken from head to tail."""
+        return tuple((f.relation, ahead) for f, ahead in zip(self.facts, self.forward, strict=True))
+
+    @property
+    def start(self) -> str:
+        """The id of the entity that it leaves."""
+        first = self.facts[0]
+        return first.head_id if self.forward[0] else first.tail_id or ""
 
     @property
     def confidence(self) -> float:

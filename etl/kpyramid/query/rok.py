@@ -7,17 +7,24 @@ for already, filtered as whole triples, are the branches (4.2.2). Both are read 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import Anchors, choose_anchors, link_names, suppose
+from kpyramid.query.anchors import (
+    Hypothesis,
+    choose_anchors,
+    explain_failure,
+    link_names,
+    suppose,
+)
 from kpyramid.query.chains import list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import NearFact, state_items, tell_facts
 from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
-from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
 
 ENTITIES = 8
@@ -59,13 +66,13 @@ def ask_rok(
     if min(entities, hops, paths, branches) < 1 or not 0 <= damping < 1:
         raise InputError("entities, hops, paths and branches are 1 or more, damping from 0 below 1")
     decisions = decisions.read_as("rok", domain)
-    key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
+    told, key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
-    rows = [row for one in key.anchors.entities if (row := graph.find(one)) is not None]
+    rows = [row for one in key if (row := graph.find(one)) is not None]
     found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
     main = choose_main(found, rows, paths, damping)
     stated = state_paths(main, graph, asked.snapshot)
-    about = list_branches(asked, key.anchors.entities, stated) if neighbours else []
+    about = list_branches(asked, key, stated) if neighbours else []
     kept, note = _filter_branches(asked, decisions, stated, about, branches)
     chains = rate_chains(asked, graph, rows, found, about)
     scores = _score_paths(main, rank_entities(found, damping))
@@ -79,71 +86,44 @@ def ask_rok(
     if rows:
         missing = f"{which}: the graph has no fact about them"
     answer = read_paths(asked, chains, which, decisions, context=context, missing=missing)
-    said = (*key.recognised, *answer.recognised)
-    return replace(answer, recognised=said, trace=(*key.steps, *answer.trace))
+    return told.precede(answer)
 
 
 # 4.1: key entities of a tentative answer.
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyEntities:
-    """The anchors, and what is told of them."""
-
-    anchors: Anchors
-    recognised: tuple[str, ...]
-    steps: tuple[Step, ...] = ()
-
-
 def _find_key_entities(
     asked: QuestionAnalysis, decisions: Decisions, most: int, domain: str, *, hypothesis: bool
-) -> _KeyEntities:
-    """The question's own entities, then those of the tentative answer.
+) -> tuple[Hypothesis, tuple[str, ...]]:
+    """The tentative answer, and the anchors: the question's own entities, then those of it.
 
     Without a model the best passages stand for the answer, and names that the graph knows for its
     entities.
     """
-    own = [asked.text, *asked.candidates]
-    asker = decisions.walker
-    supposed: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    passages: tuple[Item, ...] = ()
-    steps: list[Step] = []
-    if asker and hypothesis:
+    snapshot, asker = asked.snapshot, decisions.walker
+    ask, names = None, tuple[str, ...]()
+    if asker:
         from kpyramid.query.model.walks import extend, list_key_entities
 
-        told = extend(asked.question, domain, asker)
-        if isinstance(told, Failure) or not told:
-            steps.append(_fail("tentative answer", told))
-            passages = suppose(asked)
+        ask = partial(extend, asked.question, domain, asker)
+    told = suppose(asked, "tentative answer", ask) if hypothesis else Hypothesis()
+    steps = [*told.steps]
+    if asker and told.by_model:
+        listed = list_key_entities(told.texts[0], domain, asked.question, asker)
+        if isinstance(listed, Failure):
+            steps.append(explain_failure("list of key entities", listed))
         else:
-            supposed = (told,)
-            listed = list_key_entities(told, domain, asked.question, asker)
-            if isinstance(listed, Failure):
-                steps.append(_fail("list of key entities", listed))
-            else:
-                names = listed
-    elif hypothesis:
-        passages = suppose(asked)
-    supposed = supposed or tuple(item.text for item in passages)
+            names = listed
     # The names that a model lists replace those that rules would find in its text.
-    anchors = choose_anchors(own, () if names else supposed, asked.snapshot, most)
-    linked = link_names(names[: 2 * most], asked.snapshot)
-    ids = dict.fromkeys((*anchors.entities, *linked.entities))
-    known = asked.snapshot.names
-    shown = ", ".join(dict.fromkeys(known[one] for one in list(ids)[:most]))
-    recognised = [f"key entities: {shown or 'none'}"]
-    if asker and supposed:
-        recognised.insert(0, f"tentative answer: {' '.join(supposed[0].split())[:300]}")
+    supposed = () if names else told.texts
+    own = choose_anchors([asked.text, *asked.candidates], supposed, snapshot, most)
+    linked = link_names(names[: 2 * most], snapshot)
+    key = tuple(dict.fromkeys((*own.entities, *linked.entities)))[:most]
+    shown = ", ".join(dict.fromkeys(snapshot.names[one] for one in key))
+    said = [*told.recognised, f"key entities: {shown or 'none'}"]
     if linked.unknown:
-        recognised.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
-    whole = Anchors(tuple(ids)[:most], (*anchors.names, *linked.names), linked.unknown)
-    return _KeyEntities(whole, tuple(recognised), tuple(steps))
-
-
-def _fail(what: str, value: Failure | str) -> Step:
-    why = f"{value.kind}: {value.detail}" if isinstance(value, Failure) else "it is empty"
-    return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")
+        said.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
+    return replace(told, recognised=tuple(said), steps=tuple(steps)), key
 
 
 # 4.2.1: main paths.

@@ -62,6 +62,9 @@ class Find(Tool):
         None, description="a property or count(property), - before it for descending"
     )
     limit: int = Field(100, ge=0, le=MOST_ROWS, description="how many members are shown")
+    at: str | None = Field(
+        None, description="a year, month or day: without what is known to have held at others alone"
+    )
 
     def run(self, snapshot: Snapshot) -> Any:
         """`Members`."""
@@ -72,7 +75,7 @@ class Find(Tool):
             if any(len(pair) != 2 or not isinstance(pair[0], str) for pair in where):
                 raise InputError("where: each condition is a pair [property, condition]")
             where = [(name, condition) for name, condition in where]
-        return snapshot.find(self.class_name, where, self.order_by, self.limit)
+        return snapshot.find(self.class_name, where, self.order_by, self.limit, self.at)
 
 
 class Compare(Tool):

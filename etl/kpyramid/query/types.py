@@ -26,7 +26,7 @@ class Backends:
 
     `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
     whether facts are enough (`Query_kg`), `walk` leads a walk over the graph, `reader` words the
-    answer; with `logprobs` the model is asked for the log-probabilities of its words.
+    answer.
     """
 
     sparql: Backend = "rules"
@@ -34,7 +34,6 @@ class Backends:
     reader: Backend = "rules"
     walk: Backend = "rules"
     asker: Asker | None = None
-    logprobs: bool = False
 
     def __post_init__(self) -> None:
         for name in DECISIONS:
@@ -92,8 +91,7 @@ class Reading:
 
     `text` and `choices` are empty when the context does not say; of a question with candidates
     `choices` are those that hold. `reason` says why it is empty, or what the context does not
-    support. `logprobs` are the natural log-probabilities of the tokens of the answer, where a
-    model gave them.
+    support.
     """
 
     text: str
@@ -101,7 +99,6 @@ class Reading:
     confidence: float
     evidence: tuple[Evidence, ...]
     reason: str = ""
-    logprobs: tuple[float, ...] = ()
 
     @property
     def answers(self) -> bool:
@@ -124,7 +121,6 @@ class Reading:
             self.evidence or places,
             trace,
             confidence=self.confidence,
-            logprobs=self.logprobs,
         )
 
 
@@ -188,8 +184,7 @@ class Answer:
     probability that the answer is right.
     `trace` says which layers were tried and why each was or was not enough.
     `calls`, `tokens` and `cost` are the model's, as far as nothing was stored: `cost` in dollars,
-    None for a model without a price and where nobody keeps books. `logprobs` are those of the
-    tokens that the reader wrote as the answer, see `Reading`.
+    None for a model without a price and where nobody keeps books.
     """
 
     text: str
@@ -203,7 +198,6 @@ class Answer:
     tokens: int = 0
     seconds: float = 0.0
     cost: float | None = None
-    logprobs: tuple[float, ...] = ()
     question: str = ""
     recognised: tuple[str, ...] = ()
     """What was recognised in the question, each as "what: words"."""

@@ -157,10 +157,8 @@ class Chain:
     `so_far`: the chance that its steps are the first of what is asked, `whole` that they are all.
     """
 
-    start: str
     path: StatedPath
     end: str | None
-    steps: tuple[tuple[str, bool], ...] = ()
     so_far: float = 1.0
     whole: float = 0.0
 
@@ -190,7 +188,7 @@ class Search:
         """Starts at the entities of the question."""
         names = self.asked.snapshot.names
         self._topics, self.ahead, self._gone = tuple(entities), list(entities), set(entities)
-        self._last = [Chain(e, StatedPath((names[e],), (), ()), e) for e in entities]
+        self._last = [Chain(StatedPath((names[e],), (), ()), e) for e in entities]
 
     def match_facts(self) -> list[NearFact]:
         """The facts about the entities ahead that are near enough, nearest first (3.2.1)."""
@@ -256,11 +254,8 @@ class Search:
         for chain in self._last:
             for fact in about[chain.end] if chain.end else ():
                 path = go_on(chain.path, chain.end or "", fact)
-                ahead = path.forward[-1]
-                steps = (*chain.steps, (fact.relation, ahead))
-                chances = rate_steps(self.asked, chain.start, steps)
-                end = fact.tail_id if ahead else fact.head_id
-                longer.append(Chain(chain.start, path, end, steps, *chances))
+                end = fact.tail_id if path.forward[-1] else fact.head_id
+                longer.append(Chain(path, end, *rate_steps(self.asked, path.start, path.steps)))
         return sorted(longer, key=lambda one: (-one.so_far, -one.whole, one.path.statement))
 
     def score(self) -> dict[str, float]:
@@ -339,15 +334,8 @@ def _reason(
     items = _show_kept(search)
     if not (items or knowledge):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
-    asker, logprobs = decisions.backends.open_asker(), decisions.backends.logprobs
-    told = reason(
-        search.asked.question,
-        items,
-        asker,
-        domain=domain,
-        knowledge=knowledge,
-        logprobs=logprobs,
-    )
+    asker = decisions.backends.open_asker()
+    told = reason(search.asked.question, items, asker, domain=domain, knowledge=knowledge)
     reading = told.reading
     why = [note, reading.reason, f"support: {told.support}" if told.support else ""]
     outcome = Outcome.ANSWERED if reading.text else Outcome.INSUFFICIENT

@@ -33,12 +33,13 @@ from kpyramid.query.toolset import (
     read_call,
     write_plain,
 )
-from kpyramid.query.types import Answer
+from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, Counts, Row, compare
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.individuals import Entity
 from kpyramid.snapshot.overview import Overview
+from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.site import PAGE, read_page
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.typed import Comparison, Member, Paths
@@ -99,11 +100,12 @@ class Ask(Tool):
         "polyrag", description=f"one of {', '.join(n for n in STRATEGIES if n not in _ASKING)}"
     )
 
-    def run(self, snapshot: Snapshot) -> Any:
-        """An `Answer`; nothing is asked of a model."""
-        if self.strategy in _ASKING:
+    def answer(self, snapshot: Snapshot, backends: Backends) -> Answer:
+        """The answer; a model is asked what the backends say."""
+        if self.strategy in _ASKING and not backends.asks_model:
             raise InputError(f"strategy {self.strategy} asks a model, and the service has none")
-        return answer(self.question, snapshot, self.strategy, candidates=self.candidates)
+        given: dict[str, Any] = {"candidates": self.candidates, "backends": backends}
+        return answer(self.question, snapshot, self.strategy, **given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +173,9 @@ class Metrics:
 class Service:
     """Answers requests from the current snapshot, so many at a time; see `create_app`."""
 
-    def __init__(self, current: Current, limits: Limits) -> None:
+    def __init__(self, current: Current, limits: Limits, backends: Backends) -> None:
         self.current = current
+        self._backends = backends
         self.limits = limits
         self._metrics = Metrics()
         self._guard = threading.Lock()
@@ -328,6 +331,8 @@ class Service:
             raise late from None
 
     def _call(self, tool: Tool, snapshot: Snapshot) -> Any:
+        if isinstance(tool, Ask):
+            return tool.answer(snapshot, self._backends)
         if not isinstance(tool, Diff):
             return tool.run(snapshot)
         before = self.current.find_former(tool.before, snapshot.id)
@@ -340,15 +345,18 @@ class Service:
             return Changes(other.id, snapshot.id, changes.summarise(), tables, rows)
 
 
-def create_app(current: Current, limits: Limits | None = None) -> Starlette:
+def create_app(
+    current: Current, limits: Limits | None = None, backends: Backends = RULES
+) -> Starlette:
     """The service as an ASGI application; it follows the ref while it runs."""
-    service = Service(current, limits or Limits())
+    service = Service(current, limits or Limits(), backends)
 
     @asynccontextmanager
     async def live(_: Starlette) -> AsyncIterator[None]:
         stop = current.watch(service.limits.follow)
         try:
-            yield
+            with one_thread:  # for good: to change it with every question costs as much as one
+                yield
         finally:
             stop()
             current.close()

@@ -36,7 +36,7 @@ _STORED: Mapping[str, Mapping[str, str]] = {
         **{"tail": "tail_id", "literal": "literal", "standard": "standard_relation"},
         **{"standard_head": "standard_head_id", "standard_tail": "standard_tail_id"},
         **{"statement": "", "detailed": "more_detailed_id", "qualifiers": "qualifiers"},
-        "negated": "negated",
+        **{"negated": "negated", "modality": "modality"},
     },
     "relations": {name: name for name in ("relation_id", "name")},
     "statements": {name: name for name in ("statement_id", "text", "anchor")},
@@ -101,6 +101,8 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
     )
     places = link_column(tables, "instances", "places").take(find_documents(tables, "chunks"))
     count = tables["instances"].num_rows
+    standing = link_column(tables, "condensed", "derived_from").turn()
+    rests = link_column(tables, "instances", "triple_ids").follow(standing, len(tables["triples"]))
     cited = link_column(tables, "statements", "condensed_ids")
     return {
         "documents": documents
@@ -114,7 +116,11 @@ def list_columns(tables: Tables) -> dict[str, dict[str, Any]]:
         "condensed": facts | _support_facts(tables),
         "relations": _store_columns(tables, "relations"),
         "entities": _store_columns(tables, "entities") | _list_about(tables, names),
-        "instances": instances | {"documents": places.distinct().to_lists(count)},
+        "instances": instances
+        | {
+            "documents": places.distinct().to_lists(count),
+            "facts": rests.distinct().to_lists(count),
+        },
         "statements": statements | {"facts": cited.to_lists(tables["statements"].num_rows)},
         "qualifiers": _list_qualifiers(tables),
         "names": _list_names(names),
@@ -215,17 +221,15 @@ def _support_facts(tables: Tables) -> dict[str, Any]:
     read of a document decides what may be read of the fact: not those of triples that it absorbed
     because it says more.
     """
-    raw, triples, count = tables["raw_triples"], tables["triples"], tables["condensed"].num_rows
+    triples, count = tables["triples"], tables["condensed"].num_rows
     to_triples = link_column(tables, "condensed", "derived_from")
     to_raw = to_triples.follow(link_column(tables, "triples", "raw_triple_ids"), len(triples))
     certain = triples["confidence"].to_numpy()
     confidence = np.zeros(count)
     np.maximum.at(confidence, to_triples.owners, certain[to_triples.targets])
-    hedged = pc.or_(pc.is_valid(raw["modality"]), pc.is_valid(raw["attribution"]))
     stating = _link_statements(tables).take(find_documents(tables, "raw_triples"))
     return {
         "confidence": confidence,
-        "hedged": _mark(count, to_raw, hedged),
         "documents": stating.distinct().to_lists(count),
         **_list_places(tables, to_raw),
     }
@@ -267,14 +271,6 @@ def _list_places(tables: Tables, to_raw: Links) -> dict[str, Any]:
         "place_starts": list_numbers(rows[:, 2], sizes, pa.int64()),
         "place_ends": list_numbers(rows[:, 3], sizes, pa.int64()),
     }
-
-
-def _mark(count: int, links: Links, values: pa.ChunkedArray) -> pa.Array:
-    """For each row whether it is true of any target."""
-    true = np.asarray(values.to_numpy(), dtype=np.bool_)
-    marks = np.zeros(count, dtype=np.bool_)
-    marks[links.owners[true[links.targets]]] = True
-    return pa.array(marks)
 
 
 # Entities as rows of the index: what they are called, and which facts are about them.

@@ -8,17 +8,16 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.schema import Schema
+from kpyramid.snapshot.relabelled import hide, list_guarded
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.view import Scope
 from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, open_table
-from kpyramid.storage.snapshots import MANIFEST, list_table
+from kpyramid.storage.snapshots import MANIFEST
 
 Change = Literal["added", "removed", "changed"]
 _Told = tuple[str, tuple[tuple[str, Any], ...]]
@@ -111,30 +110,11 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
 def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
     """Both snapshots without what newer labels hide: a label that was added holds for the past."""
     newest = max(before, after, key=lambda side: (side.folder / MANIFEST).stat().st_mtime)
-    guarded = _list_guarded(after) | _list_guarded(newest)
-    return _hide(before, guarded), _hide(after, guarded)
-
-
-def _list_guarded(snapshot: Snapshot) -> set[str]:
-    """Sources, and hashes of texts, that the labels of documents hide from the scopes."""
-    scopes = [scope.access for scope in snapshot.scopes if scope.access is not None]
-    guarded, seen = set[str](), set[str]()
-    for row in _list_documents(snapshot) if scopes else ():
-        is_guarded = row["access"] and any(access.isdisjoint(row["access"]) for access in scopes)
-        (guarded if is_guarded else seen).update((row["source"], row["sha256"]))
-    return guarded - seen
-
-
-def _hide(snapshot: Snapshot, guarded: set[str]) -> Snapshot:
-    rows = _list_documents(snapshot) if guarded else []
-    hidden = [row["document_id"] for row in rows if guarded & {row["source"], row["sha256"]}]
-    return snapshot.scoped(Scope(None, hidden=frozenset(hidden))) if hidden else snapshot
-
-
-def _list_documents(snapshot: Snapshot) -> list[dict[str, Any]]:
-    columns = ["document_id", "source", "sha256", "access"]
-    files = list_table(snapshot.folder, "documents")
-    return [row for file in files for row in pq.read_table(file, columns=columns).to_pylist()]
+    guarded = {name for side in (after, newest) for name in list_guarded(side.folder, side.scopes)}
+    scopes = [hide(side.folder, guarded) for side in (before, after)]
+    sides = zip((before, after), scopes, strict=True)
+    first, second = (side.scoped(scope) if scope else side for side, scope in sides)
+    return first, second
 
 
 class Diff:
@@ -153,9 +133,9 @@ class Diff:
         changes = [row.change for row in self._compare(name)]
         return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
 
-    def read(self, name: str, limit: int | None) -> list[Row]:
-        """The first rows of a part that differ: removed, changed, added, each by key."""
-        rows = self._compare(name)[:limit]
+    def read(self, name: str, limit: int | None, change: Change | None = None) -> list[Row]:
+        """The first rows of a part that differ: removed, changed, added or one of it, by key."""
+        rows = [row for row in self._compare(name) if change in (None, row.change)][:limit]
         if name not in PARTS:
             return rows
         words: dict[str, str] = {}

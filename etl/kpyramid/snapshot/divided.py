@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
+from kpyramid.documents.validity import date_fact
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.schema import (
@@ -335,7 +336,10 @@ class DividedView(View):
         for column in filter(_refers_beside(contract), contract.columns):
             cut[column.name] = self._cut_value(contract, column, row)
         special = _CUTS.get(contract.table)
-        return special(self, number, row, cut) if special else cut
+        cut = special(self, number, row, cut) if special else cut
+        if "valid_from" in cut:
+            cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"])
+        return cut
 
     def _cut_value(self, contract: Contract, column: Column, row: Row) -> Any:
         value = row[column.name]

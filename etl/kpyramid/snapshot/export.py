@@ -28,6 +28,7 @@ from kpyramid.snapshot.graph import (
     QUOTED,
     RDF_FACTS,
     READS,
+    VALID,
     name_source,
     open_database,
     open_graph,
@@ -252,8 +253,11 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 """What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
-_PLAIN = ("relation", "wording", "negated", "more_detailed_id", "confidence", *QUOTED)
-_LISTS = ("modality", "qualifiers", "documents", "sources", "licences", "attributions")
+_PLAIN = (
+    *("relation", "wording", "negated", "modality", *VALID, "more_detailed_id", "confidence"),
+    *QUOTED,
+)
+_LISTS = ("qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
 
 
@@ -358,6 +362,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "relation": "relation",
             "wording": "wording",
             "negated:boolean": "negated",
+            **{name: name for name in ("modality", *VALID)},
             "more_detailed_id": "more_detailed_id",
             "confidence:double": "confidence",
             **{"sentence": "sentence", "section": "section"},
@@ -446,7 +451,8 @@ _JSON = {
 
 _JSON_FACTS = (
     *("id", "head", "head_name", "relation", "tail", "tail_name", "literal"),
-    *("wording", "negated", "more_detailed_id", "qualifiers", "confidence", "modality", "places"),
+    *("wording", "negated", "more_detailed_id", "qualifiers", "confidence", "modality", *VALID),
+    "places",
 )
 
 
@@ -526,6 +532,10 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
             more = [view.find_detailed(row) or None for row in numbers]
             columns["relation"] = pa.array(relations, pa.string())
             columns["negated"] = part.rows.column("negated").take(at)
+            columns["modality"] = pa.array(map(view.hold_fact, numbers), pa.string())
+            valid = zip(*map(view.date_fact, numbers), strict=True) if numbers else [[], []]
+            for field, values in zip(VALID, valid, strict=True):
+                columns[field] = pa.array(values, pa.string())
             columns["more_detailed_id"] = pa.array(more, pa.string())
             ids = columns["id"].to_pylist()
             places = [next(iter(snapshot.evidence(key)), None) for key in ids]

@@ -68,7 +68,11 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
     except (pa.ArrowException, OSError):  # who reads it says that it is damaged
         return source
     lacking = [c for c in load_contracts()[name].columns if c.name not in held]
-    blank = "".join(f", {c.default} AS {c.name}" for c in lacking if c.default is not None)
+    blank = "".join(
+        f", {'NULL::VARCHAR' if c.default is None else repr(c.default)} AS {c.name}"
+        for c in lacking
+        if c.default is not None or (c.nullable and c.type == "string")
+    )
     return f"(SELECT *{blank} FROM {source})" if blank else source
 
 
@@ -90,7 +94,8 @@ FROM entities LEFT JOIN (SELECT subject_id AS entity_id,
 ORDER BY id;
 
 CREATE TEMP TABLE stated AS
-SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality, raw_triples.claim_id
+SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality AS mood,
+    raw_triples.claim_id
 FROM (SELECT condensed_id, unnest(derived_from) AS triple_id FROM condensed)
 JOIN (SELECT triple_id, confidence, unnest(raw_triple_ids) AS raw_triple_id FROM triples)
     AS triples USING (triple_id)
@@ -114,7 +119,7 @@ ORDER BY document_id, first, last;
 
 CREATE TEMP VIEW facts AS
 WITH said AS (
-    SELECT condensed_id, max(confidence) AS confidence, gather(list(modality)) AS modality,
+    SELECT condensed_id, max(confidence) AS confidence, gather(list(mood)) AS moods,
         gather(list(document_id)) AS documents, gather(list(chunk_id)) AS chunks,
         gather(list(source)) AS sources, gather(list(licence)) AS licences,
         gather(list(attribution)) AS attributions,
@@ -129,7 +134,8 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     concat_ws(' ', heads.name, CASE WHEN negated THEN deny(relations.name) ELSE relations.name END,
         coalesce(others.name, literal)) AS wording, negated, more_detailed_id,
     list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
-    round(confidence, 4) AS confidence, modality,
+    round(confidence, 4) AS confidence, CASE WHEN modality = 'fact' AND len(moods) > 0
+        THEN 'possible' ELSE modality END AS modality, valid_from, valid_to,
     documents, chunks, sources, licences, attributions, places,
     places[1].document AS first_document, places[1].first AS start, places[1].last AS "end"
 FROM condensed JOIN said USING (condensed_id)
@@ -254,9 +260,11 @@ CREATE OR REPLACE TEMP MACRO named(x) AS CASE
     WHEN regexp_full_match(x, 'https?://[^\\x00-\\x20<>"{{}}|\\\\^`]+') THEN '<' || x || '>'
     ELSE text(x) END;
 """
+VALID = {"valid_from": "validFrom", "valid_to": "validTo"}
 RDF_FACTS = (
     *("id", "head", "relation", "tail", "literal"),
-    *("wording", "negated", "more_detailed_id", "confidence", "modality", "qualifiers", "places"),
+    *("wording", "negated", "more_detailed_id", "confidence", "modality", "valid_from", "valid_to"),
+    *("qualifiers", "places"),
 )
 """Columns of `fact` that are said in RDF."""
 _ROLES = ("time", "place", "document")
@@ -299,7 +307,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
         "",
         (("rdf:type", "<rdf:Property>"), ("rdfs:label", "text(relation)")),
     ),
-    ("fact WHERE len(modality) = 0 AND NOT negated", "iri(head)", "iri(id)", (("", _OBJECT),)),
+    ("fact WHERE modality = 'fact' AND NOT negated", "iri(head)", "iri(id)", (("", _OBJECT),)),
     (
         "fact",
         "iri(id)",
@@ -313,7 +321,15 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
             ("kp:negated", "CASE WHEN negated THEN 'true' END"),
             ("kp:moreDetailed", "iri(more_detailed_id)"),
             ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
-            ("kp:modality[]", "texts(modality)"),
+            ("kp:modality", "CASE WHEN modality <> 'fact' THEN text(modality) END"),
+            *(
+                (
+                    f"kp:{camel}",
+                    f"text({name}) || '^^' || CASE length({name}) WHEN 4 THEN <xsd:gYear> "
+                    "WHEN 7 THEN <xsd:gYearMonth> ELSE <xsd:date> END",
+                )
+                for name, camel in VALID.items()
+            ),
             *((f"kp:{role}[]", f"texts(qualified(qualifiers, '{role}'))") for role in _ROLES),
             (
                 "kp:qualifier[]",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kpyramid.numerics.arrays import Integers
-from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.snapshot import Snapshot
 
 _COUNTED = ("documents", "chunks", "entities", "condensed", "instances")
@@ -84,8 +83,7 @@ def summarise_snapshot(snapshot: Snapshot, most: int = 20) -> Overview:
 def _rank_things(snapshot: Snapshot, most: int) -> list[Thing]:
     view = snapshot._view
     facts, mask = view.rows("condensed"), view.mask("condensed")
-    plain = ~to_mask(facts.column("negated"))
-    plain &= True if mask is None else mask
+    plain = view.plain if mask is None else view.plain & mask
     ends: Integers = np.concatenate([facts.numbers(end)[plain] for end in ("head", "tail")])
     counts = np.bincount(ends[ends >= 0], minlength=len(view.rows("entities").keys))
     order = np.argsort(-counts, kind="stable")[:most]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from kpyramid.documents.words import (
     ARTICLES,
@@ -31,7 +31,8 @@ class OneThread(ContextDecorator):
 
     A question's products are so small that further threads wait for each other longer than they
     compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
-    process; the last of several callers to leave takes it away.
+    process; the last of several callers to leave takes it away. The thread that limits OpenBLAS
+    owns its limit, and what another asks for is ignored without a word: so nobody owns it here.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class OneThread(ContextDecorator):
             self._asked.named = set()
         with self._lock:
             if not self._inside:
+                OpenBLASController.clear_controlling_thread(force=True)
                 self._limits = self._controller.limit(limits=1)
             self._inside += 1
 
@@ -68,7 +70,9 @@ class OneThread(ContextDecorator):
         with self._lock:
             self._inside -= 1
             if not self._inside:
+                OpenBLASController.clear_controlling_thread(force=True)
                 self._limits.restore_original_limits()
+                OpenBLASController.clear_controlling_thread(force=True)
 
 
 one_thread = OneThread()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.relabelled import hide, list_guarded, list_heads
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
@@ -132,8 +133,8 @@ _MOST_LISTED = 200
 """Chunks of a document that a title leads to."""
 _MENTION = ("text", "type", "start", "end")
 
-Weight = tuple[float, int, bool, bool]
-"""Confidence of the best triple, documents, whether one is negated, whether one is hedged."""
+Weight = tuple[float, int, bool, str]
+"""Confidence of the best triple, documents, whether it is negated, modality."""
 
 
 def open_snapshot(
@@ -150,12 +151,21 @@ def open_snapshot(
     snapshot is copied to this machine first, and stays. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
-    the documents without access labels.
+    the documents without access labels; the labels that documents have today, in what the refs
+    that once were at this snapshot are at now, hold for it too.
 
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
     """
-    return Snapshot(locate_snapshot(ref, warehouse), model, scope)
+    folder = locate_snapshot(ref, warehouse)
+    if is_path(ref):
+        return Snapshot(folder, model, scope)
+    return Snapshot(folder, model, scope, partial(_locate_heads, warehouse, folder.name))
+
+
+def _locate_heads(warehouse: str | Path | None, snapshot: str) -> list[Path]:
+    opened = open_warehouse(name_warehouse(warehouse))
+    return [locate_snapshot(head, warehouse) for head in list_heads(opened, snapshot)]
 
 
 def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Path:
@@ -221,7 +231,11 @@ class Snapshot:
     """
 
     def __init__(
-        self, folder: Path, model: "str | EmbedSettings | None" = None, scope: Scope = PUBLIC
+        self,
+        folder: Path,
+        model: "str | EmbedSettings | None" = None,
+        scope: Scope = PUBLIC,
+        list_newer: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self._store = Store(folder)
         self.folder = folder
@@ -229,6 +243,7 @@ class Snapshot:
         self.manifest = self._store.manifest
         self.model = model
         self.scopes: tuple[Scope, ...] = (scope,)
+        self._list_newer = list_newer
         self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
 
     def scoped(self, scope: Scope) -> "Snapshot":
@@ -249,14 +264,19 @@ class Snapshot:
     @cached_property
     def _view(self) -> View:
         """What is seen, found when it is first read."""
-        if not any(s.narrows for s in self.scopes):
+        scopes = self.scopes
+        if any(s.access is not None for s in scopes):
+            newer = (list_guarded(folder, scopes) for folder in self._list_newer())
+            relabelled = hide(self.folder, {name for guarded in newer for name in guarded})
+            scopes = (*scopes, relabelled) if relabelled else scopes
+        if not any(s.narrows for s in scopes):
             labelled = self._store.rows("documents").column("access").flatten()
-            if not len(labelled) or all(s.access is None for s in self.scopes):
+            if not len(labelled) or all(s.access is None for s in scopes):
                 return View(self._store)
         # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
         from kpyramid.snapshot.divided import open_view
 
-        return open_view(self._store, self.scopes)
+        return open_view(self._store, scopes)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.id!r})"
@@ -512,9 +532,12 @@ class Snapshot:
 
     @cached_property
     def _finder(self) -> "Finder":
+        return self._make_finder()
+
+    def _make_finder(self, at: str | None = None) -> "Finder":
         from kpyramid.snapshot.typed import Finder  # a question in words needs none of it
 
-        return Finder(self._view, self.entities_by_name())
+        return Finder(self._view, self.entities_by_name(), at)
 
     def find(
         self,
@@ -522,6 +545,7 @@ class Snapshot:
         where: "Where" = (),
         order_by: str | None = None,
         limit: int | None = None,
+        at: str | None = None,
     ) -> "Members":
         """The members of a class that meet all conditions, and how many there are at least.
 
@@ -532,11 +556,13 @@ class Snapshot:
         {"not": value}: something is stated, and never this value.
         `^property` reads from the other end. `order_by` is a property or `count(property)`, with
         `-` before it descending; what has no value comes last. All members without `limit`.
+        `at`, a year, month or day, leaves out what is known to have held at other times alone.
 
         Raises:
             InputError: a class or property is unknown (names the nearest), or a condition is none.
         """
-        return self._finder.find(class_name, where, order_by, limit)
+        finder = self._finder if at is None else self._make_finder(at)
+        return finder.find(class_name, where, order_by, limit)
 
     def compare(self, first: str, second: str, name: str) -> "Comparison":
         """Two things by a property or `count(property)`, each by the value that most places state.
@@ -628,7 +654,7 @@ class Snapshot:
         """For each of some facts how well it is supported.
 
         Confidence of the best triple it stands for, number of documents that state it, of those
-        that are seen, whether any is negated, whether any has a modality or an attribution.
+        that are seen, whether it is negated, and its modality.
 
         Raises:
             KeyError: a key is unknown.
@@ -639,7 +665,7 @@ class Snapshot:
                 float(facts.numbers("confidence")[row]),
                 self._view.count_support(row),
                 bool(facts.value("negated", row)),
-                bool(facts.value("hedged", row)),
+                self._view.hold_fact(row),
             )
             for row in (self._view.locate("condensed", key) for key in keys)
         ]

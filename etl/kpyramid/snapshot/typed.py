@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents import words
+from kpyramid.documents.validity import covers, write_date
+from kpyramid.documents.values import Date, find_values
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
@@ -135,10 +137,14 @@ _Rank = tuple[tuple[str, float, str], Measure | None]
 
 
 class Finder:
-    """Answers typed questions from one view; what a property or class has is kept."""
+    """Answers typed questions from one view; what a property or class has is kept.
 
-    def __init__(self, view: View, names: EntitiesByName) -> None:
+    `at`: a date; what is known not to have held then is left out.
+    """
+
+    def __init__(self, view: View, names: EntitiesByName, at: str | None = None) -> None:
         self._view = view
+        self._at = None if at is None else _read_date(at)
         self._names = names
         self._stated: dict[str, Statements] = {}
         self._of_subject: dict[str, dict[int, Statements]] = {}
@@ -314,6 +320,8 @@ class Finder:
         rows = self._view.rows("instances")
         held = pc.is_in(rows.column(column), value_set=pa.array(iris, pa.string()))
         seen = self._view.select("instances", np.flatnonzero(to_mask(held)))
+        if self._at and rows.has("facts"):
+            seen = [row for row in seen if self._covers(*rows.list_of("facts", row).tolist())]
         stated = np.zeros(len(seen), _FIELDS)
         stated["in_ontology"], stated["row"] = True, seen
         for end in ("subject", "object"):
@@ -347,11 +355,14 @@ class Finder:
         `denied`: those that it denies.
         """
         seen = np.array(self._view.select("condensed", rows), np.int64)
-        hedged, negated = (
-            to_mask(self._view.rows("condensed").column(name).take(pa.array(seen)))
-            for name in ("hedged", "negated")
-        )
-        return seen[negated if denied else ~(hedged | negated)]
+        negated = self._view.rows("condensed").column("negated").take(pa.array(seen))
+        asserted = seen[to_mask(negated) if denied else self._view.plain[seen]]
+        return asserted[[self._covers(row) for row in asserted.tolist()]]
+
+    def _covers(self, *facts: int) -> bool:
+        """Whether one of some condensed facts may have held then; so may what rests on none."""
+        at, view = self._at, self._view
+        return not (at and facts) or any(covers(view.date_fact(row), at) for row in facts)
 
     # -- things -------------------------------------------------------------------------------
 
@@ -643,6 +654,16 @@ def _check_value(name: str, value: object) -> None:
             "two of which one end may be left open, a denied value, or nothing at all for what "
             "nothing is stated of"
         )
+
+
+def _read_date(at: str) -> str:
+    """A date of the calendar in ISO 8601."""
+    found = [value.value for value in find_values(str(at))]
+    if len(found) == 1 and isinstance(found[0], Date):
+        return write_date(found[0])
+    raise InputError(
+        f"at {_show(at)} is no date: pass a year, a month or a day, as 1995 or 1995-07"
+    )
 
 
 def _read_bound(end: object) -> Measure | None:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kpyramid.documents.qualifiers import read_qualifiers
+from kpyramid.documents.validity import Validity, date_fact
 from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label, word_relation
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
+from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import hash_name
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
 
@@ -208,6 +212,25 @@ class View:
         """What qualifies a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))
 
+    def date_fact(self, row: int) -> Validity:
+        """From when to when a condensed fact is known to hold."""
+        return date_fact(read_qualifiers(self.qualify_fact(row)))
+
+    def hold_fact(self, row: int) -> str:
+        """The modality of a condensed fact."""
+        facts = self.rows("condensed")
+        if facts.has("modality"):
+            return str(facts.value("modality", row))
+        return "possible" if facts.value("hedged", row) else "fact"  # of the last format
+
+    @cached_property
+    def plain(self) -> Mask:
+        """Which condensed facts the text neither denies nor holds for less than a fact."""
+        facts = self.rows("condensed")
+        held = pc.equal(facts.column("modality"), "fact") if facts.has("modality") else None
+        plain = ~to_mask(facts.column("hedged")) if held is None else to_mask(held)
+        return plain & ~to_mask(facts.column("negated"))
+
     def count_support(self, row: int) -> int:
         """How many documents that are seen state a condensed fact."""
         return len(self.rows("condensed").list_of("documents", row))
@@ -219,7 +242,8 @@ class View:
     def read_instance(self, row: int) -> dict[str, Any]:
         """A row of the table `instances`."""
         values = self.rows("instances").read(row)
-        del values["documents"]  # rows of the index
+        for name in ("documents", "facts"):  # rows of the index
+            values.pop(name, None)
         return values
 
     def evidence(self, key: str) -> list[Evidence]:

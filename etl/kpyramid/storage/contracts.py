@@ -71,7 +71,8 @@ class Column:
     column, `column.name` of what that refers to, or `NO`, that stands for a value that there is
     not, or that may not be told.
     `compared`: another value makes a changed row of two snapshots. `default`: what a row has that
-    was made before there was the column, or without it.
+    was made before there was the column, or without it; a nullable column has null. `values`: all
+    that there are.
     """
 
     name: str
@@ -86,7 +87,8 @@ class Column:
     united_from: str | None = None
     instead: str | None = None
     compared: bool = False
-    default: bool | None = None
+    default: bool | str | None = None
+    values: tuple[str, ...] = ()
 
     @property
     def target(self) -> str | None:
@@ -149,8 +151,8 @@ class Contract:
         rows = len(columns[self.key[0]])
         blank = pa.nulls(rows, pa.null())
         given = {
-            c.name: pa.array([False] * rows)
-            if c.name not in columns and (c.instead == NO or c.default is False)
+            c.name: pa.repeat(c.default or False, rows)
+            if c.name not in columns and (c.instead == NO or c.default is not None)
             else columns.get(c.name, columns.get(c.instead or "", blank))
             for c in self.columns
         }
@@ -220,12 +222,12 @@ class Contract:
     def complete(self, table: pa.Table) -> pa.Table:
         """The table with the defaults of columns that it lacks, or that are null in it."""
         for at, column in enumerate(self.columns):
-            if column.default is None:
+            if column.default is None and not column.nullable:
                 continue
             if column.name not in table.column_names:
-                blank = pa.repeat(column.default, len(table))
+                blank = pa.repeat(pa.scalar(column.default, _TYPES[column.type]), len(table))
                 table = table.add_column(at, self._make_schema().field(at), blank)
-            elif table[column.name].null_count:
+            elif column.default is not None and table[column.name].null_count:
                 whole = pc.fill_null(table[column.name], column.default)
                 table = table.set_column(at, self._make_schema().field(at), whole)
         return table
@@ -307,6 +309,9 @@ class Contract:
             )
         if not column.nullable and values.null_count:
             self._refuse_rows(table, pc.is_null(values), f"{column.name} must not be null")
+        if column.values:
+            strange = pc.invert(pc.is_in(values, value_set=pa.array(column.values)))
+            self._refuse_rows(table, strange, f"{column.name} is none of {column.values}")
 
     def check_key(self, table: pa.Table) -> None:
         """Passes when each key stands in one row.

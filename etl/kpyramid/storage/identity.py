@@ -158,6 +158,7 @@ def _name_folder(model: str) -> str:
     return Path(model).absolute().name or model
 
 
+@cache
 def is_installed(distribution: str) -> bool:
     try:
         importlib.metadata.version(distribution)

@@ -3,23 +3,37 @@
 import json
 import logging
 import re
+import socket
 import subprocess
 import uuid
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from kpyramid.errors import InputError
+from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, read_recorded
-from kpyramid.storage.layout import Warehouse, explain_damage, name_place
-from kpyramid.storage.refs import check_ref_name, read_head, require_movable
+from kpyramid.storage.layout import (
+    Warehouse,
+    explain_damage,
+    is_dead,
+    name_place,
+    name_process,
+)
+from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
+LOG = "log.txt"
+"""The warnings of a run, in its folder."""
+_MOST_LINES = 200
 _LISTED = ("run", "started", "ref", "order", "corpus")
+_NOTED = ("ended", "error", "exit_code", "refused_by", "host", "figures", "git_sha")
+"""What a record of this version says as well; see `note_state`."""
 _STATED = (*_LISTED, "settings", "allow_shrink")
 """What a record says."""
 
@@ -28,7 +42,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One build in progress; everything a stage needs to know besides its tables."""
+    """One build in progress; everything a stage needs to know besides its tables.
+
+    `former`: where the ref was when the run began: names of that snapshot go on.
+    """
 
     warehouse: Warehouse
     name: str
@@ -37,6 +54,7 @@ class Run:
     ref: str
     order: str
     allow_shrink: bool = False
+    former: RefEntry | None = None
 
     @property
     def folder(self) -> Path:
@@ -94,13 +112,15 @@ def start_run(
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
         asked = Run(warehouse, name, name_place(corpus), shaping, ref, order, allow_shrink)
-        if replace(asked, order=known.order) != known or (given and order != known.order):
+        if replace(asked, order=known.order, former=known.former) != known or (
+            given and order != known.order
+        ):
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
-    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink)
+    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink, head)
     record = {
         "run": name,
         "corpus": run.corpus,
@@ -108,6 +128,7 @@ def start_run(
         "ref": ref,
         "order": order,
         "allow_shrink": allow_shrink,
+        "former": head and asdict(head),
         "started": now.isoformat(timespec="seconds"),
         "git_sha": _read_git_sha(),
     }
@@ -134,15 +155,36 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
         record = json.loads(data)
         settings = read_recorded(record["settings"], path)
         corpus = str(record["corpus"])
-        order, shrink = record["order"], record["allow_shrink"]
-        return Run(warehouse, name, corpus, settings, record["ref"], order, shrink)
+        order, shrink, former = record["order"], record["allow_shrink"], record.get("former")
+        former = former and RefEntry(**former)
+        return Run(warehouse, name, corpus, settings, record["ref"], order, shrink, former)
+
+
+def note_state(run: Run, status: str, **noted: JsonValue) -> None:
+    """Says in a run's record how it stands; what cannot be noted is a warning.
+
+    `status`: running, waiting (for its next stage), done, refused (by gates), failed or killed.
+    `noted`: error, exit_code, refused_by (the gates), figures (what the run came to, in numbers).
+    """
+    name, now = f"runs/{run.name}/run.json", datetime.now(UTC).isoformat(timespec="seconds")
+    whose: dict[str, JsonValue] = {"host": socket.gethostname(), "process": name_process()}
+    ended = None if status == "running" else now
+    try:
+        record = json.loads(run.warehouse.store.read(name) or b"")
+        cleared = dict.fromkeys(("error", "exit_code", "refused_by"))
+        record |= {**cleared, "status": status, "ended": ended, **whose, **noted}
+        run.warehouse.store.replace(name, json.dumps(record, indent=1).encode())
+    except (OSError, ValueError, TypeError, PyramidError) as e:
+        log.warning("run %s cannot be noted as %s: %s", run.warehouse.locate(name), status, e)
 
 
 def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
-    """A row per run, newest first: run, started, ref, order, corpus, done stages, what it made.
+    """A row per run, newest first: what it was to build, how it stands, and what it made.
 
-    `snapshot` and `committed` (yes, no, unchanged) are null until stage publish is done. What
-    cannot be read is left out with a warning.
+    `status` as in `note_state`; a run whose process is gone was killed, and of what an older
+    version noted the marks say it. `stages`: how many are done. `snapshot` and `committed` (yes,
+    no, unchanged) are null until stage publish is done. What cannot be read is left out with a
+    warning.
     """
     rows: list[dict[str, JsonValue]] = []
     names = [blob.name for blob in warehouse.store.list("runs")]
@@ -156,12 +198,35 @@ def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
             publish = texts.get(f"{folder}/stages/publish.json")
             said = json.loads(publish)["details"] if publish else {}
             row = {name: record[name] for name in _LISTED}
-        except (OSError, ValueError, KeyError, TypeError) as e:
+            row |= {name: record.get(name) for name in _NOTED}
+            made = {name: said.get(name) for name in ("snapshot", "committed")}
+            row["status"] = _read_status(record, str(made["committed"] or ""))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             log.warning("run %s cannot be read and is left out: %r", warehouse.locate(folder), e)
             continue
-        made = {name: said.get(name) for name in ("snapshot", "committed")}
         rows.append({**row, "stages": stages[folder.partition("/")[2]], **made})
     return sorted(rows, key=lambda row: (str(row["started"]), str(row["run"])), reverse=True)
+
+
+def _read_status(record: Mapping[str, JsonValue], committed: str) -> str:
+    status, process = str(record.get("status") or ""), str(record.get("process"))
+    if status == "running" and is_dead(f"{process}.run"):
+        return "killed"
+    return status or {"": "unfinished", "no": "refused"}.get(committed, "done")
+
+
+def read_files(
+    warehouse: Warehouse, name: str
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    """What a run left, as far as it can be read: its report, its marks, the lines of its log."""
+    marks = [b.name for b in warehouse.store.list(f"runs/{name}") if _MARK.fullmatch(b.name)]
+    wanted = [f"runs/{name}/report.json", *marks, f"runs/{name}/{LOG}"]
+    *texts, lines = (text or b"" for text in warehouse.read_all(wanted))
+    found: list[dict[str, Any]] = [{} for _ in texts]
+    for value, text in zip(found, texts, strict=True):
+        with suppress(ValueError, TypeError):  # damaged
+            value.update(json.loads(text))
+    return found[0], found[1:], lines.decode(errors="replace").splitlines()[-_MOST_LINES:]
 
 
 def find_damaged(warehouse: Warehouse, runs: Collection[str] | None = None) -> dict[str, str]:

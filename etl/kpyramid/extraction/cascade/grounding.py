@@ -1,7 +1,7 @@
 """Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -207,30 +207,6 @@ def ground_triples(
     found = tuple(kept.values())
     mentions = find_mentions(text, claims, entities, found)
     return Extraction(tuple(claims), mentions, found, tuple(dropped))
-
-
-def locate_fact(text: Text, claim: Claim, number: int, fact: Fact) -> Fact:
-    """A fact that was read from a claim's words, with spans where its evidence has them too."""
-    spans = [
-        locate_name(text.chunk.text, text.folded, words, claim.spans, exact=True)
-        for words in (fact.head, fact.relation, fact.tail)
-    ]
-    return replace(
-        fact, claim=number, head_span=spans[0], relation_span=spans[1], tail_span=spans[2]
-    )
-
-
-def locate_mentions(
-    text: Text, claim: Claim, number: int, mentions: Iterable[Mention]
-) -> list[Mention]:
-    """The mentions that were read from a claim's words and stand in its evidence too."""
-    return [
-        replace(mention, claim=number, span=span)
-        for mention in mentions
-        if (
-            span := locate_name(text.chunk.text, text.folded, mention.text, claim.spans, exact=True)
-        )
-    ]
 
 
 def show_row(row: Triple) -> str:

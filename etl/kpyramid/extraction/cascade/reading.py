@@ -9,12 +9,10 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.documents.sentences import Dropped
-from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text, supports
+from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text
 from kpyramid.extraction.cascade.grounding import (
     ground_statements,
     ground_triples,
-    locate_fact,
-    locate_mentions,
     show_row,
 )
 from kpyramid.extraction.cascade.tasks import (
@@ -40,11 +38,8 @@ from kpyramid.extraction.cascade.windows import (
 from kpyramid.extraction.types import (
     Chunk,
     Claim,
-    ExtractFunction,
     Extraction,
     Fact,
-    Mention,
-    Titled,
 )
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.task import Failure, Request
@@ -102,12 +97,6 @@ class _Draft:
         self.result = replace(made, dropped=(*self.dropped, *made.dropped))
         self._text = None
 
-    def learn(self, mentions: Sequence[Mention]) -> None:
-        """Adds to what the rules found."""
-        known = (*self.chunk.found.mentions, *mentions)
-        self.chunk = replace(self.chunk, found=replace(self.chunk.found, mentions=known))
-        self._text = None
-
     def write_claims(self) -> list[str]:
         """The claims' texts."""
         return [claim.text for claim in self.claims]
@@ -121,7 +110,7 @@ class Cascade:
 
     In mode `merged` the chunks are windows, and `vocabulary` says what kinds and relations there
     are. `concurrency` chunks are under way at a time, each in one thread from its first step to its
-    last. Only where the rules relate what a model paraphrased, they do so for all chunks at once.
+    last.
     """
 
     def __init__(
@@ -155,39 +144,24 @@ class Cascade:
             self.model if relates else "rules"
         )
 
-    def read(
-        self, chunks: Sequence[Chunk], extractor: ExtractFunction
-    ) -> list[Extraction | Failure]:
+    def read(self, chunks: Sequence[Chunk]) -> list[Extraction | Failure]:
         """What each chunk states, in order, or why there is no reply; equal chunks are read once.
-
-        `extractor` is the rules', for the relations that are theirs in what a model paraphrased.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the rest was not asked.
         """
         distinct, places = _list_distinct(chunks)
         drafts = [_Draft(chunk) for chunk in distinct]
-        failed: dict[int, Failure] = {}
         self._progress.expect(len(drafts))
-        if self.settings.mode == "merged":
-            self._run(drafts, [self._merge], failed)
-        elif self.settings.relations == "llm" or self.settings.paraphrase == "rules":
-            steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
-            self._run(drafts, [*steps, self._finish], failed)
-        else:
-            self._run(drafts, [self._paraphrase, self._list_entities], failed)
-            _relate_by_rules([d for at, d in enumerate(drafts) if at not in failed], extractor)
-            self._run(drafts, [self._disambiguate, self._finish], failed)
+        steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
+        steps = [self._merge] if self.settings.mode == "merged" else [*steps, self._finish]
+        failed = self._run(drafts, steps)
         results = [failed.get(at) or _take_result(draft) for at, draft in enumerate(drafts)]
         return [results[place] for place in places]
 
-    def _run(
-        self,
-        drafts: Sequence[_Draft],
-        steps: Sequence[Step],
-        failed: dict[int, Failure],
-    ) -> None:
-        """Takes all drafts that have not failed through the steps; notes those that fail."""
+    def _run(self, drafts: Sequence[_Draft], steps: Sequence[Step]) -> dict[int, Failure]:
+        """Takes all drafts through the steps; those that fail, by place."""
+        failed: dict[int, Failure] = {}
         stopped = threading.Event()
 
         def take(draft: _Draft) -> Failure | None:
@@ -205,19 +179,17 @@ class Cascade:
 
         pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="cascade")
         try:
-            places = {
-                pool.submit(take, draft): at for at, draft in enumerate(drafts) if at not in failed
-            }
+            places = {pool.submit(take, draft): at for at, draft in enumerate(drafts)}
             for future in as_completed(places):
                 failure = future.result()
                 if failure is not None:
                     failed[places[future]] = failure
-                if failure is not None or drafts[places[future]].result is not None:
-                    self._progress.advance(1)
+                self._progress.advance(1)
         finally:
             # After a fatal error: what is under way ends and is kept, nothing more begins.
             stopped.set()
             pool.shutdown(cancel_futures=True)
+        return failed
 
     def _ask(self, request: Request, parse: Callable[[str], T]) -> T:
         answer = self._asker.ask(request, parse)
@@ -276,37 +248,6 @@ class Cascade:
         draft.triples = _assign_rows(claims, after)
         gone = _list_gone(before, after)
         draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]
-
-
-def _relate_by_rules(drafts: Sequence[_Draft], extractor: ExtractFunction) -> None:
-    """f_rel by the rules on paraphrased claims: each claim is read as a text of its own.
-
-    What the rules find has offsets in the claim, which is no text of the corpus. So spans are
-    looked up anew, where the same words stand in the claim's evidence, and None elsewhere; the
-    claim's own spans then support the fact.
-    """
-    texts = {Titled(claim.text) for draft in drafts for claim in draft.claims}
-    read = {titled.text: extraction for titled, extraction in extractor(sorted(texts))}
-    for draft in drafts:
-        facts: list[Fact] = []
-        mentions: list[Mention] = []
-        for number, claim in enumerate(draft.claims):
-            found = read[claim.text]
-            for fact in found.facts:
-                if supports(draft.text, claim, fact.head, fact.tail):
-                    facts.append(locate_fact(draft.text, claim, number, fact))
-                else:
-                    shown = show_row(Triple(fact.head, fact.relation, fact.tail))
-                    draft.dropped.append(Dropped("unsupported", shown, claim.spans[-1]))
-            mentions += locate_mentions(draft.text, claim, number, found.mentions)
-            draft.dropped += [
-                Dropped(dropped.reason, dropped.text, claim.spans[-1]) for dropped in found.dropped
-            ]
-        if not draft.entities:
-            draft.entities = clean_items(mention.text for mention in mentions)
-        draft.learn(mentions)
-        draft.facts = tuple(facts)
-        draft.triples = _write_rows(facts, len(draft.claims))
 
 
 def _take_result(draft: _Draft) -> Extraction:

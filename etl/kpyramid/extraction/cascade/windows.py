@@ -5,17 +5,19 @@ every span is exact. Entities stand once, with their class; facts name them by n
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
 from kpyramid.documents.blocks import Block, read_blocks
+from kpyramid.documents.qualifiers import CONDITION
 from kpyramid.documents.sentences import Dropped, Piece, Span, split_sentences, split_text
-from kpyramid.documents.words import BE, HAVE, LETTERS
+from kpyramid.documents.words import BE, HAVE, LETTERS, MODALS, hold
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -52,9 +54,10 @@ from kpyramid.settings import CascadeSettings, ChunkSettings, Example
 
 # Windows of a document.
 
-_CUT = 8
-"""One block in so many ends a window that is half full by its hash, as batches are cut: a new
-paragraph then changes its own window, and not where all later ones begin."""
+_LEAST = 3
+"""No window is shorter than this share of the longest, where a document has more than one."""
+_OPENING = 40
+"""Characters of a block whose hash says whether a window begins there."""
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FULL_NAME = re.compile(
     r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
@@ -106,29 +109,38 @@ def cut_windows(
 
 
 def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Piece]:
+    """The windows: what is too long is parted before a heading or a block, and so are its parts.
+
+    The hashes of how blocks begin choose between them: so an edited paragraph changes its own
+    window, and not where later ones begin.
+    """
     starts = {heading.start for heading in headings}
     settings = ChunkSettings(max_tokens=most, overlap_tokens=0)
-    pieces: list[Piece] = []
-    filled = 0
-    for first, last in _list_blocks(text):
-        for found in split_text(text[first:last], settings):
-            piece = Piece(found.start + first, found.end + first, found.tokens)
-            if pieces and filled + piece.tokens > most:
-                held: list[Piece] = []
-                while len(pieces) > 1 and pieces[-1].start in starts:
-                    held.insert(0, pieces.pop())
-                filled -= sum(each.tokens for each in held)
-                yield Piece(pieces[0].start, pieces[-1].end, filled)
-                pieces, filled = held, sum(each.tokens for each in held)
-            pieces.append(piece)
-            filled += piece.tokens
-            digest = hash_bytes(text[piece.start : piece.end].encode("utf-8", "surrogatepass"))
-            ends = int(digest[:8], 16) % _CUT == 0 and piece.start not in starts
-            if ends and 2 * filled >= most:
-                yield Piece(pieces[0].start, piece.end, filled)
-                pieces, filled = [], 0
-    if pieces:
-        yield Piece(pieces[0].start, pieces[-1].end, filled)
+    pieces = [
+        Piece(piece.start + first, piece.end + first, piece.tokens)
+        for first, last in _list_blocks(text)
+        for piece in split_text(text[first:last], settings)
+    ]
+    sums = [0, *accumulate(piece.tokens for piece in pieces)]
+    openings = (text[piece.start : piece.start + _OPENING] for piece in pieces)
+    ranks = [
+        (
+            before.start in starts,
+            piece.start not in starts,
+            hash_bytes(opening.encode("utf-8", "surrogatepass")),
+        )
+        for before, piece, opening in zip(pieces[:1] + pieces, pieces, openings, strict=False)
+    ]
+    waiting = [(0, len(pieces))] if pieces else []
+    while waiting:
+        first, last = waiting.pop()
+        if last - first == 1 or sums[last] - sums[first] <= most:
+            yield Piece(pieces[first].start, pieces[last - 1].end, sums[last] - sums[first])
+            continue
+        low = bisect_left(sums, sums[first] + most / _LEAST, first + 1, last)
+        high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
+        cut = min(range(low, high) or range(first + 1, last), key=ranks.__getitem__)
+        waiting += [(cut, last), (first, cut)]
 
 
 def _list_blocks(text: str) -> Iterator[tuple[int, int]]:
@@ -379,9 +391,14 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
 
 # A reply held against its window.
 
-_FLAGS = {"possible", "planned", "reported", "former"}
-_KEYS = {"time": "time", "place": "place", "if": "condition", "amount": "quantity", "by": "by"}
-_QUALIFIERS = ("time", "place", "condition", "quantity")
+_HELD = {"possible", "planned", "former"}
+_FLAGS = _HELD | {"reported"}
+_FIRST = frozenset("i me my we us our".split())
+_SPEAKING = frozenset("author writer speaker narrator asker poster reader".split())
+"""What "I" and "you" mean where a text names neither."""
+_LEAD = {"time": re.compile(r"(?:in|on|at|during) "), "place": re.compile(r"(?:in|at) ")}
+"""Prepositions that say nothing more than the time or the place does; the rules leave them out."""
+_KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,6 +442,7 @@ def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> Windo
     """
     context = " ".join(words for _, words in text.chunk.context)
     known = text.words | text.title | list_forms(context)
+    known |= _SPEAKING if known & _FIRST else frozenset()
     window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
     for shown in reading.broken:
         window.drop("not_a_triple", shown)
@@ -499,16 +517,23 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
         for name, place in zip((names[0], tail), places, strict=True)
     ]
     stance = _read_marks(window, row, cited)
+    place = locate_name(text.chunk.text, text.folded, relation, spans, exact=True)
+    modality = next((flag for flag in stance if flag in _FLAGS), None)
+    if modality in _HELD:  # in the relation's words, as the rules leave it
+        is_property = relation.casefold() in window.vocabulary.relations
+        relation = hold(relation, modality, names=is_property)
+        modality = None
+    modal = relation.split()[0].casefold()
     return Fact(
         claim,
         named[0],
         relation,
         named[1],
         head_span=places[0],
-        relation_span=locate_name(text.chunk.text, text.folded, relation, spans, exact=True),
+        relation_span=place,
         tail_span=places[1],
         negated=denied or "not" in stance,
-        modality=next((flag for flag in stance if flag in _FLAGS), None),
+        modality=modality or (modal if modal in MODALS else None),
         attribution=stance.get("by"),
         qualifiers={
             name: stance[name] for name in _KEYS.values() if name in stance and name != "by"
@@ -549,7 +574,8 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
         elif any(map(is_telling, list_strange(words, cited | window.known))):
             window.drop("unsupported", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
         else:
-            found.setdefault(_KEYS[name], words)
+            bare = _LEAD[name].sub("", words, count=1) if name in _LEAD else words
+            found.setdefault(_KEYS[name], bare)
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.validity import is_pointed
 from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
     Candidate,
@@ -217,6 +218,7 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 
 _DATING = frozenset("in on at during of for between".split())
 """Prepositions before a time that say nothing more than the time does."""
+_ENDING = frozenset({"to", "until", "till", "through"})
 _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
 
@@ -428,7 +430,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     for part in frame.parts:
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None or is_deictic(phrase.text):
+        if phrase is None or part.gap is not None:
+            continue
+        if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= at <= tail.last for at in listed):
@@ -441,12 +445,13 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
         if is_bare_half(words, phrase.text):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
-        if words == "to" and dated and found.get("time", "").startswith("from "):
+        if words in _ENDING and dated and found.get("time", "").startswith("from "):
             end = phrase.text.rpartition(" to ")[2]
             found["time"] = f"{found['time'].partition(' to ')[0]} to {end}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
-            time = phrase.text if dated else f"{words} {phrase.text}"
+            lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
+            time = f"{lead}{phrase.text}"
             found.setdefault("time", time)
         elif part.role == "manner" and part.link:
             found.setdefault("manner", f"{words} {phrase.text}")

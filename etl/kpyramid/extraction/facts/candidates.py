@@ -338,7 +338,10 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
-    if head.label in LITERALS and head.label != "ORDINAL" and " of " not in head.text:
+    part = " of " in head.text and head.label != "DATE"
+    if (head.label in LITERALS and head.label != "ORDINAL" and not part) or _FISCAL.search(
+        head.text
+    ):
         return "head_is_literal"
     told = tail.text.lower()
     if is_deictic(told):
@@ -361,6 +364,12 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+_FISCAL = re.compile(
+    r"\b(?:FY|(?:fiscal|financial|tax) (?:year )?)(?:ended? )?\d{2,4}$", re.IGNORECASE
+)
+"""The year of a budget, which is a time and no name: "FY2019", "the end of fiscal 2019"."""
 
 
 def is_bare_half(preposition: str, text: str) -> bool:

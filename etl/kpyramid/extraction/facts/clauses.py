@@ -30,6 +30,7 @@ from kpyramid.extraction.syntax.predicates import (
     is_copula,
     is_stative,
     list_merged,
+    read_means,
     read_modal,
     read_predicate,
     word_group,
@@ -346,6 +347,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
         finite = _find_verb_above(finite)
+    if read_means(verb) is not None:
+        return passive or is_negated(main)
     if read_modal(group_kids(finite)) or find_infinitive_mark(main) is not None:
         return True  # "by choosing X, firms can save"
     return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)

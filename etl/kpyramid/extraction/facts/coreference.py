@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from kpyramid.documents.blocks import Block
@@ -130,13 +130,21 @@ def read_title(title: str) -> Antecedent | None:
 def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase]]:
     """The turns in their order, each with the name of its speaker.
 
-    A label is a name when it has several capital words before a comma or a bracket, or is part of
-    such a label of the text: "Q", "Moderator" and "Ann" alone name nobody.
+    A label is a name when it has several capital words before a comma or a bracket, one where that
+    tells an office ("Ann (Chair)"), or is part of such a label of the text: "Q", "Moderator" and
+    "Ann" alone name nobody.
     """
     turns = [Span(block.start, block.end) for block in blocks if block.kind == "turn"]
     labels = [text[turn.start : turn.end].partition(":")[0] for turn in turns]
     names = [BRACKET.sub("", label).partition(",")[0].strip() for label in labels]
-    full = {name for name in names if " " in name and all(w[0].isupper() for w in name.split())}
+    proper = {
+        name: is_person_noun(label.strip(" )").split()[-1].lower())
+        for name, label in zip(names, labels, strict=True)
+        if all(word[0].isupper() for word in name.split()) and not is_person_noun(name.lower())
+    }
+    long = {name for name in proper if " " in name}
+    known = {word for name in long for word in name.split()}
+    full = long | {name for name, in_office in proper.items() if in_office and name not in known}
     speakers = []
     for turn, name in zip(turns, names, strict=True):
         same = [each for each in full if name == each or name in each.split()]
@@ -144,6 +152,33 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
             phrase = Phrase(same[0], turn, 0, 0, 0, "PERSON", resolved=True, literal=False)
             speakers.append((turn, phrase))
     return speakers
+
+
+_UNDERTAKINGS = frozenset("project program programme operation mission initiative campaign".split())
+
+
+def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Antecedent | None]]:
+    """Where each section begins, and what its heading names, or the next one above it.
+
+    A heading names a thing by a noun for its kind and a name: "Project Harrow", "Kelp Tower".
+    """
+    path: list[tuple[int, Antecedent | None]] = []
+    for block in blocks:
+        if block.kind == "heading":
+            words = text[block.start : block.end].split()
+            ends = {word.lower() for word in (*words[:1], *words[-1:])}
+            proper = len(words) > 1 and all(word[0].isupper() for word in words)
+            named = read_title(" ".join(words)) if proper else None
+            if named is not None and ends.isdisjoint(_UNDERTAKINGS | LABEL_BY_NOUN.keys()):
+                named = None
+            if named is not None:
+                label = named.phrase.label if ends.isdisjoint(_UNDERTAKINGS) else "ORG"
+                place = Span(block.start, block.end)
+                named.phrase = replace(named.phrase, span=place, label=label)
+            while path and path[-1][0] >= block.level:
+                path.pop()
+            path.append((block.level, named))
+            yield block.start, next((one for _, one in reversed(path) if one), None)
 
 
 def find_head_word(words: list[str]) -> str:
@@ -468,7 +503,9 @@ class Antecedents:
 
     def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
         self.tree = tree
+        blocks = [*blocks]
         self._speakers = list_speakers(tree.text, blocks)
+        self._sections = [*list_sections(tree.text, blocks)]
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
@@ -538,20 +575,29 @@ class Antecedents:
     def _choose_owner(self, noun: Node) -> Antecedent | None:
         """The last named subject, or the topic, of a kind that can have the attribute.
 
-        The recogniser alone is not sure of the topic's kind.
+        Else what the section's heading names, which nothing from before the heading is asked
+        against. The recogniser alone is not sure of the topic's kind.
         """
+        at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
+        start, heading = self._sections[at] if at >= 0 else (0, None)
+        start = start if heading is not None else 0
         fitting = [
             a
             for a in self._active
             if a.phrase.is_named
             and noun.sentence - a.sentence <= _TOPIC_WINDOW
+            and self.tree[max(a.last, 0)].idx >= start
             and (a.role in SUBJECTS or a is self.topic)
-            and (
-                not ATTRIBUTES[noun.word].isdisjoint(list_labels(a))
-                or (a is self.topic and a.phrase.label in _UNSURE and not list_called(a))
-            )
+            and self._can_have(a, noun)
         ]
+        if heading is not None and not fitting and self._can_have(heading, noun):
+            return heading
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
+
+    def _can_have(self, one: Antecedent, noun: Node) -> bool:
+        unsure = one.phrase.label in _UNSURE and not list_called(one)
+        labels = ATTRIBUTES[noun.word]
+        return not labels.isdisjoint(list_labels(one)) or (one is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]

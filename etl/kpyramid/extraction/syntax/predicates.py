@@ -86,6 +86,23 @@ def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
     return None
 
 
+_ABLE = frozenset({"can", "could", "may", "might"})
+
+
+def read_means(verb: Node) -> str | None:
+    """The modal under which a gerund is the means: "firms can help by planting trees" can plant."""
+    while verb.dep == "conj" and verb.head.tag == "VBG":
+        verb = verb.head
+    by = verb.head
+    if verb.tag != "VBG" or verb.dep != "pcomp" or by.word != "by" or by.i < by.head.i:
+        return None
+    main = by.head
+    while main.tag in {"VBG", "VB"} and main.dep in {"pcomp", "xcomp", "prep"}:
+        main = main.head.head if main.dep == "pcomp" else main.head
+    modal = read_modal(group_kids(main))
+    return modal if modal in _ABLE else None
+
+
 # Frames: who does what to whom, how, when and where, as tokens.
 
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
@@ -355,6 +372,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         own = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
     own.sort(key=lambda node: node.i)
     modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
+    means = None if modality or own else read_means(verb)
     did = any(node.word == "did" for node in own)
     helped = bool(own)
     own = [node for node in own if node.tag not in {"MD", "TO"} and node.lemma != "do"]
@@ -363,7 +381,9 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     if verb.tag == "VBN":
         passive = passive or (lender is not None and "auxpass" in lender.kids)
         passive = passive or (not own and verb.dep in {"acl", "advcl", "relcl"})
-    if modality is not None:
+    if means is not None:
+        modality, words = means, [means, verb.lemma.lower()]
+    elif modality is not None:
         words = [modality, *(node.word for node in own), verb.word]
     elif own:
         words = [_FULL.get(node.word, node.word) for node in own] + [verb.word]

@@ -178,6 +178,8 @@ _GIVING = VERBS["giving"]
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
+_LASTING = frozenset("from since until till between through".split())
+_NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
@@ -210,6 +212,8 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
+        elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
+            _lift_period(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -383,6 +387,28 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+
+
+def _lift_period(prep: Node) -> None:
+    """Hang on the verb from when to when it holds: "was mayor of Lund from 1990 to 1998".
+
+    Neither a name nor what somebody is lasts; an event does ("the war from 1914 to 1918").
+    """
+    noun = prep.head
+    dated = any(c.entity == "DATE" and c.text[-1:].isdigit() for c in prep.children)
+    path = [noun]
+    while path[-1].dep in {"pobj", "prep", "dobj"} and path[-1].head.pos not in {"VERB", "AUX"}:
+        path.append(path[-1].head)
+    verb, top = path[-1].head, path[-1]
+    is_name = noun.pos == "PROPN" and noun.entity not in {"EVENT", "DATE"}
+    if not dated or prep.i < noun.i or verb.pos not in {"VERB", "AUX"} or verb.i > noun.i:
+        return
+    is_kind = find_kind_label(top.lemma.lower()) not in {None, "EVENT"}
+    if not (is_kind and verb.lemma == "be" if top.dep == "attr" else is_name):
+        return
+    _move(prep, verb)
+    for node in path:
+        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
 
 
 def _seat_infinitive(verb: Node) -> None:

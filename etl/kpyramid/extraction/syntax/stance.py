@@ -28,7 +28,7 @@ _VERBAL = frozenset({"VERB", "AUX"})
 _OPENING = WORDS["conditional"] | WORDS["open"]
 _WEAKENING = WORDS["hedging"] | WORDS["rare"]
 _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
-_SPEAKING = REPORTING | WORDS["speaking"]
+_SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
 _UNPROVEN = "unproven"
@@ -404,6 +404,8 @@ def find_told(
     `blocks` are those of the text; without headings among them, short lines count as headings.
     """
     told: dict[int, Stance] = {}
+    if _is_tale(tree):
+        told = dict.fromkeys(range(len(tree)), Stance(mood="told"))
     for first, end in _list_plots(tree, blocks):
         told |= dict.fromkeys(range(first, end), Stance(mood="told"))
     for first, end, work in _list_narrated(tree, frames):
@@ -426,6 +428,36 @@ def find_told(
             told |= dict.fromkeys(range(first, end), stance)
         before = end
     return told
+
+
+def _is_tale(tree: Tree) -> bool:
+    """Whether a text is a made story: told in the past, its people talk and ask, undated.
+
+    Reports and histories date what they quote, and name in full who said it.
+    """
+    quotations = [*_list_quotations(tree)]
+    if len(quotations) < _FEWEST_SPEECHES:
+        return False
+    spoken = lively = 0
+    outside = [True] * len(tree)
+    for first, end in quotations:
+        outside[first:end] = [False] * (end - first)
+        speaker = _find_speaker(first, end, tree)
+        if speaker is not None and speaker.head.tag == "VBD":
+            spoken += speaker.tag == "PRP" or all(c.dep != "compound" for c in speaker.children)
+            lively += tree[end - 1].text in _CALLS or speaker.head.lemma.lower() in WORDS["calling"]
+    verbs = [n.tag for n in tree.nodes if outside[n.i] and n.tag in {"VBD", "VBZ", "VBP"}]
+    dated = any(
+        n.entity in {"PERCENT", "MONEY"} or (n.entity == "DATE" and _A_YEAR.fullmatch(n.text))
+        for n in tree.nodes
+    )
+    past = verbs.count("VBD") >= _PAST_SHARE * len(verbs)
+    return spoken >= _FEWEST_SPEECHES and lively > 0 and past and not dated
+
+
+_FEWEST_SPEECHES, _PAST_SHARE = 2, 0.75
+_CALLS = frozenset({"?", "!"})
+_A_YEAR = re.compile(r"[12]\d{3}")
 
 
 def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:

@@ -183,6 +183,18 @@ def read_frame(wording: str) -> Frame:
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
 
 
+_MODALITIES = {"possible": "possible", "future": "planned", "intended": "planned"} | {
+    "duty": "required",
+    "former": "former",
+}
+
+
+def read_modality(wording: str) -> str:
+    """How a wording holds what it says: `fact`, `possible`, `planned`, `required` or `former`."""
+    qualities = read_frame(wording).qualities
+    return next((said for name, said in _MODALITIES.items() if name in qualities), "fact")
+
+
 @lru_cache(maxsize=100_000)
 def find_statement(wording: str) -> str:
     """What is said of the head apart from its kind, or ``: `is a film made by`, `was made by`."""

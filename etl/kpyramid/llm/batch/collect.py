@@ -79,8 +79,8 @@ class _Found:
 class Collection:
     """What a call did: the batches that ended in it, and requests by what became of them.
 
-    `open`: in batches that have not ended. `lost`: pending again because their batch is late or
-    unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
+    `open`: in batches that have not ended. `again`: pending again, some because their batch is late
+    or unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
     `problems`: what somebody should look at. `refused`: one of them is a `RefusedError`.
     """
 
@@ -89,7 +89,6 @@ class Collection:
     failures: int = 0
     again: int = 0
     open: int = 0
-    lost: int = 0
     tokens: int = 0
     cost: float | None = 0.0
     booked: int = 0
@@ -108,28 +107,22 @@ def collect(till: Till) -> Collection:
     records = jobs.read_records(till.blobs)
     jobs.find_orphans(till.client, till.blobs, records, till.now())
     for record in jobs.read_records(till.blobs):
-        if record.state in ("submitted", "lost") and not _look(record, till, done):
+        if record.state == "submitted" and not _look(record, till, done):
             break
     records = jobs.read_records(till.blobs)
     done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
-    done.lost = sum(r.requests for r in records if r.state == "lost")
-    ended = [r for r in records if r.state not in jobs.OPEN and r.state != "lost"]
+    ended = [r for r in records if r.state not in jobs.OPEN]
     done.booked = settle_books(till.blobs, ended, till.open_ledger)
     return done
 
 
 def _look(record: Record, till: Till, done: Collection) -> bool:
     """Moves a batch on as far as the server lets it; False when it answers nobody."""
-    now, limits = till.now(), till.limits
-    since = record.submitted or record.at
-    lost = record.state == "lost"
-    late = now - since > limits.window + limits.margin
-    if lost and now - since > limits.look_again:
-        _close(record, None, till, done)
-        return True
+    window = till.limits.window + till.limits.margin
+    late = till.now() - (record.submitted or record.at) > window
     if record.endpoint != jobs.name_endpoint(till.settings):
-        if late and not lost:
-            _lose(record, till, done, f"is late, and at {record.endpoint}")
+        if late:
+            _close(record, None, till, done, f"is late, and at {record.endpoint}")
         return True
     try:
         found = _fetch(record, till)
@@ -141,7 +134,7 @@ def _look(record: Record, till: Till, done: Collection) -> bool:
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
     if found is not None and found.batch.status in _ENDED:
         _close(record, found, till, done)
-    elif not lost:
+    else:
         _wait(record, found, late, till, done)
     return True
 
@@ -157,7 +150,7 @@ def _wait(record: Record, found: _Found | None, late: bool, till: Till, done: Co
         _cancel(record, till)
     if _is_long_missing(replace(record, status=status), till):
         late_why = f"is still {status} long after its window"
-        _lose(record, till, done, late_why if found else "is unknown to the server")
+        _close(record, None, till, done, late_why if found else "is unknown to the server")
 
 
 def _fetch(record: Record, till: Till) -> _Found | None:
@@ -186,14 +179,6 @@ def _is_long_missing(record: Record, till: Till) -> bool:
     return till.now() - (record.doubt or 0.0) >= till.limits.doubt
 
 
-def _lose(record: Record, till: Till, done: Collection, why: str) -> None:
-    jobs.save_record(till.blobs, replace(record, state="lost"))
-    done.problems.append(
-        f"batch {record.batch} {why}: its {record.requests} requests are pending again; what "
-        "still comes of it is kept"
-    )
-
-
 def _cancel(record: Record, till: Till) -> None:
     """Asks the server to stop, so that what is asked again is not paid twice."""
     try:
@@ -202,8 +187,10 @@ def _cancel(record: Record, till: Till) -> None:
         log.warning("%s", jobs.describe_fault(till.client, f"cancel {record.batch}", e))
 
 
-def _close(record: Record, found: _Found | None, till: Till, done: Collection) -> None:
-    """Stores what an ended batch gave; a batch that was never found gave nothing."""
+def _close(
+    record: Record, found: _Found | None, till: Till, done: Collection, why: str = ""
+) -> None:
+    """Stores what an ended batch gave; one that is given up, which `why` says, gave nothing."""
     try:
         asked = jobs.read_asked(till.blobs, record)
     except IntegrityError:
@@ -212,6 +199,10 @@ def _close(record: Record, found: _Found | None, till: Till, done: Collection) -
             raise
         return  # another process closed it meanwhile
     closed, results = _reconcile(record, found, asked)
+    if why:
+        done.problems.append(
+            f"batch {record.batch} {why}: its {record.requests} requests are pending again"
+        )
     unseen = _count_unseen(closed, found)
     if unseen and not _is_long_missing(record, till):
         done.notes.append(

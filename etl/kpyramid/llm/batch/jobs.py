@@ -26,13 +26,10 @@ from kpyramid.storage.store import BlobStore
 # creates the next number (the store lets one) may ask for its requests; so no request is in two
 # batches. `batches/requests/` holds what is asked, `batches/books/` what it cost.
 
-State = Literal[
-    "intent", "uploaded", "submitted", "collected", "limited", "split", "lost", "gone", "dropped"
-]
+State = Literal["intent", "uploaded", "submitted", "collected", "limited", "gone", "dropped"]
 """intent: noted; the batch is perhaps created. submitted: its id is known. collected: all it gave
-is stored. limited: refused for its size. lost: its requests are pending again, what still comes of
-it is kept. gone: given up. dropped: never created. uploaded and split are of earlier versions: an
-intent whose file was sent, and a limited batch."""
+is stored. limited: refused for its size. gone: given up, so its requests are pending again.
+dropped: never created. uploaded is of earlier versions: an intent whose file was sent."""
 
 UNFINISHED: frozenset[State] = frozenset({"intent", "uploaded"})
 OPEN: frozenset[State] = UNFINISHED | {"submitted"}
@@ -46,10 +43,9 @@ _NUMBER = re.compile(r"batches/records/(\d{8})\.json")
 class Limits:
     """The API's limits (platform.openai.com/docs/guides/batch), and how long is waited; seconds.
 
-    `window`: what the API promises; `margin`: beyond it a batch is lost. `doubt`: how long
+    `window`: what the API promises; `margin`: beyond it a batch is cancelled. `doubt`: how long
     what is missing must be missing before it is believed. `stale`: after that long, whoever began
-    to submit is dead. `look_again`: how long results of lost batches are looked for: files live
-    30 days.
+    to submit is dead.
     """
 
     requests: int = 50_000
@@ -58,7 +54,6 @@ class Limits:
     margin: float = 6 * 3600.0
     doubt: float = 3600.0
     stale: float = 1800.0
-    look_again: float = 30 * 86_400.0
 
 
 LIMITS = Limits()

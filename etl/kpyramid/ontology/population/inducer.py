@@ -1,23 +1,14 @@
-"""Population by a model: texts routed to classes, replies held against the text."""
+"""Population by a model: properties asked of each text, replies held against the text."""
 
-import json
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-import numpy as np
 
 from kpyramid.documents.sentences import Dropped, Span, split_sentences
-from kpyramid.documents.words import WORD, lemmatise
-from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.documents.words import WORD
 from kpyramid.extraction.cascade.evidence import (
     fold,
     is_pronoun,
-    list_words,
     locate_quotation,
     says_something,
 )
@@ -125,121 +116,6 @@ def _take(text: str, span: Span) -> Words:
     return Words(text[span.start : span.end], span.start, span.end)
 
 
-# Routing: the classes of which a text may state values.
-
-CUT = 0.35
-"""Standard deviations above unrelated prose from which a class is plausible.
-
-99 % of the values in the train sentences of Text2KGBench's 15 ontologies are asked for then; of
-sentences written for the other 14 ontologies, 21 % come near to none.
-"""
-_JOINT = re.compile(r"_|(?<=[^\W\d_A-Z])(?=[A-Z])")
-_BLOCK = 1024
-"""Sentences that are compared at a time."""
-
-
-@cache
-def load_prose() -> Sequence[str]:
-    """Sentences of no field in particular (`prose.json`).
-
-    What counts as near differs from one embedding model to the next, and from class to class: the
-    more properties, the more chances. It is measured on these.
-    """
-    data = json.loads(Path(__file__).with_name("prose.json").read_text("utf-8"))
-    return list(data["sentences"])
-
-
-class Router:
-    """Routes texts to the classes whose properties the groups ask for.
-
-    A class is asked for where a sentence comes nearer to the words of one of its properties than
-    unrelated prose does, or says one of them word for word. Nothing is learned: any ontology with
-    labels can be routed.
-
-    `classes`: their IRIs, sorted; the columns of scores.
-    """
-
-    def __init__(self, schema: Schema, groups: Iterable[Group], embedder: Embedder) -> None:
-        phrases: dict[str, set[str]] = defaultdict(set)
-        stated: dict[tuple[str, ...], set[str]] = defaultdict(set)
-        for group in groups:
-            for prop in group.properties:
-                for label, end in _word_property(prop, schema):
-                    phrases[prop.domain].add(f"{label} {end}".strip())
-                    if says_something(label):  # "is in" is said of all and everything
-                        stated[_reduce(label)].add(prop.domain)
-        self.classes = tuple(sorted(phrases))
-        for iri in self.classes:
-            found = schema.class_by_iri.get(iri)
-            labels = (found.label, *found.alt_labels) if found else ()
-            phrases[iri].update(map(_spell_out, labels))
-        self._embedder = embedder
-        self._stated = {words: sorted(iris) for words, iris in stated.items()}
-        self._longest = max(map(len, self._stated), default=0)
-        self._starts = np.cumsum([0] + [len(phrases[iri]) for iri in self.classes[:-1]])
-        self._phrases = [phrase for iri in self.classes for phrase in sorted(phrases[iri])]
-        self._vectors: Matrix | None = None
-        self._usual: Matrix = np.zeros(0, dtype=np.float32)
-        self._spread = self._usual
-
-    def route(self, texts: Sequence[str]) -> list[frozenset[str]]:
-        """The classes that each text may hold values of."""
-        parts = [[text[s.start : s.end] for s in split_sentences(text)] for text in texts]
-        near: dict[str, frozenset[str]] = {}
-        distinct = sorted({sentence for sentences in parts for sentence in sentences})
-        for start in range(0, len(distinct), _BLOCK):
-            block = distinct[start : start + _BLOCK]
-            plausible = self.score(block) >= CUT
-            for sentence, row in zip(block, plausible, strict=True):
-                classes = {self.classes[at] for at in np.flatnonzero(row)}
-                near[sentence] = frozenset(classes.union(self._find_stated(sentence)))
-        return [frozenset().union(*(near[s] for s in sentences)) for sentences in parts]
-
-    def score(self, sentences: Sequence[str]) -> Matrix:
-        """Similarity of sentences to classes, in standard deviations above unrelated prose."""
-        if not self.classes or not sentences:
-            return np.zeros((len(sentences), len(self.classes)), dtype=np.float32)
-        if self._vectors is None:
-            self._vectors = self._embedder.embed(self._phrases)
-            usual = self._compare(load_prose())
-            self._usual = usual.mean(axis=0)
-            self._spread = np.maximum(usual.std(axis=0), 1e-6)
-        scores: Matrix = (self._compare(sentences) - self._usual) / self._spread
-        return scores
-
-    def _compare(self, sentences: Sequence[str]) -> Matrix:
-        """The cosine of each sentence and the nearest phrase of each class."""
-        assert self._vectors is not None
-        cosines = self._embedder.embed(sentences) @ self._vectors.T
-        nearest: Matrix = np.maximum.reduceat(cosines, self._starts, axis=1)
-        return nearest
-
-    def _find_stated(self, sentence: str) -> Iterator[str]:
-        """The classes of whose properties the sentence says one word for word."""
-        lemmas = _reduce(sentence)
-        for size in range(1, self._longest + 1):
-            for start in range(len(lemmas) - size + 1):
-                yield from self._stated.get(lemmas[start : start + size], ())
-
-
-def _word_property(prop: OntologyProperty, schema: Schema) -> Iterator[tuple[str, str]]:
-    """The wordings of a property and of its inverse, each with what it leads to."""
-    for found in (prop, schema.property_by_iri.get(prop.inverse_of or "")):
-        if found is not None:
-            end = None if found.is_datatype else schema.class_by_iri.get(found.range)
-            for label in (found.label, *found.alt_labels):
-                yield _spell_out(label), _spell_out(end.label) if end else ""
-
-
-def _spell_out(label: str) -> str:
-    """A label as words: "birthPlace" and "birth_place" are birth place."""
-    return " ".join(_JOINT.sub(" ", label).split())
-
-
-def _reduce(text: str) -> tuple[str, ...]:
-    return tuple(lemmatise(word) for word in list_words(text))
-
-
 # The inducer.
 
 
@@ -263,8 +139,7 @@ class Reading:
 class Inducer:
     """Asks for the values of groups of properties, text by text; `model` names it in the values.
 
-    Without a router every group is asked for in every text. `left_out`: the questions that
-    routing spared; `concurrency`: those that are under way at a time.
+    `concurrency`: questions that are under way at a time.
     """
 
     def __init__(
@@ -273,7 +148,6 @@ class Inducer:
         schema: Schema,
         groups: Sequence[Group],
         *,
-        router: Router | None,
         mode: str,
         model: str,
         max_tokens: int,
@@ -282,10 +156,8 @@ class Inducer:
         examples: tuple[Example, ...] = (),
     ) -> None:
         self.model = model
-        self.left_out = 0
         self._asker = asker
         self._questions = [Question(group, schema, examples) for group in groups]
-        self._router = router
         self._task = TASKS[mode]
         self._max_tokens = max_tokens
         self._concurrency = concurrency
@@ -300,14 +172,7 @@ class Inducer:
         distinct: dict[tuple[str, str | None], Chunk] = {}
         for chunk in chunks:
             distinct.setdefault((chunk.text, chunk.title), chunk)
-        texts = [text for text, _ in distinct]
-        routed = self._choose(texts)
-        pairs = [
-            (chunk, question)
-            for chunk, questions in zip(distinct.values(), routed, strict=True)
-            for question in questions
-        ]
-        self.left_out += len(texts) * len(self._questions) - len(pairs)
+        pairs = [(chunk, one) for chunk in distinct.values() for one in self._questions]
         self._progress.expect(len(pairs))
         pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="induction")
         try:
@@ -319,18 +184,10 @@ class Inducer:
             pool.shutdown(cancel_futures=True)
         answers = (done.result() for done in asked)
         readings = {
-            key: self._read(key[0], [(question, next(answers)) for question in questions])
-            for key, questions in zip(distinct, routed, strict=True)
+            key: self._read(key[0], [(question, next(answers)) for question in self._questions])
+            for key in distinct
         }
         return [readings[p.text, p.title] for p in chunks]
-
-    def _choose(self, texts: Sequence[str]) -> list[list[Question]]:
-        if self._router is None:
-            return [self._questions for _ in texts]
-        return [
-            [question for question in self._questions if classes & {*question.group.domains}]
-            for classes in self._router.route(texts)
-        ]
 
     def _ask(self, chunk: Chunk, question: Question) -> tuple[Noted, ...] | Failure:
         answer = self._asker.ask(question.render(chunk, self._task, self._max_tokens), parse)

@@ -46,6 +46,7 @@ from kpyramid.snapshot.snapshot import hold_snapshot
 from kpyramid.snapshot.view import EVERYTHING, PUBLIC
 from kpyramid.storage.archive import Exported, keep_note, list_exports, remove_export
 from kpyramid.storage.copies import is_there, remove, write_at
+from kpyramid.storage.former import find_former
 from kpyramid.storage.layout import Warehouse, is_address, name_place, open_warehouse
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit
@@ -103,7 +104,6 @@ def plan(
     with telling_how_to_go_on("stage", "ingest", *place, *given):
         if night.ref == corpus.candidate != corpus.ref:
             _start_candidate(corpus, open_warehouse(warehouse))
-        require_source(corpus, night.source, night.day)
         read = call_stage(
             "ingest",
             run=night.run,
@@ -114,11 +114,13 @@ def plan(
             order=night.order,
             allow_shrink=night.allow_shrink,
             workers=corpus.declared.workers,
+            check=lambda: require_source(corpus, night.source, night.day),
         )
         run = open_run(open_warehouse(warehouse), night.run)
         _name_unread(run, warehouse)
         marks = [read, call_stage("chunk", run=night.run, warehouse=warehouse)]
-        walked = [*walk_stored(run.warehouse, run.settings, read.details["corpus"])]
+        former = find_former(run.warehouse, run.former)
+        walked = [*walk_stored(run.warehouse, run.settings, read.details["corpus"], former)]
         stored = [stage.name for stage, _ in walked[len(marks) :]]
         marks += [call_stage(name, run=night.run, warehouse=warehouse) for name in stored]
         most = _count_new(run, {"resolve", "embed"} - {*stored}) // _FEW

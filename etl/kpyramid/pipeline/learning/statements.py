@@ -198,7 +198,7 @@ class Generator:
         if row.is_no:
             return Made(reason="it says that something does not hold, not what does")
         request = TASK.request(write_system(self.domain), show_row(row), max_tokens=MAX_TOKENS)
-        found = ask_model(self.asker, request, lambda r: parse_json(r.content, Triples).triples)
+        found = ask_model(self.asker, request, lambda r: parse_json(r, Triples).triples)
         if isinstance(found, Failure):
             return Made(reason=f"the model made no triples: {found.kind}: {found.detail}")
         told: list[Statement] = []

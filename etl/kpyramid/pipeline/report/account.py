@@ -1,21 +1,24 @@
-"""Completion and condensation in a report: what was proposed, what was merged and what clashes.
+"""What a report says of a snapshot: what is in it, was refused, proposed and merged, what clashes.
 
-Asked of a snapshot's tables in SQL.
+Asked of its tables in SQL.
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import word_relation
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
+from kpyramid.pipeline.report.words import cut
 from kpyramid.snapshot.graph import name_source, open_database
+from kpyramid.snapshot.overview import Overview
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
@@ -49,6 +52,11 @@ def open_tables(folder: Path) -> "Iterator[Database]":
         yield database
 
 
+def read_query(name: str) -> str:
+    """The SQL of a file of `queries/`."""
+    return (Path(__file__).parent / "queries" / f"{name}.sql").read_text("utf-8")
+
+
 def select_rows(database: "Database", query: str, **given: object) -> list[Row]:
     """The rows of a query, each by the names of its columns; `$name` stands for what is given."""
     rows: list[Row] = database.sql(query, params=given or None).to_arrow_table().to_pylist()
@@ -70,45 +78,32 @@ def name_term(iri: str | None, schema: Schema) -> str | None:
 
 def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonValue]:
     """Both layers in figures, the region in phrases, the proposals by state with examples."""
-    counts = "SELECT count(*)::BIGINT AS phrases, coalesce(sum(facts), 0)::BIGINT AS facts"
+    sums = "SELECT count(*)::BIGINT AS phrases, coalesce(sum(facts), 0)::BIGINT AS facts"
     layers = {
-        layer: select_rows(database, f"{counts} FROM phrases WHERE layer = $layer", layer=layer)[0]
+        layer: select_rows(database, f"{sums} FROM phrases WHERE layer = $layer", layer=layer)[0]
         for layer in ("graph", "ontology")
     }
-    (region,) = select_rows(database, f"{counts} FROM phrases WHERE region")
+    (region,) = select_rows(database, f"{sums} FROM phrases WHERE region")
     explained = select_rows(database, "SELECT explained FROM layers ORDER BY layer LIMIT 1")
     shares = [round(share, 4) for share in explained[0]["explained"]] if explained else []
-    rows = select_rows(database, "FROM proposals ORDER BY round, score DESC, proposal_id")
-    by_state = {state: [row for row in rows if row["state"] == state] for state in _STATES}
-    shown = {state: own[:_MOST_PROPOSALS] for state, own in by_state.items()}
-    examples = {
-        row["proposal_id"]: row["triple_ids"][:_MOST_EXAMPLES]
-        for own in shown.values()
-        for row in own
-    }
-    evidence = find_evidence(database, {key for keys in examples.values() for key in keys})
+    counted = select_rows(
+        database, "SELECT state, count(*) AS n, max(round) AS round FROM proposals GROUP BY state"
+    )
+    counts = {row["state"]: row["n"] for row in counted}
+    rows = select_rows(database, read_query("proposals"), most=_MOST_PROPOSALS, few=_MOST_EXAMPLES)
+    evidence = find_evidence(database, {key for row in rows for key in row["examples"]})
+    for row in rows:
+        row["existing"] = name_term(row["iri"], schema) if row["state"] == "alias" else None
+        row |= {n: name_term(row[n], schema) for n in ("domain", "range", "inverse_of", "splits")}
+        row["examples"] = [evidence[key] for key in row["examples"]]
     return {
         "layers": layers,
         "dimensions": len(shares),
         "explained": round(sum(shares), 4),
         "region": region,
-        "rounds": max((row["round"] for row in rows), default=0),
-        "counts": {state: len(own) for state, own in by_state.items() if own},
-        "proposals": {
-            state: [
-                {
-                    **{name: value for name, value in row.items() if name != "triple_ids"},
-                    **{
-                        name: name_term(row[name], schema)
-                        for name in ("domain", "range", "inverse_of", "splits")
-                    },
-                    "existing": name_term(row["iri"], schema) if state == "alias" else None,
-                    "examples": [evidence[key] for key in examples[row["proposal_id"]]],
-                }
-                for row in own
-            ]
-            for state, own in shown.items()
-        },
+        "rounds": max((row["round"] for row in counted), default=0),
+        "counts": {state: counts[state] for state in _STATES if state in counts},
+        "proposals": {s: [row for row in rows if row["state"] == s] for s in _STATES},
     }
 
 
@@ -123,7 +118,7 @@ def describe_condensation(database: "Database", schema: Schema) -> dict[str, Jso
     how = select_rows(database, "SELECT how, count(*) AS n FROM derivations GROUP BY how")
     clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id")
     shown = clashes[:_MOST_CONTRADICTIONS]
-    sides = _read_facts(database, [key for row in shown for key in row["condensed_ids"]])
+    sides = read_facts(database, [key for row in shown for key in row["condensed_ids"]])
     return {
         **counts,
         "how": {row["how"]: row["n"] for row in sorted(how, key=lambda row: str(row["how"]))},
@@ -143,18 +138,69 @@ def describe_condensation(database: "Database", schema: Schema) -> dict[str, Jso
     }
 
 
+def describe_content(
+    database: "Database", overview: Overview, schema: Schema
+) -> dict[str, JsonValue]:
+    """The overview, `facts`: three to show, and `silent`: properties without a value.
+
+    Those of inverses count. `near`: facts whose wording is near such a property.
+    """
+    query = "SELECT anchor, count(*) AS facts FROM condensed GROUP BY anchor"
+    near = {row["anchor"]: row["facts"] for row in select_rows(database, query)}
+    used = {p.iri for p in overview.properties if p.count}
+    used |= {inverse for p in schema.properties if p.iri in used and (inverse := p.inverse_of)}
+    silent: list[JsonValue] = [
+        {"label": p.label, "near": near.get(p.iri, 0)}
+        for p in overview.properties
+        if p.iri not in used
+    ]
+    return {**asdict(overview), "facts": [*_pick_facts(database)], "silent": silent}
+
+
+def _pick_facts(database: "Database") -> Iterator[Row]:
+    """Three facts of different things and relations whose sentences are short enough to show."""
+    rows = select_rows(database, read_query("shown_facts"), most=8 * _FACTS)
+    keys = [row["triple_id"] for row in rows]
+    evidence, relations = find_evidence(database, keys), set[str]()
+    for row in (evidence[key] for key in keys if key in evidence):
+        if row["fact"][1] not in relations and len(row["sentence"]) <= _SHORT:
+            relations.add(row["fact"][1])
+            yield row
+        if len(relations) == _FACTS:
+            return
+
+
+_FACTS, _SHORT = 3, 180
+
+
+def describe_rejects(database: "Database") -> list[Row]:
+    """How many rows a stage refused for which reason, the most frequent first, with examples.
+
+    An example has its detail, and the sentence and its source as far as they are known.
+    """
+    found: dict[tuple[str, str], Row] = {}
+    for row in select_rows(
+        database, read_query("rejects"), most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST
+    ):
+        kind = {name: row[name] for name in ("stage", "reason", "count")}
+        known = found.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
+        sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
+        example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
+        known["examples"].append({**example, "source": row["source"]})
+    return sorted(found.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
+
+
+def _cut_sentence(text: str, at: int) -> str:
+    """The sentence of a text around a character; empty where it has none."""
+    spans = [span for span in split_sentences(text) if span.start <= at < span.end]
+    return text[spans[0].start : spans[0].end] if spans else ""
+
+
 def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
     """The merges of most different wordings; of merges of the same wordings the first."""
-    chosen = select_rows(
-        database,
-        "SELECT min(condensed_id) AS condensed_id FROM (SELECT condensed_id, "
-        "list_sort(list(DISTINCT relation_id)) AS wordings FROM derivations "
-        "JOIN triples USING (triple_id) GROUP BY condensed_id HAVING count(*) > 1) "
-        "GROUP BY wordings ORDER BY len(wordings) DESC, condensed_id LIMIT $most",
-        most=_MOST_MERGES,
-    )
+    chosen = select_rows(database, read_query("merges"), most=_MOST_MERGES)
     keys = [row["condensed_id"] for row in chosen]
-    facts = _read_facts(database, keys, _MOST_PARTS)
+    facts = read_facts(database, keys, _MOST_PARTS)
     return [
         {
             "condensed_id": key,
@@ -168,7 +214,7 @@ def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
     ]
 
 
-def _read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict[str, Row]:
+def read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict[str, Row]:
     """Condensed facts by key; `parts`: the first triples of each with how each came in.
 
     What was kept comes first.
@@ -186,7 +232,7 @@ def _read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dic
     evidence = find_evidence(database, {key for pairs in parts.values() for key, _ in pairs})
     for row in rows:
         own = parts[row["condensed_id"]]
-        row["parts"] = [{"how": how, "triple_id": key, **evidence[key]} for key, how in own]
+        row["parts"] = [{"how": how, "triple_id": key, **evidence.get(key, {})} for key, how in own]
     return {row["condensed_id"]: row for row in rows}
 
 
@@ -196,36 +242,15 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     `qualifiers` say when, where and how it holds; `confidence`, how surely it was read; `places`,
     how many statements it has.
     """
-    rows = select_rows(database, _EVIDENCE, keys=sorted(triple_ids))
+    rows = select_rows(database, read_query("evidence"), keys=sorted(triple_ids))
     return {
         row["triple_id"]: {
             "fact": [row["head"], word_relation(row["relation"], row["negated"]), row["tail"]],
             "qualifiers": write_qualifiers(row["qualifiers"]),
             "confidence": row["confidence"],
-            "sentence": shorten(row["text"], _LONGEST, placeholder=" …"),
+            "sentence": cut(row["text"], _LONGEST),
             "source": row["source"],
             "places": row["places"],
         }
         for row in rows
     }
-
-
-_EVIDENCE = """
-WITH wanted AS (FROM triples WHERE triple_id IN (SELECT unnest($keys))),
-stated AS (SELECT triple_id, unnest(raw_triple_ids) AS raw_triple_id FROM wanted),
-places AS (SELECT claim_id, unnest(spans) AS span FROM claims)
-SELECT DISTINCT ON (triple_id) triple_id, heads.name AS head, relations.name AS relation,
-    coalesce(tails.name, wanted.literal) AS tail, wanted.qualifiers, wanted.confidence,
-    wanted.negated,
-    substring(documents.text, span.start + 1, span."end" - span.start) AS text, source,
-    len(raw_triple_ids) AS places
-FROM wanted JOIN stated USING (triple_id)
-JOIN raw_triples USING (raw_triple_id)
-JOIN places USING (claim_id)
-JOIN chunks USING (chunk_id)
-JOIN documents USING (document_id)
-JOIN entities AS heads ON heads.entity_id = wanted.head_id
-JOIN relations USING (relation_id)
-LEFT JOIN entities AS tails ON tails.entity_id = wanted.tail_id
-ORDER BY triple_id, raw_triples.confidence DESC, raw_triple_id, span.start
-"""

@@ -1,47 +1,64 @@
-"""The report of a run: what was made, refused, proposed and merged, what the gates said."""
+"""The report of a run: how it went, what changed and is in it, what was refused and why."""
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.decisions import load_decisions
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError, IntegrityError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.ledger import Sum, Totals, read_totals
-from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.report.account import (
     describe_completion,
     describe_condensation,
+    describe_content,
+    describe_rejects,
     open_tables,
+    read_facts,
 )
-from kpyramid.pipeline.report.figure import draw_figure, load_template, read_figure
+from kpyramid.pipeline.report.figure import Figure, draw_trend, read_figure
+from kpyramid.pipeline.report.words import load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
+from kpyramid.settings import Settings
+from kpyramid.snapshot.diff import Change, Row, compare
+from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.copies import locate_snapshot
+from kpyramid.storage.identity import library_version
 from kpyramid.storage.refs import read_head
-from kpyramid.storage.runs import Run, StageMark, read_mark
+from kpyramid.storage.runs import Run, StageMark, list_runs, read_mark
 from kpyramid.storage.snapshots import find_manifest, has_snapshot
 from kpyramid.storage.writing import write_durably
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection as Database
 
 log = logging.getLogger(__name__)
 
 PLAN = "plan.json"
 """What a build with a language model expected to pay, in the run's folder."""
 
-_EXAMPLES = 3
 _MOST_WITHDRAWN = 200
 """Withdrawn statements that a report names; the table `rejects` has all of them."""
+_MOST_CHANGES = 12
+"""Rows of a kind of change that a report names; `kpyramid diff` has all of them."""
+_MOST_THINGS, _MOST_RUNS = 10, 30
 
 
-def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageMark:
-    """Writes `report.json` and `report.html` into the run's folder; returns publish's mark.
+def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[str, Any]:
+    """Writes `report.json` and `report.html` into the run's folder; the report as plain values.
 
     Raises:
         InputError: a stage of the run is not done.
@@ -52,27 +69,25 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> StageM
     publish = done[-1]
     _warn_of_lost_decisions(run, publish.details["committed"])
     account = describe_snapshot(locate_snapshot(run.warehouse, publish.details["snapshot"]))
-    report = {
+    report: dict[str, Any] = {
         **describe_run(run, done),
         "completion": account.completion,
         "condensation": account.condensation,
     }
     write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    text = load_template("report.html.jinja").render(
-        report=report, figure=account.figure, figure_words=account.figure_words
-    )
-    write_durably(run.folder / "report.html", text.encode())
-    return publish
+    drawn = {"trend": draw_trend(report["trend"]), "figure": account.figure}
+    text = load_template("report.html.jinja").render(report=report, **drawn)
+    write_durably(run.folder / "report.html", text.encode(errors="replace"))
+    return report
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Completion and condensation as plain values, and the figure as SVG with its words."""
+    """Completion and condensation as plain values, and what is drawn of them."""
 
     completion: dict[str, JsonValue]
     condensation: dict[str, JsonValue]
-    figure: str | None
-    figure_words: str
+    figure: Figure | None
 
 
 def describe_snapshot(folder: Path) -> Account:
@@ -81,41 +96,58 @@ def describe_snapshot(folder: Path) -> Account:
     Raises:
         IntegrityError: a table or the schema is missing or damaged.
     """
+    schema = _read_schema(folder)
+    with open_tables(folder) as database:
+        completion = describe_completion(database, schema)
+        return Account(completion, describe_condensation(database, schema), read_figure(database))
+
+
+def _read_schema(folder: Path) -> Schema:
     path = folder / "ontology" / "schema.ttl"
     try:
         turtle = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise IntegrityError(f"schema {path} cannot be read: {e}") from e
-    schema = parse_schema(turtle, source=str(path))
-    with open_tables(folder) as database:
-        figure = read_figure(database)
-        return Account(
-            describe_completion(database, schema),
-            describe_condensation(database, schema),
-            draw_figure(figure) if figure else None,
-            figure.describe() if figure else "",
-        )
+    return parse_schema(turtle, source=str(path))
 
 
-def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
-    """The report as plain values."""
+def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
+    """The report as plain values, without what is said of completion and condensation."""
     publish = marks[-1]
-    snapshot = publish.details["snapshot"]
+    snapshot, committed = publish.details["snapshot"], publish.details["committed"]
+    folder = locate_snapshot(run.warehouse, snapshot)
     rejects = _read_rows(run, snapshot, "rejects")
-    head = read_head(run.warehouse, run.ref)
-    totals = read_totals(run.folder)
-    return {
+    head, before = read_head(run.warehouse, run.ref), _find_before(run, committed)
+    totals, runs = read_totals(run.folder), list_runs(run.warehouse)
+    record = next((row for row in runs if row["run"] == run.name), {})
+    with open_tables(folder) as database:
+        opened = Snapshot(folder, scope=EVERYTHING)
+        overview = summarise_snapshot(opened, _MOST_THINGS)
+        content = describe_content(database, overview, opened.schema)
+        refused = describe_rejects(database)
+        changes, changed = _describe_changes(run, before, opened, database)
+    report: dict[str, Any] = {
         "run": run.name,
         "snapshot": snapshot,
         "ref": run.ref,
-        "committed": publish.details["committed"],
+        "committed": committed,
         "head": head.snapshot if head else None,
         "corpus": run.corpus,
+        "started": record.get("started"),
+        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+        "took": round(sum(mark.seconds for mark in marks), 1),
+        "host": record.get("host"),
+        "software": library_version("kpyramid"),
+        "git_sha": record.get("git_sha"),
+        "settings": list_differences(Settings(), run.settings),
         "rows": dict(publish.rows),
+        "content": content,
         "unread": [asdict(kind) for kind in list_unread(rejects)],
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
-        "examples": _pick_examples(rejects),
+        "refused": refused,
         "withdrawn": _list_withdrawn(rejects),
+        "contradictions": publish.rows.get("contradictions", 0),
+        "contradicting": _name_contradiction(run, snapshot),
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
         "seconds": {mark.stage: mark.seconds for mark in marks},
         "stages": [
@@ -127,10 +159,98 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, object]:
         "cost": totals.run.cost,
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
-        "changes": publish.details.get("changes"),
-        "before": _compare_rows(run, publish.details["committed"]),
+        "refused_by": [n for n, said in publish.gates.items() if said.startswith("fail")],
+        "changes": changes,
+        "changed": changed,
+        "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
         "decisions": _describe_decisions(run, snapshot),
     }
+    this = {**record, "ended": report["ended"], "figures": measure_report(report)}
+    this["status"] = "refused" if report["refused_by"] else "done"
+    others = [row for row in runs if row["ref"] == run.ref and row["run"] != run.name]
+    report["trend"] = [
+        {name: row.get(name) for name in ("run", "started", "status", "figures")}
+        for row in [*reversed(others[: _MOST_RUNS - 1]), this]
+    ]
+    report["week"] = _find_week(report["trend"])
+    return report
+
+
+def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """What a run came to in numbers, for its record: what a trend is drawn of."""
+    rows = report["rows"]
+    return {
+        "documents": rows.get("documents", 0),
+        "facts": rows.get("condensed", 0),
+        "things": rows.get("entities", 0),
+        "values": rows.get("instances", 0),
+        "unread": sum(len(kind["refused"]) for kind in report["unread"]),
+        "rejects": sum(row["count"] for row in report["refused"]),
+        "contradictions": report["contradictions"] + len(report["withdrawn"]),
+        "seconds": report["took"],
+        "cost": report["cost"],
+        "changes": report["changes"],
+    }
+
+
+def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The figures of the newest run that was done a week before the last one; None without any."""
+    with suppress(ValueError):  # of a damaged record
+        day = datetime.fromisoformat(str(trend[-1]["started"])) - timedelta(days=6.5)
+        rows = (row for row in reversed(trend) if str(row["started"]) <= day.isoformat())
+        return next((row["figures"] for row in rows if row["figures"]), None)
+    return None
+
+
+def list_differences(one: Settings, other: Settings) -> dict[str, list[JsonValue]]:
+    """The values of both by key, such as `chunk.max_tokens`, where they differ."""
+    old, new = asdict(one), asdict(other)
+    return {
+        f"{part}.{key}": [old[part][key], new[part][key]]
+        for part in old
+        for key in old[part]
+        if old[part][key] != new[part][key]
+    }
+
+
+def _describe_changes(
+    run: Run, before: str | None, after: Snapshot, database: "Database"
+) -> tuple[str | None, dict[str, Any]]:
+    """What differs from the snapshot that the ref had: a line, and rows with their sentences."""
+    if before is None:
+        return None, {}
+    if before == after.id:
+        return "nothing changed", {}
+    try:
+        former = Snapshot(locate_snapshot(run.warehouse, before), scope=EVERYTHING)
+        with ExitStack() as stack:
+            found = stack.enter_context(compare(former, after))
+            gone = stack.enter_context(open_tables(former.folder))
+            kinds: tuple[Change, ...] = ("added", "changed", "removed")
+            documents, facts = (
+                {kind: found.read(name, _MOST_CHANGES, kind) for kind in kinds}
+                for name in ("documents", "facts")
+            )
+            rows = {
+                kind: _quote_rows(gone if kind == "removed" else database, facts[kind])
+                for kind in kinds
+            }
+            said = {kind: [row.words for row in documents[kind]] for kind in kinds}
+            counts = {name: asdict(found.count(name)) for name in ("documents", "facts")}
+            return found.summarise(), {"counts": counts, "documents": said, "facts": rows}
+    except PyramidError as e:  # by another version, damaged, or gone
+        return f"not compared: {e}", {}
+
+
+def _quote_rows(database: "Database", rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Facts that differ, each with its sentence and source where they are still known."""
+    facts = read_facts(database, [row.key for row in rows])
+    quoted = {key: fact["parts"][0] for key, fact in facts.items()}
+    return [
+        {"fact": row.words, "fields": {name: [*values] for name, values in row.fields.items()}}
+        | {name: quoted.get(row.key, {}).get(name) for name in ("sentence", "source")}
+        for row in rows
+    ]
 
 
 def describe_mark(mark: StageMark) -> dict[str, JsonValue]:
@@ -244,28 +364,16 @@ def _read_plan(run: Run) -> dict[str, JsonValue]:
         return {}
 
 
-def _pick_examples(rejects: pa.Table) -> dict[str, list[str]]:
-    """The first details of every reason, so that a number can be understood."""
-    examples: dict[str, list[str]] = {}
-    for row in rejects.select(["stage", "reason", "detail"]).to_pylist():
-        shown = examples.setdefault(f"{row['stage']}: {row['reason']}", [])
-        if len(shown) < _EXAMPLES:
-            shown.append(row["detail"][:300])
-    return dict(sorted(examples.items()))
-
-
 def _list_withdrawn(rejects: pa.Table) -> list[dict[str, str]]:
     """The statements that contradicted others and lost: reason, and what, why and where."""
     rows = rejects.filter(pc.equal(rejects["stage"], "publish")).select(["reason", "detail"])
     return list(rows.sort_by("detail").slice(0, _MOST_WITHDRAWN).to_pylist())
 
 
-def _compare_rows(run: Run, committed: str) -> dict[str, int] | None:
-    """Rows of the snapshot that the ref had before this run, for the eye; None for the first."""
-    before = _find_before(run, committed)
-    if before is None:
-        return None
-    return {name: entry["rows"] for name, entry in _read_tables(run, before).items()}
+def _name_contradiction(run: Run, snapshot: str) -> str | None:
+    """What the first contradiction says."""
+    rows = _read_rows(run, snapshot, "contradictions").select(["detail"]).slice(0, 1).to_pylist()
+    return rows[0]["detail"] if rows else None
 
 
 def _find_before(run: Run, committed: str) -> str | None:

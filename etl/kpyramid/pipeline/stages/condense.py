@@ -6,8 +6,7 @@ is reported, and stays.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
 from functools import partial
 from itertools import compress
 
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 from kpyramid.condensation.condenser import Condenser, list_neighbourhoods, merge_agreed
 from kpyramid.condensation.contradictions import Contradiction, find_contradictions
 from kpyramid.condensation.detail import group_details, link_details
-from kpyramid.condensation.graph import Graph, Statement, read_value, unfold_nouns
+from kpyramid.condensation.graph import Graph, Statement, unfold_nouns
 from kpyramid.condensation.merging import (
     Condensation,
     Linked,
@@ -29,7 +28,8 @@ from kpyramid.condensation.merging import (
 )
 from kpyramid.condensation.standard import Standard, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
-from kpyramid.documents.qualifiers import DOCUMENT, list_values, unite_qualifiers
+from kpyramid.documents.qualifiers import DOCUMENT, unite_qualifiers
+from kpyramid.documents.validity import date_fact, list_times
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -49,6 +49,7 @@ from kpyramid.pipeline.stages.tables import (
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import find_rows, load_contracts, map_column
+from kpyramid.storage.former import Former
 
 
 def run(
@@ -57,6 +58,7 @@ def run(
     triples: pa.Table,
     proposals: pa.Table,
     *,
+    former: Former | None,
     settings: CondenseSettings,
     schema: Schema,
     embedder: Embedder,
@@ -65,7 +67,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`condensed` with its `vectors`, `contradictions`, a model's `statements`, and `rejects`.
 
-    Rejects are what a model left open, and statements of its that were refused.
+    Rejects are what a model left open, and statements of its that were refused. What stood for
+    others in the `former` snapshot still does, by the name that its relation had.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -73,7 +76,7 @@ def run(
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
     comparer = Comparer(embedder)
     condensed, contradictions, losses = _condense(
-        entities, relations, triples, settings, schema, embedder, comparer, condenser
+        entities, relations, triples, former, settings, schema, embedder, comparer, condenser
     )
     texts = state_facts(entities, relations, condensed)
     summaries: list[Summary] = []
@@ -101,6 +104,7 @@ def _condense(
     entities: pa.Table,
     relations: pa.Table,
     triples: pa.Table,
+    former: Former | None,
     settings: CondenseSettings,
     schema: Schema,
     embedder: Embedder,
@@ -116,7 +120,9 @@ def _condense(
     )
     stated = find_stated(graph, schema)
     compare = guard_comparer(comparer)
-    made = condense_graph(graph, linked, stated, schema, compare)
+    keys = _key_facts(triples)
+    had = _find_former(keys, former) if former else {}
+    made = condense_graph(graph, linked, stated, schema, compare, had)
     losses: tuple[Loss, ...] = ()
     if condenser is not None:
         ids = triples["triple_id"].to_pylist()
@@ -124,18 +130,17 @@ def _condense(
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
         losses = answer.losses
-    standards = name_relations(graph, linked, schema, comparer)
+    standards = name_relations(graph, linked, schema, comparer, had)
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
     qualified = {
         row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
     }
     details = link_details(graph, made, qualified, comparer, compare)
-    named = _name_rows(triples, made)
     condensed = _build_condensed(
-        triples, entities, graph, made, linked, standards, named, held, details
+        triples, entities, graph, made, linked, standards, keys, held, details
     )
-    return condensed, _build_contradictions(found, named), losses
+    return condensed, _build_contradictions(found, keys), losses
 
 
 def _group_facts(
@@ -212,37 +217,31 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
 
 
 _SAID = ("head_id", "relation_id", "tail_id", "literal", "negated")
+_TAKEN = (*_SAID, "modality")
+"""Columns of the triple that a condensed fact has its words of."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """The rows of `triples` that stand for themselves and others, ascending, and their keys."""
-
-    rows: Integers
-    keys: pa.ChunkedArray
-
-    def find(self, wanted: Iterable[int]) -> pa.ChunkedArray:
-        """The keys of some rows, null of one that is none of them."""
-        own = np.fromiter(wanted, dtype=np.int64)
-        places = np.minimum(np.searchsorted(self.rows, own), max(len(self.rows) - 1, 0))
-        return self.keys.take(pa.array(places, mask=self.rows[places] != own))
+def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, str]:
+    """The rows of facts that stood for others before, each with its standard relation."""
+    known = former.read("condensed", ("condensed_id", "standard_relation"))
+    found = find_rows(keys, known["condensed_id"])
+    names = known["standard_relation"].take(pa.array(found[found >= 0]))
+    return dict(zip(np.flatnonzero(found >= 0).tolist(), names.to_pylist(), strict=True))
 
 
-def _name_rows(triples: pa.Table, made: Condensation) -> _Named:
-    """The condensed facts, each called after what it says."""
-    rows = np.unique(made.stands)
+def _key_facts(triples: pa.Table) -> pa.ChunkedArray:
+    """The keys of facts where they stand for themselves and others: after what each says."""
     keys = []
-    for start in range(0, len(rows), BLOCK):
-        block = triples.select(_SAID).take(pa.array(rows[start : start + BLOCK]))
-        said = zip(*(block[name].to_pylist() for name in _SAID), strict=True)
+    for start in range(0, len(triples), BLOCK):
+        block = triples.select(_SAID).slice(start, BLOCK)
         own = [
             content_id(
                 "condensed", *(part or "" for part in parts), *(["negated"] if denied else [])
             )
-            for *parts, denied in said
+            for *parts, denied in zip(*block.to_pydict().values(), strict=True)
         ]
         keys.append(pa.array(own, pa.string()))
-    return _Named(rows, pa.chunked_array(keys, pa.string()))
+    return pa.chunked_array(keys, pa.string())
 
 
 def _build_condensed(
@@ -252,12 +251,13 @@ def _build_condensed(
     made: Condensation,
     linked: Linked,
     standards: Sequence[Standard],
-    named: _Named,
+    keys: pa.ChunkedArray,
     qualifiers: Mapping[int, Sequence[tuple[str, str]]],
     details: Mapping[int, int],
 ) -> pa.Table:
-    by_key = pc.sort_indices(named.keys)  # in the order of the contract: sorting would copy it all
-    rows = named.rows[by_key]
+    rows = np.unique(made.stands)
+    rows = rows[pc.sort_indices(keys.take(rows))]  # as the contract orders: sorting would copy it
+    wider = np.array([details.get(row, -1) for row in rows.tolist()], dtype=np.int64)
     order = np.argsort(made.stands, kind="stable")
     stands = made.stands[order]
     starts, ends = (np.searchsorted(stands, rows, side) for side in ("left", "right"))
@@ -269,17 +269,21 @@ def _build_condensed(
     turned &= tails >= 0  # a value is no subject
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
     held = entities["entity_id"].combine_chunks()
+    held_by = [qualifiers.get(row, ()) for row in rows.tolist()]
+    valid = [*map(date_fact, held_by)]
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns = {
-        **{name: triples[name].take(pa.array(rows)) for name in _SAID},
-        "condensed_id": named.keys.take(by_key),
-        "qualifiers": [qualifiers.get(row, ()) for row in rows.tolist()],
+        **{name: triples[name].take(pa.array(rows)) for name in _TAKEN},
+        "condensed_id": keys.take(rows),
+        "qualifiers": held_by,
+        "valid_from": [first for first, _ in valid],
+        "valid_to": [last for _, last in valid],
         "standard_relation": pa.array([standard.name for standard in called], pa.string()),
         "standard_turned": pa.array(turned),
         "standard_head_id": held.take(pa.array(subjects)),
         "standard_tail_id": held.take(pa.array(objects, mask=objects < 0)),
-        "more_detailed_id": named.find(details.get(row, -1) for row in rows.tolist()),
+        "more_detailed_id": keys.take(pa.array(wider, mask=wider < 0)),
         "anchor": pa.array([a and a.property_iri for a in nearest], pa.string()),
         "anchor_class": pa.array([a and a.class_iri for a in nearest], pa.string()),
         "derived_from": pa.ListArray.from_arrays(pa.array(offsets), ids),
@@ -297,8 +301,8 @@ def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[t
     return {row: unite_qualifiers(pairs) for row, pairs in found.items()}
 
 
-def _build_contradictions(found: list[Contradiction], named: _Named) -> pa.Table:
-    ids = [sorted(named.find(one.rows).to_pylist()) for one in found]
+def _build_contradictions(found: list[Contradiction], keys: pa.ChunkedArray) -> pa.Table:
+    ids = [sorted(keys.take(pa.array(one.rows, pa.int64())).to_pylist()) for one in found]
     return load_contracts()["contradictions"].fill(
         {
             "contradiction_id": [
@@ -329,11 +333,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
-        times={
-            row: times
-            for row, pairs in held.items()
-            if (times := tuple(map(read_value, list_values(pairs, "time"))))
-        },
+        times={row: times for row, pairs in held.items() if (times := tuple(list_times(pairs)))},
         denied=np.flatnonzero(triples["negated"].to_numpy()).tolist(),
     )
 

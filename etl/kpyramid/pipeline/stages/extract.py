@@ -15,11 +15,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 
 import pyarrow as pa
 
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
+from kpyramid.documents.validity import find_date, place_times
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import (
@@ -59,7 +61,8 @@ def run(
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
     for document_id, start, part in list_passages(documents):
         passages[part].append(_Passage(chunks_of[document_id], start, part.text, part.blocks))
-    made = _Made()
+    rows = documents.select(["document_id", "metadata", "title"]).to_pylist()
+    made = _Made({r["document_id"]: find_date(dict(r["metadata"]), r["title"]) for r in rows})
     if cascade is None:
         for titled, extraction in extractor(passages.keys()):
             for passage in passages[titled]:
@@ -81,7 +84,7 @@ def run(
                 read[passage.chunks[0].document_id] += [
                     Span(span.start + passage.start, span.end + passage.start) for span in spans
                 ]
-        _read_by_model(documents, read, chunks_of, found, extractor, cascade, made)
+        _read_by_model(documents, read, chunks_of, found, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
@@ -101,7 +104,6 @@ def _read_by_model(
     read: Mapping[str, Sequence[Span]],
     chunks_of: Mapping[str, Sequence["_Chunk"]],
     found: Sequence[tuple["_Passage", Extraction]],
-    extractor: ExtractFunction,
     cascade: Cascade,
     made: "_Made",
 ) -> None:
@@ -124,7 +126,7 @@ def _read_by_model(
             places.append(_Passage(chunks, start, chunk.text))
             proses.append(prose)
             inputs.append(replace(chunk, found=cut_extraction(inside, start, end)))
-    results = cascade.read(inputs, extractor)
+    results = cascade.read(inputs)
     for passage, prose, result in zip(places, proses, results, strict=True):
         if isinstance(result, Failure):
             end = passage.start + len(passage.text)
@@ -198,8 +200,12 @@ def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
 
 @dataclass(slots=True)
 class _Made:
-    """The rows made so far, by id; those of passages that are done as tables, which take less."""
+    """The rows made so far, by id; those of passages that are done as tables, which take less.
 
+    `days`: those of the documents, of which times such as "last year" are told.
+    """
+
+    days: Mapping[str, date | None]
     claims: dict[str, Row] = field(default_factory=dict)
     mentions: dict[str, Row] = field(default_factory=dict)
     triples: dict[str, Row] = field(default_factory=dict)
@@ -254,7 +260,9 @@ class _Made:
                 **span,
             }
         for fact in extraction.facts:
-            row = _bind_fact(passage, bound[fact.claim], fact, facts_by)
+            day = self.days[passage.chunks[0].document_id]
+            placed = replace(fact, qualifiers=place_times(fact.qualifiers, day))
+            row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
             chunk = passage.find_chunk(dropped.span)

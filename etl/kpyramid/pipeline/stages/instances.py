@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from kpyramid.documents.blocks import Block, read_blocks
+from kpyramid.documents.qualifiers import CONDITION
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.ontology.constraints import Rules
@@ -256,6 +257,7 @@ class NamedTriple:
     tail_type: str
     confidence: float
     places: tuple[Place, ...]
+    is_conditional: bool = False
 
 
 def list_facts(
@@ -292,6 +294,7 @@ def list_facts(
                 places=order_places(
                     _place(r, spans[r["claim_id"]], row["triple_id"], places) for r in stated
                 ),
+                is_conditional=any(role == CONDITION for role, _ in row["qualifiers"]),
             )
         )
     return facts
@@ -350,17 +353,18 @@ def read_facts(
     """The values that facts state, place by place, and a reject for each fact that fits nowhere.
 
     `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
-    whose phrase names none is no reject: the graph is its place; nor is one that says a class:
-    `kind_of` has these, by triple. With `find` the first noun of a tail may be a part of the
-    phrase, as in `reported | revenue of 4 million`. That something is a thing does not say that it
-    is a person, though the property is one of persons only: a copula suggests no class.
+    whose phrase names none, or that holds on a condition, is no reject: the graph is its place; nor
+    is one that says a class: `kind_of` has these, by triple. With `find` the first noun of a tail
+    may be a part of the phrase, as in `reported | revenue of 4 million`. That something is a thing
+    does not say that it is a person, though the property is one of persons only: a copula suggests
+    no class.
     """
     for fact in facts:
         wanted, value, places = _read_phrase(fact, index, named, find)
         kind = kind_of.get(fact.triple_id)
         if kind is not None:  # "is a town" is no occupation, "is a professor" may be one
             wanted = [prop for prop in wanted if schema.is_subclass(kind, prop.domain)]
-        if not wanted:
+        if not wanted or fact.is_conditional:
             continue
         subject = named[fact.head_id]
         guess = fact.relation not in COPULAS

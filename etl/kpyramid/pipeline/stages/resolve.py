@@ -18,6 +18,7 @@ from kpyramid.documents.qualifiers import (
     unite_qualifiers,
 )
 from kpyramid.documents.sentences import Span, split_sentences
+from kpyramid.documents.validity import date_fact
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
@@ -32,6 +33,7 @@ from kpyramid.graph.nouns import (
     states_rule,
 )
 from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
 from kpyramid.pipeline.stages.facts import (
@@ -47,7 +49,8 @@ from kpyramid.pipeline.stages.facts import (
     reject_fact,
 )
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
-from kpyramid.storage.contracts import combine_column, load_contracts
+from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, map_column
+from kpyramid.storage.former import Former
 
 _MAX_TITLE = 6
 """Words of a title that may be a name; a longer one is a sentence."""
@@ -63,6 +66,7 @@ def run(
     raw_triples: pa.Table,
     chunks: pa.Table,
     *,
+    former: Former | None,
     embedder: Embedder,
     disambiguator: Disambiguator | None,
     min_confidence: float,
@@ -74,7 +78,9 @@ def run(
 
     `kpyramid.graph` says which names are one entity and which phrases one relation; a
     disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
-    quantity is a literal. What only its document can place says the document's title.
+    quantity is a literal. What only its document can place says the document's title. An entity
+    keeps the id that most of its statements had in the `former` snapshot, a relation the id and
+    the name that most of its wordings had.
     """
     mentions, raw_triples = (  # rows of facts ascend as their ids do
         load_contracts()[name].finish(table)
@@ -99,7 +105,7 @@ def run(
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
     facts = facts[~selfish]
-    relation = cluster_relations(_list_statements(facts))
+    relation = cluster_relations(Statement(fact.form, fact.relation) for fact in facts)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "relations", list_relations(facts, relation), embedder, disambiguator
@@ -112,14 +118,63 @@ def run(
     rejects += _reject_unsure(facts[~kept], raw_triples, chunks)
     facts, stated = facts[kept], _walk(facts[kept], sizes[sure])
     cited = {use.document: key for use, key in subjects.items()}
+    ids = _name_clusters(facts, relation, raw_triples, former)
+    known = former.read("relations", ["relation_id", "name"]) if former else None
+    names = map_column(known, "relation_id", "name") if known else {}
     return {
-        "entities": build_table("entities", _build_entities(facts, subjects, mentions)),
-        "relations": build_table("relations", _build_relations(facts, relation)),
+        "entities": build_table("entities", _build_entities(facts, subjects, mentions, ids)),
+        "relations": build_table("relations", _build_relations(facts, relation, ids, names)),
         "triples": build_table(
-            "triples", _build_triples(stated, relation, cited, documents, raw_triples)
+            "triples", _build_triples(stated, relation, ids, cited, documents, raw_triples)
         ),
         "rejects": build_rejects(rejects),
     }
+
+
+_Ids = Mapping[tuple[str, str], str]
+"""The id of each cluster, by `entity` or `relation` and its key."""
+
+
+def _name_clusters(
+    facts: Facts, relation: Mapping[str, str], raw_triples: pa.Table, former: Former | None
+) -> _Ids:
+    """Former ids go on where most of the statements are that had them; else one follows from a key.
+
+    A statement of an unchanged document has the id that it had.
+    """
+    words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
+    said = pa.array([relation.get(form.key) for _, form in facts.table.relations], pa.string())
+    own = {
+        "head_id": ("entity", words.take(pa.array(heads))),
+        "tail_id": ("entity", words.take(pa.array(tails, mask=facts.is_literal))),
+        "relation_id": ("relation", said.take(pa.array(facts.columns["relation"]))),
+    }
+    votes: Counter[tuple[str, tuple[str, str]]] = Counter()
+    if former is not None:
+        known = former.read("triples", [*own, "raw_triple_ids"])
+        raws = raw_triples["raw_triple_id"].take(pa.array(facts.columns["row"]))
+        places = find_rows(raws, pc.list_flatten(known["raw_triple_ids"]))
+        rows = pc.list_parent_indices(known["raw_triple_ids"]).take(
+            pa.array(places, mask=places < 0)
+        )
+        for name, (kind, keys) in own.items():
+            both = pa.table({"id": known[name].take(rows), "key": keys}).drop_null()
+            counted = both.group_by(["id", "key"]).aggregate([([], "count_all")]).to_pydict()
+            for id_, key, count in zip(*counted.values(), strict=True):
+                votes[id_, (kind, key)] += count
+    ids: dict[tuple[str, str], str] = {}
+    taken: set[str] = set()
+    for id_, cluster in sorted(votes, key=lambda vote: (-votes[vote], vote)):
+        if cluster not in ids and id_ not in taken:
+            ids[cluster] = id_
+            taken.add(id_)
+    found = {(kind, key) for kind, keys in own.values() for key in keys.unique().to_pylist() if key}
+    for kind, key in sorted(found - ids.keys()):
+        parts = [key]
+        while (made := content_id(kind, *parts)) in taken:  # it went on in another cluster
+            parts.append("again")
+        ids[kind, key] = made
+    return ids
 
 
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
@@ -261,12 +316,9 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
     return words[-1] if words else ""
 
 
-def _list_statements(facts: Facts) -> Iterator[Statement]:
-    for fact in facts:
-        yield Statement(fact.form, fact.relation)
-
-
-def _build_entities(facts: Facts, titles: Mapping[Use, str], found: pa.Table) -> Iterator[Row]:
+def _build_entities(
+    facts: Facts, titles: Mapping[Use, str], found: pa.Table, ids: _Ids
+) -> Iterator[Row]:
     """Entity by entity, from the ends that are of one."""
     words, columns = facts.table, facts.columns
     titled: dict[str, list[str]] = defaultdict(list)
@@ -288,7 +340,7 @@ def _build_entities(facts: Facts, titles: Mapping[Use, str], found: pa.Table) ->
             first, last = columns["mentions"][end // 2, end % 2 : end % 2 + 2].tolist()
             mentions.update(words.mentions[first:last])
         yield {
-            "entity_id": content_id("entity", key),
+            "entity_id": ids["entity", key],
             "name": pick_name(names),
             "type": vote_type(types),
             "surface_forms": sorted(names),
@@ -296,7 +348,9 @@ def _build_entities(facts: Facts, titles: Mapping[Use, str], found: pa.Table) ->
         }
 
 
-def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iterable[Row]:
+def _build_relations(
+    facts: Iterable[Fact], relation: Mapping[str, str], ids: _Ids, names: Mapping[str, str]
+) -> Iterable[Row]:
     wordings: dict[str, Counter[str]] = defaultdict(Counter)
     active: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
@@ -310,9 +364,9 @@ def _build_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> Iter
         # Of two as frequent "is a" is the name: "was a" says that it ended.
         present = Counter({w: 2 * n + w.startswith(("is ", "are ")) for w, n in counts.items()})
         yield {
-            "relation_id": content_id("relation", key),
-            "name": pick_most_common(present),
-            "inverse_of": content_id("relation", min(told)) if told else None,
+            "relation_id": ids["relation", key],
+            "name": names.get(ids["relation", key]) or pick_most_common(present),
+            "inverse_of": ids["relation", min(told)] if told else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
@@ -342,6 +396,7 @@ def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Ite
 def _build_triples(
     stated: Iterable[Sequence[Fact]],
     relation: Mapping[str, str],
+    ids: _Ids,
     subjects: Mapping[str, str],
     documents: pa.Table,
     raw_triples: pa.Table,
@@ -354,26 +409,30 @@ def _build_triples(
         if (cited := cite_document(row["title"], row["opening"]))
     }
     for facts in stated:
-        key, is_literal = relation[facts[0].form.key], facts[0].tail.is_literal
-        head, tail = str(facts[0].head.key), str(facts[0].tail.key)
-        head_id = content_id("entity", head)
-        tail_id = None if is_literal else content_id("entity", tail)
+        is_literal, tail = facts[0].tail.is_literal, str(facts[0].tail.key)
+        head_id = ids["entity", str(facts[0].head.key)]
+        relation_id = ids["relation", relation[facts[0].form.key]]
+        tail_id = None if is_literal else ids["entity", tail]
         denied = ["negated"] if facts[0].negated else []
+        qualifiers = unite_qualifiers(
+            pair
+            for fact in facts
+            for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
+        )
+        first, last = date_fact(qualifiers)
         yield {
-            "triple_id": content_id("triple", head_id, key, tail_id or tail, is_literal, *denied),
+            "triple_id": content_id(
+                "triple", head_id, relation_id, tail_id or tail, is_literal, *denied
+            ),
             "head_id": head_id,
-            "relation_id": content_id("relation", key),
+            "relation_id": relation_id,
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
             "negated": facts[0].negated,
-            "qualifiers": unite_qualifiers(
-                pair
-                for fact in facts
-                for pair in (
-                    *fact.qualifiers,
-                    *_place_nouns(fact, titles, subjects),
-                )
-            ),
+            "modality": read_modality(facts[0].relation),
+            "valid_from": first,
+            "valid_to": last,
+            "qualifiers": qualifiers,
             "confidence": _weigh(facts),
             "raw_triple_ids": _take_ids(raw_triples["raw_triple_id"], {fact.row for fact in facts}),
         }

@@ -176,7 +176,7 @@ def read_kinds(
     finder = ChunkFinder(chunks)
     rows = documents.select([*WINDOWED]).to_pylist()
     windows = list(list_windows(rows, cascade.settings.window))
-    results = cascade.read([window for *_, window in windows], lambda _: ())
+    results = cascade.read([window for *_, window in windows])
     for (document, start, window), result in zip(windows, results, strict=True):
         for mention, kind in result.kinds if isinstance(result, WindowExtraction) else ():
             chunk_id = finder.find(document, mention.span.start + start)

@@ -68,7 +68,7 @@ def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    sparql = ask_model(asker, render(question, snapshot), lambda reply: parse(reply.content))
+    sparql = ask_model(asker, render(question, snapshot), parse)
     if isinstance(sparql, Failure):
         return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
     if not sparql:
@@ -348,7 +348,7 @@ def judge_by_model(
     shown = show_numbered(statements, MOST_CHARACTERS)
     lines = [*show_question(question), "Facts:", *shown]
     request = make_request(QUERY_KG, _JUDGING, lines, question.text)
-    decision = ask_model(asker, request, lambda reply: parse_json(reply.content, Decision))
+    decision = ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
         return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
     said = quote_text(decision.reason) or "it gives no reason"

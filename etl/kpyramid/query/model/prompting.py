@@ -6,13 +6,10 @@ from typing import TypeVar
 from kpyramid.errors import EndpointError
 from kpyramid.llm.task import (
     Asker,
-    CountingAsker,
     Failure,
     FailureKind,
-    Reply,
     Request,
     Task,
-    Usage,
 )
 from kpyramid.query.types import Question
 
@@ -28,17 +25,14 @@ _SHORTEST = 400
 """Characters from which a part of a text is shown."""
 
 
-def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> T | Failure:
-    """What `read` makes of the reply; it raises `ReplyError` for one that breaks its rules.
+def ask_model(asker: Asker, request: Request, parse: Callable[[str], T]) -> T | Failure:
+    """What `parse` makes of the reply; it raises `ReplyError` for one that breaks its rules.
 
     Raises:
         BudgetError: the call might pass the budget.
         EndpointError: the endpoint answers nobody, or did not within the time that one waits.
     """
-    if isinstance(asker, CountingAsker):
-        value = asker.ask_reply(request, read)
-    else:
-        value = asker.ask(request, lambda content: read(Reply(content, Usage())))
+    value = asker.ask(request, parse)
     if isinstance(value, Failure) and value.kind in _NOBODY:
         raise EndpointError(
             f"the model did not answer: {value.detail}. Ask again when its endpoint is well (see "
@@ -47,14 +41,9 @@ def ask_model(asker: Asker, request: Request, read: Callable[[Reply], T]) -> T |
     return value
 
 
-def make_request(
-    task: Task, system: str, lines: Sequence[str], question: str, *, logprobs: bool = False
-) -> Request:
+def make_request(task: Task, system: str, lines: Sequence[str], question: str) -> Request:
     """A decision's request: the lines are its material, the question is its subject."""
-    material = "\n".join(lines)
-    return task.request(
-        system, material, max_tokens=MAX_TOKENS, subject=question, logprobs=logprobs
-    )
+    return task.request(system, "\n".join(lines), max_tokens=MAX_TOKENS, subject=question)
 
 
 def show_numbered(texts: Sequence[str], most: int) -> list[str]:

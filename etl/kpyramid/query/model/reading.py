@@ -7,7 +7,6 @@ answer that rests on nothing is refused, one whose words are not there keeps lit
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, JOINING
@@ -16,7 +15,6 @@ from kpyramid.llm.task import (
     Asker,
     Failure,
     FailureKind,
-    Reply,
     ReplyError,
     Request,
     Strict,
@@ -78,26 +76,6 @@ def holds_answer(texts: Sequence[str], answer: str) -> bool:
         return False
     loose = any(word[0].isdigit() for word in wanted)
     return any(_holds(_list_words(text), wanted, loose) for text in texts)
-
-
-def find_value_logprobs(reply: Reply, field: str) -> tuple[float, ...]:
-    """The log-probabilities of the tokens that a field's value in the JSON of a reply consists of.
-
-    Empty without tokens, or when they are not the reply's.
-    """
-    whole = b"".join(token.text for token in reply.tokens)
-    match = re.search(
-        rb'"' + field.encode() + rb'"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|\[([^\]]*)\])', whole, re.DOTALL
-    )
-    if match is None or whole.strip() != reply.content.encode("utf-8", "replace").strip():
-        return ()
-    start, end = match.span(1 if match[1] is not None else 2)
-    found, at = [], 0
-    for token in reply.tokens:
-        if at < end and at + len(token.text) > start:
-            found.append(token.logprob)
-        at += len(token.text)
-    return tuple(found)
 
 
 def _holds(words: list[str], wanted: list[str], loose: bool) -> bool:
@@ -178,7 +156,6 @@ class Read(Strict):
     confidence: float
 
 
-_Said = tuple[Read | Recalled, tuple[float, ...]]
 Prompt = tuple[Task, str]
 """A task of reading context, and its system message."""
 
@@ -187,7 +164,6 @@ def read_by_model(
     question: Question,
     items: Sequence[Item],
     asker: Asker,
-    logprobs: bool = False,
     prompt: Prompt | None = None,
 ) -> Reading:
     """What the model makes of the items, best first; of none, what it knows of itself.
@@ -201,57 +177,51 @@ def read_by_model(
     """
     texts = [item.told for item in items]
     shown = show_numbered(texts, MOST_CHARACTERS)
-    value = _ask(question, shown, asker, logprobs, prompt)
+    value = _ask(question, shown, asker, prompt)
     fewer = show_numbered(texts, _FEWER_CHARACTERS)
     # What an endpoint says of a request that is too long is its own wording.
     if isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED and fewer != shown:
         shown = fewer
-        value = _ask(question, shown, asker, logprobs, prompt)
+        value = _ask(question, shown, asker, prompt)
     if isinstance(value, Failure):
         return refuse(f"the model gave no answer: {value.kind}: {value.detail}")
-    said, chances = value
-    reading = weigh(said, question, items[: len(shown)])
-    return replace(reading, logprobs=chances if reading.text else ())
+    return weigh(value, question, items[: len(shown)])
 
 
-def render(
-    question: Question, shown: Sequence[str], logprobs: bool = False, prompt: Prompt | None = None
-) -> Request:
+def render(question: Question, shown: Sequence[str], prompt: Prompt | None = None) -> Request:
     """The question with its numbered options and the lines of context, if there are any."""
     lines = [f"Question: {flatten(question.text)}", *show_options(question)]
     lines += ["Context:", *shown] if shown else []
     task, system = prompt or ((READ, _SYSTEM) if shown else (RECALL, _DIRECT_SYSTEM))
-    return make_request(task, system, lines, question.text, logprobs=logprobs)
+    return make_request(task, system, lines, question.text)
 
 
-def parse(reply: Reply, options: int, *, reads: bool) -> _Said:
-    """What is said, and the log-probabilities of the tokens of its answer.
+def parse(reply: str, options: int, *, reads: bool) -> Read | Recalled:
+    """What is said.
 
     Raises:
         ReplyError: it is no JSON of the schema, or names an option that there is not.
     """
-    said: Read | Recalled = (
-        parse_json(reply.content, Read) if reads else parse_json(reply.content, Recalled)
-    )
-    return said, read_choice_logprobs(reply, said.choices, options)
+    said: Read | Recalled = parse_json(reply, Read) if reads else parse_json(reply, Recalled)
+    check_choices(said.choices, options)
+    return said
 
 
-def read_choice_logprobs(reply: Reply, choices: Sequence[int], options: int) -> tuple[float, ...]:
-    """The log-probabilities of what a reply chooses of so many options, else of its answer.
+def check_choices(choices: Sequence[int], options: int) -> None:
+    """Passes when a reply names none but the options that there are.
 
     Raises:
-        ReplyError: it names an option that there is not.
+        ReplyError: it names another one.
     """
     unknown = [number for number in choices if not 1 <= number <= options]
     if unknown and options:
         raise ReplyError(FailureKind.INVALID, f"option {unknown[0]} of {options}")
-    return find_value_logprobs(reply, "choices" if options and choices else "answer")
 
 
 def _ask(
-    question: Question, shown: Sequence[str], asker: Asker, logprobs: bool, prompt: Prompt | None
-) -> _Said | Failure:
-    request = render(question, shown, logprobs=logprobs, prompt=prompt)
+    question: Question, shown: Sequence[str], asker: Asker, prompt: Prompt | None
+) -> Read | Recalled | Failure:
+    request = render(question, shown, prompt)
     request = request.make_single() if prompt else request  # a paper's number of calls holds
     options = len(question.candidates)
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))

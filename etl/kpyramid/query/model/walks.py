@@ -9,7 +9,7 @@ What asks here raises `BudgetError` or `EndpointError` where the model may not o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpyramid.llm.task import (
@@ -17,7 +17,6 @@ from kpyramid.llm.task import (
     Asker,
     Failure,
     FailureKind,
-    Reply,
     ReplyError,
     Request,
     Strict,
@@ -66,24 +65,22 @@ def _ask(
     system: str,
     lines: Sequence[str],
     question: Question,
-    read: Callable[[Reply], T],
-    *,
-    logprobs: bool = False,
+    parse: Callable[[str], T],
 ) -> T | Failure:
-    """What `read` makes of the reply to one call; one that is cut off is not asked for again.
+    """What `parse` makes of the reply to one call; one that is cut off is not asked for again.
 
     So a question takes the calls that its paper counts, whether paid for or stored before.
     """
-    request = make_request(task, system, lines, question.text, logprobs=logprobs)
-    return ask_model(asker, request.make_single(), read)
+    request = make_request(task, system, lines, question.text)
+    return ask_model(asker, request.make_single(), parse)
 
 
-def _parse_tentative(reply: Reply) -> str:
-    return parse_json(reply.content, Tentative).answer.strip()
+def _parse_tentative(reply: str) -> str:
+    return parse_json(reply, Tentative).answer.strip()
 
 
-def _parse_entities(reply: Reply) -> tuple[str, ...]:
-    names = parse_json(reply.content, Entities).entities
+def _parse_entities(reply: str) -> tuple[str, ...]:
+    names = parse_json(reply, Entities).entities
     return tuple(dict.fromkeys(flat for name in names if (flat := flatten(name))))
 
 
@@ -156,8 +153,8 @@ def filter_triples(
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Background knowledge:", *background, "Triples:", *shown]
 
-    def parse(reply: Reply) -> tuple[int, ...]:
-        return pick_numbers(parse_json(reply.content, Numbers).facts, len(shown))
+    def parse(reply: str) -> tuple[int, ...]:
+        return pick_numbers(parse_json(reply, Numbers).facts, len(shown))
 
     return _ask(asker, FILTER, _FILTER, lines, question, parse)
 
@@ -335,20 +332,20 @@ def show_round(
 
 def show_steps(path: StatedPath) -> list[str]:
     """Each step in a line; `*` marks a relation that is read from tail to head, as in Figure 4."""
-    steps = zip(path.names, path.relations, path.forward, path.names[1:], strict=False)
+    steps = zip(path.names, path.steps, path.names[1:], strict=False)
     return [
         flatten(f"{head} – {relation}{'' if ahead else '*'} → {tail}")
-        for head, relation, ahead, tail in steps
+        for head, (relation, ahead), tail in steps
     ]
 
 
-def parse_step(reply: Reply, tails: int, *, may_stop: bool) -> int | None:
+def parse_step(reply: str, tails: int, *, may_stop: bool) -> int | None:
     """The place of the chosen tail, from 0; None for a stop.
 
     Raises:
         ReplyError: it is no JSON of the schema, or names a tail that was not offered.
     """
-    number = parse_json(reply.content, Step).tail
+    number = parse_json(reply, Step).tail
     if number == 0 and may_stop:
         return None
     if not 1 <= number <= tails:
@@ -419,8 +416,8 @@ def score_triples(
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Triples:", *shown]
 
-    def parse(reply: Reply) -> tuple[dict[int, float], int]:
-        scores = parse_json(reply.content, Scores).triples
+    def parse(reply: str) -> tuple[dict[int, float], int]:
+        scores = parse_json(reply, Scores).triples
         found: dict[int, float] = {}
         for one in scores:
             if 1 <= one.triple <= len(shown) and 0.0 <= one.score <= 1.0:
@@ -437,7 +434,6 @@ def reason(
     *,
     domain: str = "",
     knowledge: bool = False,
-    logprobs: bool = False,
 ) -> Reasoning:
     """The answer that follows from triples, and whether the model is confident (WTS, Prompt 3).
 
@@ -450,14 +446,10 @@ def reason(
     system = _write_reason(domain, knowledge=knowledge)
     options = len(question.candidates)
 
-    def parse(reply: Reply) -> tuple[Reasoned, tuple[float, ...]]:
-        return _parse_reasoned(reply, options)
-
-    told = _ask(asker, REASON, system, lines, question, parse, logprobs=logprobs)
-    if isinstance(told, Failure):
-        why = f"the model gave no answer: {told.kind}: {told.detail}"
+    said = _ask(asker, REASON, system, lines, question, lambda r: _parse_reasoned(r, options))
+    if isinstance(said, Failure):
+        why = f"the model gave no answer: {said.kind}: {said.detail}"
         return Reasoning(refuse(why), sure=False)
-    said, chances = told
     sure = said.confidence.strip().casefold() == "yes"
     recalled = Recalled(
         says=sure or bool(said.answer.strip() or said.choices),
@@ -468,23 +460,23 @@ def reason(
     read = Read(cites=said.cites, **recalled.model_dump())
     own = knowledge and not said.cites
     found = weigh(recalled if own else read, question, items[: len(shown)])
-    found = replace(found, logprobs=chances if found.text else ())
     support = quote_text(said.support_info, 200) if said.support_info.strip() else ""
     return Reasoning(found, sure and bool(found.text), support)
 
 
-def _parse_reasoned(reply: Reply, options: int) -> tuple[Reasoned, tuple[float, ...]]:
-    """What is said, and the log-probabilities of the tokens of its answer.
+def _parse_reasoned(reply: str, options: int) -> Reasoned:
+    """What is said.
 
     Raises:
         ReplyError: it is no JSON of the schema, names an option that there is not, or its
             confidence is neither yes nor no.
     """
-    said = parse_json(reply.content, Reasoned)
+    said = parse_json(reply, Reasoned)
     if said.confidence.strip().casefold() not in {"yes", "no"}:
         detail = f"confidence {quote_text(said.confidence, 20)!r} is neither yes nor no"
         raise ReplyError(FailureKind.INVALID, detail)
-    return said, reading.read_choice_logprobs(reply, said.choices, options)
+    reading.check_choices(said.choices, options)
+    return said
 
 
 def _write_names(domain: str, most: int) -> str:

@@ -1,14 +1,9 @@
-"""What a model is asked of which text: groups of properties, and the cheap test before a call."""
+"""What a model is asked of a text: groups of properties."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-from kpyramid.embeddings.port import Matrix
-from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.population.inducer import Router
+from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.task import MOST_PROPERTIES, Group, group_properties, list_pairs
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
-from tests.planted import MemoEmbedder, WordEmbedder, general_schema
+from tests.planted import general_schema
 
 BASE = "https://example.org/ships#"
 PERSON, SHIP, HARBOUR = BASE + "Person", BASE + "Ship", BASE + "Harbour"
@@ -46,13 +41,6 @@ SHIPS = Schema(
 )
 
 
-class BlindEmbedder(WordEmbedder):
-    """To it all texts are alike, so that only the words themselves route."""
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        return super().embed(["same"] * len(texts))
-
-
 def make_large(classes: int, each: int) -> Schema:
     """Classes below one root, with so many properties each."""
     root = OntologyClass(BASE + "Root", "root")
@@ -88,48 +76,6 @@ def test_exhaustive_asks_for_every_pair_by_itself() -> None:
     assert list_pairs(SHIPS) == tuple(Group((prop,)) for prop in SHIPS.properties)
 
 
-def test_a_text_is_routed_to_the_classes_that_it_speaks_of() -> None:
-    router = Router(SHIPS, group_properties(SHIPS), MemoEmbedder())
-    sea, born, kitchen = router.route(
-        [
-            "The Amelia was built by the Hartley brothers. She left the shipyard in 1871.",
-            "Per Lund was born in Kiruna.",
-            "Peel the potatoes and boil them in salted water. Add a little parsley.",
-        ]
-    )
-    assert SHIP in sea
-    assert PERSON in born
-    assert not kitchen
-
-
-def test_words_that_state_a_property_are_asked_about_whatever_the_vectors_say() -> None:
-    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
-    said, silent = router.route(
-        ["It rained. The Amelia, as everyone knows, Was Launched In 1871.", "It rained all day."]
-    )
-    assert (said, silent) == (frozenset({SHIP}), frozenset())
-
-
-def test_a_joined_label_is_read_as_its_words() -> None:
-    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
-    assert router.route(["The ship builder was paid late."]) == [frozenset({SHIP})]
-    assert router.route(["Her home port changed twice."]) == [frozenset({SHIP})]
-
-
-def test_an_inverse_that_is_not_asked_for_still_routes() -> None:
-    router = Router(SHIPS, group_properties(SHIPS), BlindEmbedder())
-    assert router.route(["It is the port of twelve trawlers."]) == [frozenset({SHIP})]
-
-
-def test_properties_of_anything_are_routed_too() -> None:
-    lone = replace(SHIPS, properties=(make_property("mass", THING, XSD + "decimal"),))
-    router = Router(lone, group_properties(lone), WordEmbedder())
-    assert router.route(["Its mass is small."]) == [frozenset({THING})]
-
-
 def test_a_thousand_classes_are_asked_for_in_few_calls() -> None:
     groups = group_properties(make_large(1000, 4))
     assert len(groups) <= 1 + 4000 // (MOST_PROPERTIES - 4)
-    router = Router(make_large(1000, 4), groups, WordEmbedder())
-    (routed,) = router.route(["Nothing here is like it."])
-    assert len(routed) < 100

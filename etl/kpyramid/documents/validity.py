@@ -1,0 +1,224 @@
+"""When a fact holds: the first and last date of its qualifiers, in ISO 8601.
+
+Dates are as fine as the text has them: year, month or day.
+"""
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+
+from kpyramid.documents.qualifiers import Qualifiers, list_values
+from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
+
+Validity = tuple[str | None, str | None]
+"""First and last date; None for an end that is not told. Both are one for what happened then."""
+
+Time = Validity | str
+"""A time as read, its words where they are no dates."""
+
+_ROLES = ("from", "since", "until", "till", "through", "between", "in", "on", "during")
+"""Prepositions that a date may stand behind as a qualifier."""
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_LEAD = (
+    rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"
+    rf"|winter|{'|'.join(_DAYS)}),?[ -])*@"
+)
+"""A date with what makes it no other date."""
+_TO = r"(?:to|until|till|through)"
+_BETWEEN = re.compile(rf"(?:(?:from )?{_LEAD} {_TO} {_LEAD}|between {_LEAD} and {_LEAD})")
+_SINCE = re.compile(rf"(?:ever )?(?:since|from) {_LEAD}(?: on| onwards?)?|{_LEAD} onwards?")
+_UNTIL = re.compile(rf"(?:up )?{_TO} {_LEAD}")
+_THEN = re.compile(rf"(?:(?:as|at|during|throughout) )?{_LEAD}")
+_FISCAL = re.compile(r"\b(?:fiscal|financial|tax|FY)\b", re.IGNORECASE)
+_YEARS = re.compile(r"\b([12]\d)(\d\d)\s*[-\u2013\u2014]\s*([12]\d)?(\d\d)\b(?!-)")
+_DASH = re.compile(r"\s*[\u2013\u2014]\s*")
+
+
+def date_fact(qualifiers: Qualifiers) -> Validity:
+    """When what is qualified so holds; neither end where its times disagree."""
+    return _unite(time for time in list_times(qualifiers) if not isinstance(time, str))
+
+
+def list_times(qualifiers: Qualifiers) -> list[Time]:
+    """Each time that qualifies a fact."""
+    pairs = [*qualifiers]
+    worded = [(f"{role} {value}", False) for role in _ROLES for value in list_values(pairs, role)]
+    worded += [(value, True) for value in list_values(pairs, "time")]
+    read = ((read_time(words), words, is_time) for words, is_time in worded)
+    return [time or words.casefold() for time, words, is_time in read if time or is_time]
+
+
+def read_time(words: str) -> Validity | None:
+    """The ends of "from 1990 to 1998", "since May 2001", "until 2003", "1998"; None for others.
+
+    A fiscal year is none of the calendar, and "about 1990" or "the 1990s" none in particular.
+    """
+    if _FISCAL.search(words):
+        return None
+    words = _DASH.sub(" to ", _YEARS.sub(_write_years, words))
+    dates: list[str] = []
+    at, frame = 0, ""
+    for found in find_values(words):
+        if not isinstance(found.value, Date):
+            return None
+        dates.append(write_date(found.value))
+        frame += words[at : found.start] + "@"
+        at = found.end
+    frame = (frame + words[at:]).casefold().strip(" ,.")
+    if len(dates) == 2 and _BETWEEN.fullmatch(frame):
+        return (dates[0], dates[1]) if not _precedes(dates[1], dates[0]) else None
+    if len(dates) != 1:
+        return None
+    if _SINCE.fullmatch(frame):
+        return dates[0], None
+    if _UNTIL.fullmatch(frame):
+        return None, dates[0]
+    return (dates[0], dates[0]) if _THEN.fullmatch(frame) else None
+
+
+def _write_years(match: re.Match[str]) -> str:
+    century, first, other, last = match.groups()
+    return f"{century}{first} to {other or century}{last}" if other or last > first else match[0]
+
+
+def write_date(date: Date) -> str:
+    """A date in ISO 8601, as fine as it is."""
+    parts = [f"{date.year:04}", *(f"{part:02}" for part in (date.month, date.day) if part)]
+    return "-".join(parts)
+
+
+def _precedes(one: str, other: str) -> bool:
+    """Whether a date ends before another begins."""
+    size = min(len(one), len(other))
+    return one[:size] < other[:size]
+
+
+def _unite(times: Iterable[Validity]) -> Validity:
+    """Ends on which all statements of a fact agree; a date within a period adds nothing to it."""
+    found = [*times]
+    bounds = [time for time in found if time[0] != time[1]] or found
+    first, last = (_agree({end for time in bounds if (end := time[at])}) for at in (0, 1))
+    return (None, None) if first and last and _precedes(last, first) else (first, last)
+
+
+def _agree(dates: set[str]) -> str | None:
+    """The finest of dates that all say the same."""
+    finest = max(dates, key=lambda date: (len(date), date), default=None)
+    return finest if finest and all(map(finest.startswith, dates)) else None
+
+
+def differ_in_time(one: Iterable[Time], other: Iterable[Time]) -> bool:
+    """Whether both facts are stated of times, of which none has a part in common."""
+    times, against = [*one], [*other]
+    return bool(times and against) and all(_are_apart(a, b) for a in times for b in against)
+
+
+def _are_apart(one: Time, other: Time) -> bool:
+    """Who came in the year that another went has followed: both then are apart."""
+    if isinstance(one, str) or isinstance(other, str):
+        return one != other
+    periods = one[0] != one[1] and other[0] != other[1]
+    return any(
+        last is not None
+        and first is not None
+        and (
+            _precedes(last, first)
+            or (
+                periods
+                and first.startswith(last[: len(first)])
+                and last.startswith(first[: len(last)])
+            )
+        )
+        for last, first in ((one[1], other[0]), (other[1], one[0]))
+    )
+
+
+def covers(validity: Validity, date: str) -> bool:
+    """Whether what is told of when a fact holds leaves a date in."""
+    first, last = validity
+    return not ((first and _precedes(date, first)) or (last and _precedes(last, date)))
+
+
+# Times that only the date of their text tells: "last year", "in March".
+
+_DATED = frozenset(
+    "date datetime timestamp at on of day time published publication publish pub posted issued "
+    "issue filed filing created creation written released release meeting sent".split()
+)
+"""Words of the names of fields that hold a document's date: `date`, `published_at`."""
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[\W_]+")
+_POINTED = re.compile(
+    r"(?:(?:earlier|later|in|on|during|the) )*(?:"
+    r"(?P<day>today|tonight|yesterday|tomorrow|this (?:morning|afternoon|evening))"
+    r"|(?P<side>last|this|next|previous|current) (?P<unit>year|month)"
+    rf"|(?P<next>next )?(?:last |this )?(?P<month>{MONTH})"
+    rf"|(?P<coming>next )?(?:last |this )?(?P<weekday>{'|'.join(_DAYS)})"
+    rf"|(?P<count>a|\d{{1,2}}|{'|'.join(NUMBER_WORDS)}) (?P<past>year|day)s? ago)",
+    re.IGNORECASE,
+)
+_SIDES = {"last": -1, "previous": -1, "this": 0, "current": 0, "next": 1}
+_SHIFTS = {"yesterday": -1, "tomorrow": 1}
+
+
+def is_pointed(words: str) -> bool:
+    """Whether a time says when only beside the date of its text: "last year", "yesterday"."""
+    return _POINTED.fullmatch(words) is not None
+
+
+def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date | None:
+    """The day of a document: of the field that names one, else of its title."""
+    fields = (
+        metadata[field]
+        for field in sorted(metadata)
+        if _DATED.issuperset(_CAMEL.sub(" ", field).casefold().split())
+    )
+    for text in (*fields, title or ""):
+        for found in find_values(re.sub(r"(?<=\d)T(?=\d)", " ", text)):
+            value = found.value
+            if isinstance(value, Date) and value.day:
+                try:
+                    return datetime.date(value.year, value.month, value.day)
+                except ValueError:
+                    continue
+    return None
+
+
+def place_times(qualifiers: Mapping[str, str], day: datetime.date | None) -> dict[str, str]:
+    """Qualifiers with the date in place of a time that points from the text's day.
+
+    Without a day such a time says nothing, but for a month or weekday, which stay as they are.
+    """
+    words = qualifiers.get("time", "")
+    match = _POINTED.fullmatch(words)
+    if match is None or (day is None and (match["month"] or match["weekday"])):
+        return {**qualifiers}
+    placed = {role: value for role, value in qualifiers.items() if role != "time"}
+    return placed if day is None else {**placed, "time": str(_resolve(match, day))}
+
+
+def _resolve(match: re.Match[str], day: datetime.date) -> Date:
+    """The date that a time points to from a day; a bare month or weekday is the last such one."""
+    if match["unit"]:
+        side = _SIDES[match["side"].lower()]
+        if match["unit"].lower() == "year":
+            return Date(day.year + side)
+        months = day.year * 12 + day.month - 1 + side
+        return Date(months // 12, months % 12 + 1)
+    if match["month"]:
+        month = find_month(match["month"])
+        later = month > day.month
+        return Date(day.year + (not later if match["next"] else -later), month)
+    if match["past"]:
+        count = match["count"].lower()
+        back = int(count) if count.isdigit() else 1
+        back = NUMBER_WORDS.index(count) + 1 if count in NUMBER_WORDS else back
+        if match["past"].lower() == "year":
+            return Date(day.year - back)
+        shift = -back
+    elif match["weekday"]:
+        back = (day.weekday() - _DAYS.index(match["weekday"].lower())) % 7
+        shift = 7 - back if match["coming"] else -back
+    else:
+        shift = _SHIFTS.get(match["day"].lower(), 0)
+    placed = day + datetime.timedelta(shift)
+    return Date(placed.year, placed.month, placed.day)

@@ -1,0 +1,65 @@
+"""Where a ref was when a run began: names of entities and relations go on from there."""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
+from kpyramid.keys import hash_file
+from kpyramid.storage.contracts import open_table
+from kpyramid.storage.copies import locate_snapshot
+from kpyramid.storage.erasure import load_erased
+from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import RefEntry
+from kpyramid.storage.runs import Run, open_run
+from kpyramid.storage.snapshots import read_manifest, require_format
+
+_TABLES = ("condensed", "documents", "relations", "triples")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """A snapshot's id and folder, and the run that made it, where that is known."""
+
+    snapshot: str
+    folder: Path
+    run: Run | None
+
+    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a table."""
+        file = open_table(self.folder / "tables" / f"{table}.parquet")
+        return file.read(columns=[*columns], use_threads=False)
+
+
+def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
+    """The snapshot of an entry, when its names may go on: it is whole, and not of what is erased.
+
+    A name could tell what was erased, so that all are given anew then.
+    """
+    if head is None:
+        return None
+    try:
+        folder = locate_snapshot(warehouse, head.snapshot)
+        manifest: Any = read_manifest(folder)
+        require_format(manifest, head.snapshot)
+        for name in (f"tables/{table}.parquet" for table in _TABLES):
+            if hash_file(folder / name) != manifest["files"][name]["sha256"]:
+                raise IntegrityError(f"{folder / name} is damaged")
+    except (ConflictError, InputError, IntegrityError, OSError) as e:
+        log.warning("names of entities and relations are given anew: %s", e)
+        return None
+    run = None
+    with suppress(InputError, IntegrityError, SettingsError):  # gc took it, or of another release
+        run = open_run(warehouse, head.run)
+    former, erased = Former(head.snapshot, folder, run), load_erased(warehouse)
+    documents = former.read("documents", ["source", "sha256"]) if erased.texts else None
+    if documents and any(map(erased.holds, *(column.to_pylist() for column in documents))):
+        return None
+    return former

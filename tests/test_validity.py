@@ -1,0 +1,165 @@
+"""When facts hold and how texts hold them: columns of their own, and what look-ups make of them."""
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+
+from kpyramid.documents.validity import date_fact, differ_in_time, find_date, place_times, read_time
+from kpyramid.errors import InputError
+from kpyramid.query import Snapshot
+from kpyramid.snapshot.graph import VALID
+from tests.corpora import open_told
+
+TIMES = {
+    "from 1990 to 1998": ("1990", "1998"),
+    "from 3 May 2001 until 4 June 2002": ("2001-05-03", "2002-06-04"),
+    "between 1990 and 1998": ("1990", "1998"),
+    "1990\u20131998": ("1990", "1998"),
+    "1990-98": ("1990", "1998"),
+    "since May 2001": ("2001-05", None),
+    "from 1990 onwards": ("1990", None),
+    "until 2003": (None, "2003"),
+    "1998": ("1998", "1998"),
+    "the summer of 1998": ("1998", "1998"),
+    "Monday, 5 May 2003": ("2003-05-05", "2003-05-05"),
+    **dict.fromkeys(
+        ("fiscal 1998", "FY2019", "about 1990", "the 1990s", "3 years after 1990", "by 1998")
+    ),
+    **dict.fromkeys(("from 1998 to 1990", "the 1998 season", "Monday", "March")),
+}
+
+
+@pytest.mark.parametrize(("words", "ends"), TIMES.items())
+def test_times_are_read_as_fine_as_they_are_told(words: str, ends: object) -> None:
+    assert read_time(words) == ends
+
+
+@pytest.mark.parametrize(
+    ("qualifiers", "ends"),
+    [
+        ({"time": "since 1990 / until 1998"}, ("1990", "1998")),
+        ({"time": "from 1990 to 1998 / 1995"}, ("1990", "1998")),
+        ({"time": "1990 / 1994"}, (None, None)),
+        ({"time": "since 1990 / since May 1990"}, ("1990-05", None)),
+        ({"since": "2003", "place": "Lund"}, ("2003", None)),
+        ({"time": "Monday"}, (None, None)),
+    ],
+)
+def test_times_of_one_fact_are_united_where_they_agree(
+    qualifiers: dict[str, str], ends: object
+) -> None:
+    assert date_fact(qualifiers.items()) == ends
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (("1990", "1998"), ("1998", "2003"), True),
+        (("1990", "1998"), ("1995", "2003"), False),
+        ((None, "1998-05"), ("1998", None), True),
+        (("1990", None), ("1995", None), False),
+        (("1998", "1998"), ("1998", "2003"), False),
+        (("1998", "1998"), ("1999", "1999"), True),
+        ("monday", "tuesday", True),
+    ],
+)
+def test_periods_that_follow_each_other_are_apart(one: object, other: object, apart: bool) -> None:
+    assert differ_in_time([one], [other]) is apart is differ_in_time([other], [one])
+
+
+DAY = datetime.date(2024, 3, 15)
+
+
+@pytest.mark.parametrize(
+    ("words", "placed"),
+    [
+        *(
+            ("last year", "2023"),
+            ("yesterday", "14 March 2024"),
+            ("earlier this month", "March 2024"),
+        ),
+        *(("March", "March 2024"), ("April", "April 2023"), ("next June", "June 2024")),
+        *(("Monday", "11 March 2024"), ("two years ago", "2022"), ("last week", "last week")),
+        ("May 2001", "May 2001"),
+    ],
+)
+def test_times_that_point_from_the_text_are_placed_by_its_day(words: str, placed: str) -> None:
+    assert place_times({"time": words, "by": "car"}, DAY) == {"time": placed, "by": "car"}
+
+
+def test_without_a_day_they_say_nothing() -> None:
+    assert place_times({"time": "last year"}, None) == {}
+    assert place_times({"time": "March"}, None) == {"time": "March"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "title", "day"),
+    [
+        ({"Date": "Tue, 03 Jun 2025 10:00:00 +0200"}, None, datetime.date(2025, 6, 3)),
+        ({"datePublished": "2025-06-03T12:00:00Z"}, None, datetime.date(2025, 6, 3)),
+        ({}, "Minutes of 3 June 2025", datetime.date(2025, 6, 3)),
+        ({"birth_date": "2000-01-01", "updated": "2001-01-01"}, "Notes of 2025", None),
+    ],
+)
+def test_the_day_of_a_document_is_that_of_its_field_or_title(
+    metadata: dict[str, str], title: str | None, day: object
+) -> None:
+    assert find_date(metadata, title) == day
+
+
+SAID = [
+    "Ada Krol was the mayor of Lund from 1990 to 1998.",
+    "Nils Berg was the mayor of Lund from 1998 to 2003.",
+    "Greta Holm led Nordlake since May 2001.",
+    "Tarvo Group will acquire Arden Mills.",
+    "Brelin may cause insomnia.",
+    "Otto Lind used to own Kelpworks.",
+    "Hanna Berg plans to buy Varn Mills.",
+    "Sven Roth bought Quillon.",
+]
+
+
+@pytest.fixture(scope="module")
+def told() -> Snapshot:
+    dated = {"text": "Mira Voll sold Harrow Press last year.", "published": "2024-03-15"}
+    files = {f"{at:02}.txt": said for at, said in enumerate(SAID)}
+    return open_told("validity", {**files, "news.jsonl": json.dumps(dated)})
+
+
+HELD = {
+    ("Ada Krol", "was mayor of", "Lund"): ("fact", "1990", "1998"),
+    ("Nils Berg", "was mayor of", "Lund"): ("fact", "1998", "2003"),
+    ("Greta Holm", "led", "Nordlake"): ("fact", "2001-05", None),
+    ("Tarvo Group", "will acquire", "Arden Mills"): ("planned", None, None),
+    ("Brelin", "may cause", "insomnia"): ("possible", None, None),
+    ("Otto Lind", "used to own", "Kelpworks"): ("former", None, None),
+    ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
+    ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
+}
+
+
+def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
+    held = {}
+    for row in told.table("condensed").to_pylist():
+        _, head, _, relation, _, tail, _ = told.state_condensed(row["condensed_id"])
+        held[head, relation, tail] = (row["modality"], *(row[name] for name in VALID))
+    assert {said: held.get(said) for said in HELD} == HELD
+
+
+def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> None:
+    def find(at: str | None) -> list[str]:
+        members = told.find("thing", {"led": "Nordlake"}, at=at).members
+        return [member.name for member in members]
+
+    assert find(None) == find("2005") == find("2001-06") == ["Greta Holm"]
+    assert find("1999") == find("2001-04") == []
+    with pytest.raises(InputError, match="no date"):
+        find("soon")
+
+
+def test_what_is_planned_or_past_is_no_plain_fact(told: Snapshot, tmp_path: Path) -> None:
+    for relation in ("will acquire", "may cause", "used to own", "plans to buy"):
+        assert told.find("thing", {relation: {"not": None}}).members == (), relation
+    assert [m.name for m in told.find("thing", {"bought": "Quillon"}).members] == ["Sven Roth"]
