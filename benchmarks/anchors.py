@@ -90,7 +90,7 @@ def name_facts(
     stated = find_stated(graph, schema)
     comparer.prepare(list_compared(graph))
     merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
-    standards = name_relations(graph, linked, schema, comparer, {})
+    standards = name_relations(graph, linked, schema, comparer)
     called = dict(zip(tables[2]["triple_id"].to_pylist(), standards, strict=True))
     names = [(called[identify(f)].name, called[identify(f)].turned) for f in facts]
     return names, int((merged.how != "kept").sum())

@@ -26,7 +26,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.keys import content_id
 from kpyramid.numerics.moments import Moments
 from kpyramid.ontology.proposals import adopt_proposals
-from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.pipeline.stages import complete, condense, induce, resolve
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.pipeline.wiring import load_schema
@@ -96,6 +96,9 @@ class Held:
 
     def read(self, table: str, columns: Sequence[str]) -> pa.Table:
         return self.tables[table].select([*columns])
+
+    def read_schema(self) -> str:
+        return write_schema(general_schema())
 
 
 def plant(statements: Iterable[Statement], former: Any = None) -> dict[str, pa.Table]:

@@ -163,7 +163,7 @@ def run(*command: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("default")  # as in a process of its own
+@pytest.mark.filterwarnings("ignore")  # what a script leaves open ends with its process
 @pytest.mark.parametrize("name", RUNS)
 def test_a_script_prints_its_figures(
     name: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -39,7 +39,7 @@ from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, read_head
-from kpyramid.storage.runs import start_run
+from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import read_manifest
 from tests.asked_model import script
 from tests.corpora import pass_gates, use_quick_models
@@ -188,7 +188,10 @@ def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None
     said = "docs/2026-02-03 of 2026-02-03 does not exist; put it"
     with pytest.raises(InputError, match=said) as caught:
         night.plan(corpus, start(), {}, str(warehouse))
-    assert not warehouse.exists()
+    (run,) = list_runs(Warehouse(warehouse))
+    assert (run["status"], run["exit_code"], run["stages"]) == ("failed", 3, 0)
+    assert said in str(run["error"])
+    assert not Warehouse(warehouse).cache.exists()
     (note,) = caught.value.__notes__
     assert note.startswith("by hand: kpyramid stage ingest --run airflow-")
     place.mkdir(parents=True)

@@ -138,9 +138,8 @@ def test_rows_are_in_words_with_what_changed_in_them(whole: Diff) -> None:
         ("added", "texts.jsonl#moss.txt"),
     ]
     changed = {row.words: row.fields for row in whole.read("facts", None) if row.fields}
-    assert changed["Anna Holm | founded | Aster Pictures"] == {
-        "qualifiers": ({"time": "1921"}, {"time": "1922"})
-    }
+    founding = changed["Anna Holm | founded | Aster Pictures"]
+    assert founding["qualifiers"] == ({"time": "1921"}, {"time": "1922"})
     words = {row.words for row in whole.read("instances", None)}
     assert "Ida Moss | is a | Person" in words
     assert len(whole.read("facts", 2)) == 2

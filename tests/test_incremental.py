@@ -13,6 +13,9 @@ from kpyramid.keys import content_id
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
+from kpyramid.snapshot.diff import Counts, compare
+from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries
 from tests.corpora import (
@@ -90,9 +93,14 @@ def test_an_incremental_build_equals_one_from_scratch(tmp_path: Path, name: str)
     scratch = build_corpus(corpus, same).snapshot
 
     assert snapshot == scratch
+    nothing = Warehouse(tmp_path / "new")
+    fresh = build_corpus(corpus, nothing).snapshot
     if name != "fuller name":  # else a build from nothing gives the entity another id
-        assert build_corpus(corpus, Warehouse(tmp_path / "new")).snapshot == snapshot
+        assert fresh == snapshot
         return
+    folders = nothing.snapshots / fresh, warehouse.snapshots / snapshot
+    with compare(*(Snapshot(folder, scope=EVERYTHING) for folder in folders)) as found:
+        assert found.count("facts") == Counts(), "facts that say the same are one"
     old, new = (
         {
             form: row["entity_id"]

@@ -17,6 +17,7 @@ from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.population.inducer import Grounding
 from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.build import build
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.runner import run_stage
 from kpyramid.pipeline.stage import PIPELINE, Progress
@@ -27,6 +28,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.results import find_result, read_result
 from kpyramid.storage.runs import StageMark, start_run
 from tests import class_reader
+from tests.asked_model import script
 from tests.corpora import (
     ROOT,
     list_marks,
@@ -213,6 +215,43 @@ def test_windows_give_the_instances_and_nothing_more_is_asked(
     asked = count_others(server)
     induce(corpus, tmp_path / "w", open_settings(server.base_url, "rules", cascade=cascade))
     assert (count_asked(server), count_others(server)) == (0, asked)
+
+
+def test_what_is_possible_or_holds_on_a_condition_is_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    text = (
+        "Clara Zorblax founded Quuxville in 1888. Dora Venn may have founded Vennton in 1890. "
+        "Emil Orr founded Orrstead if the sale stood. Gil Hart will found Hartby."
+    )
+    names = "Clara Zorblax, Quuxville, Dora Venn, Vennton, Emil Orr, Orrstead, Gil Hart, Hartby"
+    kinds = ["person", "organisation"]
+    things = [[n, name, kinds[(n + 1) % 2]] for n, name in enumerate(names.split(", "), 1)]
+    facts = [
+        [1, "founded", 2, 1, "time: in 1888"],
+        [3, "founded", 4, 2, "time: 1890", "possible"],
+        [5, "founded", 6, 3, "if: the sale stood"],
+        [7, "found", 8, 4, "planned"],
+    ]
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": text})
+    with serve(script(merged={"entities": things, "facts": facts})) as server:
+        llm = {"provider": "openai", "model": "m", "base_url": server.base_url}
+        settings = make_settings(cascade=dict.fromkeys(STEPS[:3], "llm"), llm=llm)
+        outcome = build(corpus, Warehouse(tmp_path / "w"), settings)
+        tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
+    named = {row["entity_id"]: row["name"] for row in tables["entities"].to_pylist()}
+    triples = tables["triples"].to_pylist()
+    held = {named[t["head_id"]]: (t["modality"], t["valid_from"]) for t in triples}
+    values = [row for row in tables["instances"].to_pylist() if row["property_iri"]]
+
+    assert held == {
+        "Clara Zorblax": ("fact", "1888"),
+        "Dora Venn": ("possible", "1890"),
+        "Emil Orr": ("fact", None),
+        "Gil Hart": ("planned", None),
+    }
+    assert {named[row["subject_id"]] for row in values} == {"Clara Zorblax"}
 
 
 def test_bad_replies_are_counted_rejects_and_the_next_run_heals_what_can_heal(

@@ -37,3 +37,26 @@ def test_llama_index_retrieves_facts_then_passages() -> None:
     assert [node.metadata["layer"] for node in nodes] == ["graph", "graph", "text"]
     assert "1871" in nodes[0].get_content()
     assert nodes[0].score == nodes[0].node.metadata["score"]
+
+
+def test_llama_index_reads_the_graph_and_cannot_change_it() -> None:
+    from llama_index.core.graph_stores.types import TRIPLET_SOURCE_KEY
+
+    from kpyramid.integrations.llama_index import PyramidGraphStore
+
+    store = PyramidGraphStore(open_tiny())
+    (harlow,) = store.get(ids=["John Harlow"])
+    assert store.get(ids=[harlow.id, "nobody"]) == [harlow]
+    facts = store.get_triplets(entity_names=["John Harlow"])
+    assert facts and all(harlow.id in (head.id, tail.id) for head, _, tail in facts)
+    (one, *_) = facts
+    assert store.get_triplets(ids=[harlow.id], relation_names=[one[1].label])
+    assert store.get_triplets(ids=[harlow.id], properties={"id": one[1].properties["id"]}) == [one]
+    wider = store.get_rel_map([harlow], depth=2)
+    assert wider[: len(facts)] == facts and len(wider) > len(facts)
+    assert len(store.get_rel_map([harlow], limit=1)) == 1
+    (passage,) = store.get_llama_nodes([one[1].properties[TRIPLET_SOURCE_KEY]])
+    assert one[1].properties["sentence"] in passage.get_content()
+    assert store.structured_query("SELECT ?s WHERE { ?s a ?class }")
+    with pytest.raises(NotImplementedError, match="does not change"):
+        store.upsert_nodes([harlow])

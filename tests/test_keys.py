@@ -301,6 +301,7 @@ MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
     ("llm", {"temperature": 0.5}, ALL),
     ("llm", {"temperature": "default"}, ALL),
     ("llm", {"seed": 7}, ALL),
+    ("llm", {"reasoning_effort": "low"}, ALL),
     ("llm", {"max_tokens": 4096}, ALL),
     ("llm", {"base_url": "http://127.0.0.1:9/v1"}, set()),
     ("llm", {"api_key_env": "OTHER"}, set()),

@@ -76,6 +76,7 @@ def test_request_that_differs_in_what_is_sent_has_another_key(other: Request) ->
         LLMSettings(model="test-model", temperature=0.1),
         LLMSettings(model="test-model", temperature="default"),
         LLMSettings(model="test-model", seed=1),
+        LLMSettings(model="test-model", reasoning_effort="low"),
     ],
 )
 def test_other_model_or_parameter_gives_another_key(settings: LLMSettings) -> None:

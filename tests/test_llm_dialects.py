@@ -67,13 +67,18 @@ KINDS = {
     "openai": Kind(found={"form": "json_schema"}),
     "reasoning": Kind(
         refuses=("temperature", "max_tokens"),
-        found={"limit": "max_completion_tokens", "temperature": False},
+        settings={"reasoning_effort": "low"},
+        found={"limit": "max_completion_tokens", "temperature": False, "effort": True},
     ),
     "think": Kind(lambda body: say(f"<think>{{so}} be it</think>\nSure:\n{answer(body)}\nDone.")),
     "reasoning_content": Kind(
         lambda body: say("", reasoning_content=f"Let me see. {answer(body)}")
     ),
-    "json_mode": Kind(refuses=("json_schema",), found=JSON_ONLY),
+    "json_mode": Kind(
+        refuses=("json_schema", "reasoning_effort"),
+        settings={"reasoning_effort": "low"},
+        found={**JSON_ONLY, "effort": False},
+    ),
     "plain": Kind(
         lambda body: say(f"The facts are: {answer(body)} I hope this helps."),
         refuses=("response_format", "tools"),

@@ -30,6 +30,7 @@ def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
         "limit": "max_tokens",
         "seed": True,
         "temperature": True,
+        "effort": True,
         "form": "json_schema",
     }
     assert server.calls() == 1

@@ -30,7 +30,7 @@ def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_request_is_sent_as_strict_schema_and_the_reply_comes_back_whole(server: Loopback) -> None:
-    with connect(server.base_url, temperature=0.5, seed=7) as transport:
+    with connect(server.base_url, temperature=0.5, seed=7, reasoning_effort="low") as transport:
         raw = transport.send(REQUEST)
     assert raw["system_fingerprint"] == "fp_loopback"
     assert read_response(raw) == '{"river": "x"}'
@@ -46,6 +46,7 @@ def test_request_is_sent_as_strict_schema_and_the_reply_comes_back_whole(server:
         },
         "max_tokens": 200,
         "temperature": 0.5,
+        "reasoning_effort": "low",
         "seed": 7,
     }
 

@@ -8,6 +8,7 @@ import pytest
 
 from kpyramid.documents.validity import date_fact, differ_in_time, find_date, place_times, read_time
 from kpyramid.errors import InputError
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
@@ -18,6 +19,10 @@ TIMES = {
     "between 1990 and 1998": ("1990", "1998"),
     "1990\u20131998": ("1990", "1998"),
     "1990-98": ("1990", "1998"),
+    "2003\u201304": ("2003", "2004"),
+    "2003-04": None,
+    "3/4/1925": ("1925", "1925"),
+    "30/4/1925": ("1925-04-30", "1925-04-30"),
     "since May 2001": ("2001-05", None),
     "from 1990 onwards": ("1990", None),
     "until 2003": (None, "2003"),
@@ -87,6 +92,28 @@ DAY = datetime.date(2024, 3, 15)
 )
 def test_times_that_point_from_the_text_are_placed_by_its_day(words: str, placed: str) -> None:
     assert place_times({"time": words, "by": "car"}, DAY) == {"time": placed, "by": "car"}
+
+
+@pytest.mark.parametrize(
+    ("wording", "modality"),
+    [
+        *(("owns", "fact"), ("began to build", "fact"), ("may own", "possible")),
+        *(
+            ("is likely to cause", "possible"),
+            ("will open", "planned"),
+            ("plans to buy", "planned"),
+        ),
+        *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
+        *(
+            ("no longer owns", "former"),
+            ("reportedly owns", "reported"),
+            ("is said to own", "reported"),
+            ("reported earnings of", "fact"),
+        ),
+    ],
+)
+def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
+    assert read_modality(wording) == modality
 
 
 def test_without_a_day_they_say_nothing() -> None:

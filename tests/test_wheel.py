@@ -53,9 +53,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def install(wheel: str | Path, folder: Path) -> Path:
+def install(wheel: str | Path, folder: Path, interpreter: str = sys.executable) -> Path:
     """The `kpyramid` command of a clean environment with the wheel."""
-    require(sys.executable, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
+    require(interpreter, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
     python = folder / "venv" / "bin" / "python"
     # What is imported is compiled then, which is a tenth of what is installed.
     require(CHECKOUT / ".ci" / "install", Path(sys.executable).parent, wheel, python, cwd=folder)
@@ -190,6 +190,25 @@ def test_base_install_reads_a_copied_snapshot(base: Path, copied: Path, tmp_path
     require(base.parent / "python", "-c", READS, copied, cwd=tmp_path)
     question = ("ask", "Where was Ada Lovelace born?", "--ref", copied, "--json")
     assert read_json(run(base, *question, cwd=tmp_path), 0)["text"] == "London"
+
+
+def test_the_newest_python_reads_a_copied_snapshot(
+    wheel: Path, copied: Path, tmp_path: Path
+) -> None:
+    found = find_python("3.13")
+    if found is None:
+        pytest.skip("no Python 3.13 on PATH or among pyenv's")
+    command = install(wheel, tmp_path, found)
+    require(command.parent / "python", "-W", "error", "-c", READS, copied, cwd=tmp_path)
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of a version that starts: a shim of pyenv may not."""
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
+    for path in (shutil.which(f"python{version}"), *map(str, kept)):
+        if path and run(path, "-c", "import venv", cwd=Path.cwd()).returncode == 0:
+            return path
+    return None
 
 
 def test_base_install_names_the_extra_that_a_command_needs(

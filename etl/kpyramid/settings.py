@@ -131,6 +131,7 @@ class LLMSettings:
     `base_url`: by default that of the variable OPENAI_BASE_URL, else OpenAI's; `api_key_env`:
     variable that holds the key; `api_version`: Azure's, for an endpoint of it, whose deployment
     is the model. `temperature`: "default" leaves it out, as for a model that takes none.
+    `reasoning_effort`: how long a reasoning model thinks; one that takes none is asked without.
     `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
     `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
     of a question half a minute at most.
@@ -149,6 +150,7 @@ class LLMSettings:
     api_version: str | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | Literal["default"] = 0.0
     seed: Seed = 0
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
     max_tokens: Annotated[int, Field(strict=True, ge=16, le=1_000_000)] = 2048
     concurrency: Annotated[int, Field(strict=True, ge=1, le=256)] = 4
     timeout: Seconds = 120.0

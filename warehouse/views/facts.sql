@@ -10,6 +10,7 @@ SELECT
     condensed.condensed_id,
     heads.name AS head,
     relations.name AS relation,
+    relation_id,
     coalesce(tails.name, condensed.literal) AS tail,
     standard_heads.name AS standard_head,
     condensed.standard_relation,

@@ -56,13 +56,13 @@ class _Phrase:
 
 
 def name_relations(
-    graph: Graph, linked: Linked, schema: Schema, comparer: Comparer, former: Mapping[int, str]
+    graph: Graph, linked: Linked, schema: Schema, comparer: Comparer
 ) -> list[Standard]:
     """The standard relation of each fact.
 
     Wordings are one relation where they have one meaning between ends of their types. It is called
     by the property that it states between such ends (an anchor, PolyRAG §III-C), else as most of
-    its facts are. Where facts had a name before, by row in `former`, the one that most had goes on.
+    its facts are.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     classes = sum(not prop.is_datatype for prop in schema.properties)
@@ -70,11 +70,33 @@ def name_relations(
     properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
     bare = VAGUE | HOLDING if loose else VAGUE
     stating = _list_properties(phrases, properties, schema, comparer, bare)
-    had: list[Counter[str]] = [Counter() for _ in phrases]
-    for row, name in former.items():
-        had[phrase_of[row]][name] += 1
-    names = _choose_names(phrases, stating, schema, had)
+    names = _choose_names(phrases, stating, schema)
     return [names[at] for at in phrase_of]
+
+
+def keep_names(
+    chosen: Sequence[Standard], former: Mapping[int, Standard], schema: Schema, known: str
+) -> list[Standard]:
+    """The standard relation of each fact, by the name that most facts of it had before.
+
+    `former`: by row, of facts that had one. A property that the schema did not have then, `known`
+    as Turtle, gives its name to all that state it now.
+    """
+    new = {prop.label for prop in schema.properties if f'"{prop.label}"' not in known}
+    had: dict[str, Counter[_Name]] = defaultdict(Counter)
+    for row, standard in former.items():
+        name, turned = chosen[row].name, chosen[row].turned
+        had[name][standard.name, standard.turned != turned] += 1
+    kept = []
+    for row, standard in enumerate(chosen):
+        counts = had[standard.name]
+        if row in former and standard.name not in new:
+            standard = former[row]
+        elif counts and standard.name not in new:
+            name, way = min(counts, key=lambda name: (-counts[name], name))
+            standard = Standard(name, way != standard.turned)
+        kept.append(standard)
+    return kept
 
 
 def _list_phrases(
@@ -202,10 +224,7 @@ def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool
 
 
 def _choose_names(
-    phrases: Sequence[_Phrase],
-    stating: Sequence[frozenset[_Name]],
-    schema: Schema,
-    had: Sequence[Counter[str]],
+    phrases: Sequence[_Phrase], stating: Sequence[frozenset[_Name]], schema: Schema
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -218,23 +237,18 @@ def _choose_names(
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    former: dict[tuple[_Key, bool], Counter[str]] = defaultdict(Counter)
-    for phrase, found, names in zip(phrases, stating, had, strict=True):
+    for phrase, found in zip(phrases, stating, strict=True):
         key, turned = phrase.read
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
-            label = {pair: schema.property_by_iri[pair[0]].label for pair in pairs}
-            iri, way = min(
-                dated or pairs, key=lambda pair: (-names[label[pair]], -weight[pair[0]], pair)
-            )
-            own.append((label[iri, way], way != turned))
+            iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
+            own.append((schema.property_by_iri[iri].label, way != turned))
         else:
             own.append(None)
             worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
-            former[key, phrase.has_value] += names
     usual = {
-        group: min(counts, key=lambda name: (-former[group][name[0]], -counts[name], name))
+        group: min(counts, key=lambda name: (-counts[name], name))
         for group, counts in worded.items()
     }
     chosen = (

@@ -31,6 +31,8 @@ _UNTIL = re.compile(rf"(?:up )?{_TO} {_LEAD}")
 _THEN = re.compile(rf"(?:(?:as|at|during|throughout) )?{_LEAD}")
 _FISCAL = re.compile(r"\b(?:fiscal|financial|tax|FY)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\b([12]\d)(\d\d)\s*[-\u2013\u2014]\s*([12]\d)?(\d\d)\b(?!-)")
+_SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
+"""A day and a month in either order, of which the year alone is told."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 
 
@@ -55,13 +57,13 @@ def read_time(words: str) -> Validity | None:
     """
     if _FISCAL.search(words):
         return None
-    words = _DASH.sub(" to ", _YEARS.sub(_write_years, words))
+    words = _DASH.sub(" to ", _YEARS.sub(_write_years, _SLASHED.sub(r"\1", words)))
     dates: list[str] = []
     at, frame = 0, ""
     for found in find_values(words):
         if not isinstance(found.value, Date):
             return None
-        dates.append(write_date(found.value))
+        dates.append(_write_date(found.value))
         frame += words[at : found.start] + "@"
         at = found.end
     frame = (frame + words[at:]).casefold().strip(" ,.")
@@ -77,11 +79,13 @@ def read_time(words: str) -> Validity | None:
 
 
 def _write_years(match: re.Match[str]) -> str:
+    """Of "1990-98" the years from 1990 to 1998; "2003-04" may be a month, and stays."""
     century, first, other, last = match.groups()
-    return f"{century}{first} to {other or century}{last}" if other or last > first else match[0]
+    later = other or (last > first and (last > "12" or "-" not in match[0]))
+    return f"{century}{first} to {other or century}{last}" if later else match[0]
 
 
-def write_date(date: Date) -> str:
+def _write_date(date: Date) -> str:
     """A date in ISO 8601, as fine as it is."""
     parts = [f"{date.year:04}", *(f"{part:02}" for part in (date.month, date.day) if part)]
     return "-".join(parts)

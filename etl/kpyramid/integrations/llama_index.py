@@ -1,9 +1,23 @@
-"""A snapshot as a retriever of LlamaIndex (`pip install llama-index-core`)."""
+"""A snapshot as retriever and property graph of LlamaIndex (`pip install llama-index-core`)."""
 
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from llama_index.core.graph_stores.types import (
+    TRIPLET_SOURCE_KEY,
+    EntityNode,
+    LabelledNode,
+    PropertyGraphStore,
+    Relation,
+    Triplet,
+)
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, TextNode
 
+from kpyramid.errors import InputError
 from kpyramid.query.retrieval import list_pieces, retrieve
+from kpyramid.snapshot.individuals import find_entities
 from kpyramid.snapshot.snapshot import Snapshot
 
 
@@ -24,3 +38,107 @@ class PyramidRetriever(BaseRetriever):
             for text, about in list_pieces(found)
             for score in (about["score"],)
         ]
+
+
+class Thing(EntityNode):
+    """An entity or a value; its id is the entity's, or the value itself, as names may be shared."""
+
+    @property
+    def id(self) -> str:
+        return str(self.properties.get("id", self.name))
+
+
+class PyramidGraphStore(PropertyGraphStore):
+    """The graph of a snapshot, read-only: things by id or name, facts with their sentence."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def get(
+        self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
+    ) -> list[LabelledNode]:
+        """The things that ids or names mean, as far as they have the properties."""
+        types, names = self._snapshot.types, self._snapshot.names
+        found = [_make_thing(key, names[key], types[key]) for key in self._link(ids or ())]
+        wanted = (properties or {}).items()
+        return [thing for thing in found if wanted <= thing.properties.items()]
+
+    def get_triplets(
+        self,
+        entity_names: list[str] | None = None,
+        relation_names: list[str] | None = None,
+        properties: dict[str, Any] | None = None,
+        ids: list[str] | None = None,
+    ) -> list[Triplet]:
+        """The facts of things, as far as they have one of the relations and the properties."""
+        keys = self._link([*(entity_names or ()), *(ids or ())])
+        wanted = (properties or {}).items()
+        return [
+            fact
+            for fact in map(self._read, self._snapshot.facts_about(keys))
+            if (not relation_names or fact[1].label in relation_names)
+            and wanted <= fact[1].properties.items()
+        ]
+
+    def get_rel_map(
+        self,
+        graph_nodes: list[LabelledNode],
+        depth: int = 2,
+        limit: int = 30,
+        ignore_rels: list[str] | None = None,
+    ) -> list[Triplet]:
+        """The first facts around things, the nearest first."""
+        found: dict[str, Triplet] = {}
+        near = [node.id for node in graph_nodes]
+        for _ in range(depth):
+            facts = {key: self._read(key) for key in self._snapshot.facts_about(near, limit)}
+            found |= {key: fact for key, fact in facts.items() if key not in found}
+            near = [end.id for fact in facts.values() for end in (fact[0], fact[2])]
+        kept = (fact for fact in found.values() if fact[1].label not in (ignore_rels or ()))
+        return [*kept][:limit]
+
+    def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
+        """The passages that facts name as their source."""
+        return [
+            TextNode(id_=key, text=place.text, metadata={"source": place.source})
+            for key in node_ids
+            for place in self._snapshot.evidence(key)
+        ]
+
+    def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> Any:
+        """The rows of a SPARQL query, as `Snapshot.sparql` gives them."""
+        return self._snapshot.sparql(query)
+
+    def vector_query(self, query: Any, **kwargs: Any) -> NoReturn:
+        """Not offered: `PyramidRetriever` compares by the snapshot's own vectors."""
+        raise NotImplementedError("use PyramidRetriever: vectors of another model are not compared")
+
+    def upsert_nodes(self, *_: Any, **__: Any) -> NoReturn:
+        """Never: a snapshot does not change."""
+        raise NotImplementedError("a snapshot does not change: `kpyramid build` makes the next one")
+
+    upsert_relations = delete = upsert_nodes
+
+    def _link(self, names: Iterable[str]) -> list[str]:
+        keys: dict[str, None] = {}
+        for name in names:
+            with suppress(InputError):  # nothing has that name
+                keys.update(dict.fromkeys(find_entities(name, self._snapshot)))
+        return [*keys]
+
+    def _read(self, key: str) -> Triplet:
+        said = self._snapshot.state_condensed(key)
+        head_id, head, kind, relation, tail_id, tail, other = said
+        about: dict[str, Any] = {"id": key, "standard": self._snapshot.read_standard(key)[0]}
+        for place in self._snapshot.evidence(key)[:1]:
+            about |= {"sentence": place.text, "source": place.source}
+            about |= {"start": place.start, "end": place.end, TRIPLET_SOURCE_KEY: place.chunk_id}
+        ends = _make_thing(head_id, head, kind), _make_thing(tail_id or tail, tail, other)
+        joined = Relation(
+            label=relation, source_id=ends[0].id, target_id=ends[1].id, properties=about
+        )
+        return ends[0], joined, ends[1]
+
+
+def _make_thing(key: str, name: str, kind: str) -> Thing:
+    return Thing(name=name, label=kind, properties={"id": key})

@@ -465,6 +465,7 @@ class Dialect:
     limit: Limit
     seed: bool = True
     temperature: bool = True
+    effort: bool = True
     form: Format = "json_schema"
 
     def give_way(self, refusal: str) -> "Dialect | None":
@@ -474,6 +475,8 @@ class Dialect:
             return replace(self, limit=names[1 - names.index(self.limit)])
         if self.temperature and "temperature" in refusal:
             return replace(self, temperature=False)
+        if self.effort and "reasoning_effort" in refusal:
+            return replace(self, effort=False)
         if self.seed and "seed" in refusal:
             return replace(self, seed=False)
         later = get_args(Format)[get_args(Format).index(self.form) + 1 :]
@@ -668,6 +671,8 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
             body["tool_choice"] = {"type": "function", "function": {"name": name}}
     if dialect.temperature and settings.temperature != "default":
         body["temperature"] = settings.temperature
+    if dialect.effort and settings.reasoning_effort:
+        body["reasoning_effort"] = settings.reasoning_effort
     if dialect.seed:
         body["seed"] = settings.seed
     return body

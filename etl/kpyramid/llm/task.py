@@ -85,10 +85,12 @@ def key_request(request: Request, model: Mapping[str, JsonValue]) -> str:
 
 def describe_model(settings: "LLMSettings") -> dict[str, JsonValue]:
     """The model and its parameters; not where it is served, so that moving it costs nothing."""
+    effort = settings.reasoning_effort
     return {
         "name": settings.model,
         "temperature": settings.temperature,
         "seed": settings.seed,
+        **({"reasoning_effort": effort} if effort else {}),
     }
 
 

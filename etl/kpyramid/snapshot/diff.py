@@ -1,5 +1,6 @@
 """What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -62,6 +63,7 @@ PARTS: Mapping[str, _Part] = {
 NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
 """What is compared, in the order of a report."""
 _MADE_WITH = ("settings", "stages", "resources", "model")
+_IDS = ("derived_from", "more_detailed_id")
 _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
 
 
@@ -193,6 +195,8 @@ class Diff:
             )
             keys = (k for k in {*before, *after} if before.get(k) != after.get(k))
             rows = [_pair(key, before.get(key), after.get(key)) for key in keys]
+            if part and name == "facts":
+                rows = _pair_renamed(rows, part, self._sides, before, after)
             self._rows[name] = sorted(rows, key=lambda row: (_ORDER.index(row.change), row.key))
         return self._rows[name]
 
@@ -255,6 +259,47 @@ def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> l
         denied = _read_column(side, table, "negated").take(rows).to_pylist()
         return [*map(word_relation, said, denied)]
     return [str(word) for word in words.fill_null("is a").to_pylist()]
+
+
+def _pair_renamed(
+    rows: Sequence[Row],
+    part: _Part,
+    sides: tuple[Snapshot, Snapshot],
+    before: Mapping[str, _Told],
+    after: Mapping[str, _Told],
+) -> list[Row]:
+    """The rows; a fact that is gone and one that is new by the same statements are one, changed.
+
+    There is none where only ids differ.
+    """
+    gone, new = ([row.key for row in rows if row.change == c] for c in ("removed", "added"))
+    stated, states = map(_find_statements, sides, (gone, new))
+    shared = Counter((stated[raw], states[raw]) for raw in stated.keys() & states.keys())
+    pairs: dict[str, str] = {}
+    taken: set[str] = set()
+    for old, key in sorted(shared, key=lambda pair: (-shared[pair], pair)):
+        if taken.isdisjoint((old, key)):
+            pairs[old] = key
+            taken.update((old, key))
+    was = _word_rows(sides[0], part, [*pairs])
+    now = _word_rows(sides[1], part, [*pairs.values()])
+    left = [row for row in rows if row.key not in taken]
+    for old, key in pairs.items():
+        fields = dict(_pair(key, before[old], after[key]).fields) | {"words": (was[old], now[key])}
+        fields = {n: v for n, v in fields.items() if n not in _IDS and v[0] != v[1]}
+        left += [Row("changed", key, "", fields)] if fields else []
+    return left
+
+
+def _find_statements(side: Snapshot, keys: Sequence[str]) -> dict[str, str]:
+    """The statements of some facts, each with its fact."""
+    ids, derived = (_read_column(side, "condensed", n) for n in ("condensed_id", "derived_from"))
+    triples, raws = (_read_column(side, "triples", n) for n in ("triple_id", "raw_triple_ids"))
+    own = derived.take(pa.array(find_rows(pa.array(keys, pa.string()), ids)))
+    facts = pa.array(keys, pa.string()).take(pc.list_parent_indices(own))
+    said = raws.take(pa.array(find_rows(pc.list_flatten(own), triples)))
+    facts = facts.take(pc.list_parent_indices(said))
+    return dict(zip(pc.list_flatten(said).to_pylist(), facts.to_pylist(), strict=True))
 
 
 def _plain(value: Any) -> Any:

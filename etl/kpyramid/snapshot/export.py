@@ -254,8 +254,8 @@ CREATE OR REPLACE TEMP MACRO data(k, x) AS
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
 _PLAIN = (
-    *("relation", "wording", "negated", "modality", *VALID, "more_detailed_id", "confidence"),
-    *QUOTED,
+    *("relation", "relation_id", "wording", "negated", "modality", *VALID),
+    *("more_detailed_id", "confidence", *QUOTED),
 )
 _LISTS = ("qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
@@ -359,8 +359,7 @@ _NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
             ":END_ID": "coalesce(tail, 'value:' || literal)",
             ":TYPE": _TYPE.format(words=_WORDS, taken=_TAKEN),
             "id": "id",
-            "relation": "relation",
-            "wording": "wording",
+            **{name: name for name in ("relation", "relation_id", "wording")},
             "negated:boolean": "negated",
             **{name: name for name in ("modality", *VALID)},
             "more_detailed_id": "more_detailed_id",
@@ -450,7 +449,7 @@ _JSON = {
 
 
 _JSON_FACTS = (
-    *("id", "head", "head_name", "relation", "tail", "tail_name", "literal"),
+    *("id", "head", "head_name", "relation", "relation_id", "tail", "tail_name", "literal"),
     *("wording", "negated", "more_detailed_id", "qualifiers", "confidence", "modality", *VALID),
     "places",
 )

@@ -129,7 +129,7 @@ WITH said AS (
     GROUP BY condensed_id
 )
 SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
-    coalesce(nullif(standard_relation, ''), relations.name) AS relation,
+    coalesce(nullif(standard_relation, ''), relations.name) AS relation, relation_id,
     standard_tail_id AS tail, coalesce(tails.name, literal) AS tail_name, literal,
     concat_ws(' ', heads.name, CASE WHEN negated THEN deny(relations.name) ELSE relations.name END,
         coalesce(others.name, literal)) AS wording, negated, more_detailed_id,
@@ -262,7 +262,7 @@ CREATE OR REPLACE TEMP MACRO named(x) AS CASE
 """
 VALID = {"valid_from": "validFrom", "valid_to": "validTo"}
 RDF_FACTS = (
-    *("id", "head", "relation", "tail", "literal"),
+    *("id", "head", "relation", "relation_id", "tail", "literal"),
     *("wording", "negated", "more_detailed_id", "confidence", "modality", "valid_from", "valid_to"),
     *("qualifiers", "places"),
 )
@@ -318,6 +318,7 @@ _RDF: Sequence[tuple[str, str, str, _Says]] = (
             ("rdf:predicate", f"iri({_RELATION})"),
             ("rdf:object", _OBJECT),
             ("rdfs:label", "text(wording)"),
+            ("kp:relation", "iri(relation_id)"),
             ("kp:negated", "CASE WHEN negated THEN 'true' END"),
             ("kp:moreDetailed", "iri(more_detailed_id)"),
             ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),

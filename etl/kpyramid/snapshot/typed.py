@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents import words
-from kpyramid.documents.validity import covers, write_date
-from kpyramid.documents.values import Date, find_values
+from kpyramid.documents.validity import covers, read_time
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
@@ -658,9 +657,12 @@ def _check_value(name: str, value: object) -> None:
 
 def _read_date(at: str) -> str:
     """A date of the calendar in ISO 8601."""
-    found = [value.value for value in find_values(str(at))]
-    if len(found) == 1 and isinstance(found[0], Date):
-        return write_date(found[0])
+    words = str(at).strip()
+    if re.fullmatch(r"[0-9]{4}(-(0[1-9]|1[0-2])(-[0-3][0-9])?)?", words):
+        return words
+    time = read_time(words)
+    if time is not None and time[0] is not None and time[0] == time[1]:
+        return time[0]
     raise InputError(
         f"at {_show(at)} is no date: pass a year, a month or a day, as 1995 or 1995-07"
     )

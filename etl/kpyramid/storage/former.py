@@ -37,6 +37,10 @@ class Former:
         file = open_table(self.folder / "tables" / f"{table}.parquet")
         return file.read(columns=[*columns], use_threads=False)
 
+    def read_schema(self) -> str:
+        """The ontology's schema as Turtle."""
+        return (self.folder / "ontology" / "schema.ttl").read_text("utf-8")
+
 
 def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
     """The snapshot of an entry, when its names may go on: it is whole, and not of what is erased.

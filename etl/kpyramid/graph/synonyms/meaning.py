@@ -188,9 +188,16 @@ _MODALITIES = {"possible": "possible", "future": "planned", "intended": "planned
     "former": "former",
 }
 
+_REPORTED = re.compile(
+    r"\w+ (said|reported|reputed|rumoured|alleged) to |(\w+ )?(reported|alleged|reputed)ly "
+)
+"""What stands at the head of a wording by which others say so: "is said to own"."""
+
 
 def read_modality(wording: str) -> str:
-    """How a wording holds what it says: `fact`, `possible`, `planned`, `required` or `former`."""
+    """How a wording holds what it says, in the words of the column `modality`."""
+    if _REPORTED.match(wording.casefold()):
+        return "reported"
     qualities = read_frame(wording).qualities
     return next((said for name, said in _MODALITIES.items() if name in qualities), "fact")
 

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -216,38 +216,40 @@ def list_differences(one: Settings, other: Settings) -> dict[str, list[JsonValue
 def _describe_changes(
     run: Run, before: str | None, after: Snapshot, database: "Database"
 ) -> tuple[str | None, dict[str, Any]]:
-    """What differs from the snapshot that the ref had: a line, and rows with their sentences."""
+    """What differs from the snapshot that the ref had: a line, counts, rows with their sentences.
+
+    What is gone is only counted, and of what changed the present values are named: a report says
+    nothing that its snapshot does not, so that a document can be erased with its snapshots.
+    """
     if before is None:
         return None, {}
     if before == after.id:
         return "nothing changed", {}
+    kinds: tuple[Change, ...] = ("added", "changed")
     try:
         former = Snapshot(locate_snapshot(run.warehouse, before), scope=EVERYTHING)
-        with ExitStack() as stack:
-            found = stack.enter_context(compare(former, after))
-            gone = stack.enter_context(open_tables(former.folder))
-            kinds: tuple[Change, ...] = ("added", "changed", "removed")
-            documents, facts = (
-                {kind: found.read(name, _MOST_CHANGES, kind) for kind in kinds}
-                for name in ("documents", "facts")
-            )
-            rows = {
-                kind: _quote_rows(gone if kind == "removed" else database, facts[kind])
+        with compare(former, after) as found:
+            counts = {name: asdict(found.count(name)) for name in ("documents", "facts")}
+            documents = {
+                kind: [row.words for row in found.read("documents", _MOST_CHANGES, kind)]
                 for kind in kinds
             }
-            said = {kind: [row.words for row in documents[kind]] for kind in kinds}
-            counts = {name: asdict(found.count(name)) for name in ("documents", "facts")}
-            return found.summarise(), {"counts": counts, "documents": said, "facts": rows}
+            facts = {
+                kind: _quote_rows(database, found.read("facts", _MOST_CHANGES, kind))
+                for kind in kinds
+            }
+            changed = {"counts": counts, "documents": documents, "facts": facts}
+            return found.summarise(), changed
     except PyramidError as e:  # by another version, damaged, or gone
         return f"not compared: {e}", {}
 
 
 def _quote_rows(database: "Database", rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Facts that differ, each with its sentence and source where they are still known."""
+    """Facts that differ, each with its sentence and source."""
     facts = read_facts(database, [row.key for row in rows])
     quoted = {key: fact["parts"][0] for key, fact in facts.items()}
     return [
-        {"fact": row.words, "fields": {name: [*values] for name, values in row.fields.items()}}
+        {"fact": row.words, "fields": {name: now for name, (_, now) in row.fields.items()}}
         | {name: quoted.get(row.key, {}).get(name) for name in ("sentence", "source")}
         for row in rows
     ]

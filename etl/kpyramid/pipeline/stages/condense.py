@@ -26,7 +26,7 @@ from kpyramid.condensation.merging import (
     link_facts,
     list_compared,
 )
-from kpyramid.condensation.standard import Standard, name_relations
+from kpyramid.condensation.standard import Standard, keep_names, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
 from kpyramid.documents.qualifiers import DOCUMENT, unite_qualifiers
 from kpyramid.documents.validity import date_fact, list_times
@@ -130,7 +130,9 @@ def _condense(
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
         losses = answer.losses
-    standards = name_relations(graph, linked, schema, comparer, had)
+    standards = name_relations(graph, linked, schema, comparer)
+    if former is not None:
+        standards = keep_names(standards, had, schema, former.read_schema())
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
     qualified = {
@@ -221,12 +223,13 @@ _TAKEN = (*_SAID, "modality")
 """Columns of the triple that a condensed fact has its words of."""
 
 
-def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, str]:
+def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, Standard]:
     """The rows of facts that stood for others before, each with its standard relation."""
-    known = former.read("condensed", ("condensed_id", "standard_relation"))
+    known = former.read("condensed", ("condensed_id", "standard_relation", "standard_turned"))
     found = find_rows(keys, known["condensed_id"])
-    names = known["standard_relation"].take(pa.array(found[found >= 0]))
-    return dict(zip(np.flatnonzero(found >= 0).tolist(), names.to_pylist(), strict=True))
+    _, *standards = known.take(pa.array(found[found >= 0])).to_pydict().values()
+    rows = np.flatnonzero(found >= 0).tolist()
+    return dict(zip(rows, map(Standard, *standards), strict=True))
 
 
 def _key_facts(triples: pa.Table) -> pa.ChunkedArray:
