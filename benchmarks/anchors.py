@@ -89,7 +89,7 @@ def name_facts(
     linked = link_facts(graph, schema, Settings().condense, embedder)
     stated = find_stated(graph, schema)
     comparer.prepare(list_compared(graph))
-    merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
+    merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer), ())
     standards = name_relations(graph, linked, schema, comparer)
     called = dict(zip(tables[2]["triple_id"].to_pylist(), standards, strict=True))
     names = [(called[identify(f)].name, called[identify(f)].turned) for f in facts]
