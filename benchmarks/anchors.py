@@ -60,15 +60,25 @@ def name_facts(
             "raw_triple_ids": [],
         }
     entities = [
-        {"entity_id": content_id("entity", name), "name": name, "surface_forms": [name],
-         "type": kind.replace("LITERAL", "NOUN"), "mentions": []}
+        {
+            "entity_id": content_id("entity", name),
+            "name": name,
+            "type": kind.replace("LITERAL", "NOUN"),
+            "surface_forms": [name],
+            "mentions": [],
+        }
         for name, kind in types.items()
-    ]  # fmt: skip
+    ]
     relations = [
-        {"relation_id": content_id("relation", wording), "name": wording, "inverse_of": None,
-         "surface_forms": [wording], "support": count}
+        {
+            "relation_id": content_id("relation", wording),
+            "name": wording,
+            "inverse_of": None,
+            "surface_forms": [wording],
+            "support": count,
+        }
         for wording, count in support.items()
-    ]  # fmt: skip
+    ]
     tables = (
         build_table("entities", entities),
         build_table("relations", relations),
@@ -79,8 +89,8 @@ def name_facts(
     linked = link_facts(graph, schema, Settings().condense, embedder)
     stated = find_stated(graph, schema)
     comparer.prepare(list_compared(graph))
-    merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer))
-    standards = name_relations(graph, linked, stated, schema, comparer)
+    merged = condense_graph(graph, linked, stated, schema, guard_comparer(comparer), ())
+    standards = name_relations(graph, linked, schema, comparer)
     called = dict(zip(tables[2]["triple_id"].to_pylist(), standards, strict=True))
     names = [(called[identify(f)].name, called[identify(f)].turned) for f in facts]
     return names, int((merged.how != "kept").sum())
@@ -139,13 +149,14 @@ def score_b3(stated: Mapping[str, Counter[str]]) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def measure(seed: int, embedder: Embedder) -> dict[str, JsonValue]:
+def measure(seed: int, every: int, embedder: Embedder) -> dict[str, JsonValue]:
     """The figures of each world."""
     figures: dict[str, JsonValue] = {}
     for name in WORLDS:
         report(f"condensing {name}")
         world = load_world(name)
-        facts = list({(f.head, f.wording, f.tail): f for f in list_facts(seed, world)}.values())
+        invented = {(f.head, f.wording, f.tail): f for f in list_facts(seed, world)}
+        facts = list(invented.values())[::every]
         schema = parse_schema(write_turtle(True, world), source=name)
         bare = replace(schema, properties=(), axioms=())
         figures[name] = {
@@ -158,8 +169,10 @@ def measure(seed: int, embedder: Embedder) -> dict[str, JsonValue]:
 
 
 def main() -> None:
-    options = make_parser(__doc__, "draws the facts").parse_args()
-    print_figures(measure(options.seed, open_embedder()), options.json)
+    parser = make_parser(__doc__, "draws the facts")
+    parser.add_argument("--every", type=int, default=1, help="every so manyth fact only")
+    options = parser.parse_args()
+    print_figures(measure(options.seed, options.every, open_embedder()), options.json)
 
 
 if __name__ == "__main__":

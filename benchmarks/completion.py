@@ -11,7 +11,7 @@ draws more than half of its support from it; a proposal recovers one property at
 is really missing when more than half of its support states hidden properties; `missing_at_n` is the
 share of such among the first n, or of all where there are fewer, `missing_at_all` that of all
 facts. All are means over ontologies of the mean over seeds: by the default settings (novelty), by
-each priority, by novelty of phrases with names instead of classes, by the nearest neighbour among
+each priority, by the nearest neighbour among
 all phrases whatever their ends (`nearest`), by support alone, for a random order of the same
 graph's phrases, and for a region that holds the hidden facts and no others (`oracle`), which is
 what finding the region costs. `reachable` is the share of hidden properties with a usable fact,
@@ -313,7 +313,6 @@ def measure_ontology(ontology: Ontology, seed: int, embedder: Embedder) -> dict[
     ways = {"default": settings}
     ways |= {way: replace(settings, priority=way) for way in ("novelty", *get_args(Priority))}
     ways |= {
-        "names": replace(settings, phrases="names"),
         "support": replace(settings, region_share=1.0),
         **dict.fromkeys(("nearest", "random", "oracle"), settings),
     }

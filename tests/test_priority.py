@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.numerics.gaussian import (
-    PRIORITIES,
     Priority,
     Signed,
     fit_gaussian,
@@ -18,6 +18,7 @@ from kpyramid.numerics.gaussian import (
 )
 from kpyramid.numerics.moments import Moments
 
+PRIORITIES = get_args(Priority)
 LOGS = st.floats(-3000, 3000).map(lambda value: round(value, 6))
 
 

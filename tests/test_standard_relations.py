@@ -7,6 +7,7 @@ import pytest
 
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
+from kpyramid.ontology.schema import parse_schema
 from tests.planted import MemoEmbedder, Statement, condense_statements
 
 ADA, BELA = ("Ada Byron", "PERSON"), ("Bela Kiss", "PERSON")
@@ -184,3 +185,56 @@ def test_what_something_has_is_told_of_it_but_not_its_kind() -> None:
 def test_bare_light_verb_has_no_standard_name_without_a_known_kind() -> None:
     found = name_relations([say(ADA, "made", ("debut", "NOUN")), say(LIND, "produced", LIND_FILM)])
     assert found["Ada Byron", "made"][0] == "made"
+
+
+STAFF = """
+@prefix : <http://x.example/> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix kp: <https://w3id.org/kpyramid/core#> .
+<http://x.example> a owl:Ontology .
+:Person a owl:Class ; rdfs:label "person"@en ; kp:entityType "PERSON" .
+:Department a owl:Class ; rdfs:label "department"@en ; kp:entityType "ORG" .
+:member a owl:DatatypeProperty ; rdfs:label "is member of"@en ; rdfs:domain :Person ;
+    rdfs:range xsd:string .
+:part a owl:DatatypeProperty ; rdfs:label "is part of"@en ; rdfs:domain :Department ;
+    rdfs:range xsd:string .
+:staff a owl:DatatypeProperty ; rdfs:label "has staff member"@en ; rdfs:domain :Department ;
+    rdfs:range xsd:string .
+:published a owl:DatatypeProperty ; rdfs:label "has published in"@en ; rdfs:domain :Person ;
+    rdfs:range xsd:string .
+:award a owl:DatatypeProperty ; rdfs:label "has award"@en ; rdfs:domain :Person ;
+    rdfs:range xsd:string .
+"""
+OPTICS, JOURNAL = ("Department of Optics", "NOUN"), ("Lark Journal of Optics", "ORG")
+
+
+@pytest.mark.parametrize(
+    ("head", "wording", "tail", "name"),
+    [
+        (ADA, "is a member of", OPTICS, "is member of"),
+        (ADA, "is a staff member in", OPTICS, "is member of"),
+        (ADA, "is a board member of", LIND, "is member of"),
+        (ADA, "has published research articles in", JOURNAL, "has published in"),
+        (ADA, "published extensively in", JOURNAL, "has published in"),
+        (OPTICS, "is part of", LIND, "is part of"),
+        (OPTICS, "employs", ADA, "has staff member"),
+        # Another domain, a denial, what is over or possible, a bare verb: none of them.
+        (ADA, "works for", OPTICS, "works for"),
+        (ADA, "was a member of", OPTICS, "was a member of"),
+        (ADA, "is no longer a member of", OPTICS, "is no longer a member of"),
+        (ADA, "is not a member of", OPTICS, "is not a member of"),
+        (ADA, "may be a member of", OPTICS, "may be a member of"),
+        (ADA, "is an expelled member of", OPTICS, "is an expelled member of"),
+        (ADA, "received", ("PhD in Optics", "NOUN"), "received"),
+        (OPTICS, "has published papers in", JOURNAL, "has published papers in"),
+    ],
+)
+def test_a_property_with_a_string_as_range_names_what_states_it_of_its_domain(
+    head: tuple[str, str], wording: str, tail: tuple[str, str], name: str
+) -> None:
+    made = condense_statements(
+        [say(head, wording, tail)], schema=parse_schema(STAFF, source="a test")
+    )
+    (row,) = made.rows
+    assert (row["standard_relation"], row["standard_turned"]) == (name, False)

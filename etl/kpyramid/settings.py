@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -379,16 +379,12 @@ class InduceSettings:
     mode: Literal["rules", "llm", "exhaustive"] = "rules"
 
 
-PhraseKind: TypeAlias = Literal["classes", "names"]
-
-
 @dataclass(frozen=True, config=STRICT)
 class CompleteSettings:
     """Completion (PolyRAG §III-B); `docs/decisions/` argues the defaults.
 
-    `dimensions`: axes of the space that both layers share. `phrases`: what stands beside a relation
-    in a phrase, the classes of its ends ("staff works for organisation") or its subject's name.
-    `priority`: how a phrase's lack in the ontology is measured (`docs/priority.md`).
+    `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack
+    in the ontology is measured (`docs/priority.md`).
     `region_share`: most of the facts, highest priority first, that make proposals; with novelty
     none that the ontology can say, unless it is 1.
     `max_points`: wordings, the most frequent first, that choose the medoids.
@@ -407,7 +403,6 @@ class CompleteSettings:
     """
 
     dimensions: Count = 16
-    phrases: PhraseKind = "classes"
     priority: Literal["novelty", "cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"] = (
         "novelty"
     )
@@ -613,7 +608,7 @@ FIXED = frozenset(
         "extract": "language",
         "cascade": "language",
         "llm": "seed",
-        "complete": "dimensions phrases priority region_share max_points member_similarity "
+        "complete": "dimensions priority region_share max_points member_similarity "
         "min_support accept_support accept_score most_open alias_similarity rounds seed",
         "condense": "neighbours anchor_similarity",
         "index": "exact_up_to min_recall seed",

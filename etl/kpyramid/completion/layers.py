@@ -35,7 +35,7 @@ from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import Schema
-from kpyramid.settings import CompleteSettings, PhraseKind
+from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import TextColumn, encode, group_rows, join_columns, pick_rows
 
 _VALUE = "value"
@@ -59,7 +59,7 @@ class _Said:
     """A layer's distinct phrases, how many rows say each, and the phrase of each row.
 
     `ends`, `ends_of` and `words`: what phrases join, the place there of each, and the words between
-    them; empty for phrases with names.
+    them.
     """
 
     texts: TextColumn
@@ -82,7 +82,7 @@ def compare_layers(
     Raises:
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
-    said = [say_graph(graph, ontology, settings.phrases), say_ontology(ontology, settings.phrases)]
+    said = [say_graph(graph, ontology), say_ontology(ontology)]
     vectors = [embed_finite(embedder, layer.texts) for layer in said]
     size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
     vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
@@ -103,7 +103,7 @@ def compare_layers(
         priority = Signed(np.ones(size, dtype=np.int8), np.zeros(size))
     elif settings.priority == "novelty":
         words = [embed_finite(embedder, layer.words) for layer in said]
-        priority = _score_novelty(said, words if said[1].ends else vectors, ontology, graph)
+        priority = _score_novelty(said, words, ontology, graph)
     else:
         densities = phrases[0].log_graph, phrases[0].log_ontology
         priority = score_priority(settings.priority, *densities)
@@ -122,13 +122,11 @@ def compare_layers(
     )
 
 
-def say_graph(graph: GraphLayer, ontology: OntologyLayer, by: PhraseKind) -> _Said:
-    """The phrases of the facts, in the form that `CompleteSettings.phrases` says.
+def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Said:
+    """The phrases of the facts: what both ends are, around the wording.
 
     Of `X is a …` the noun stands in place of the class of its tail.
     """
-    if by == "names":
-        return _say(graph.heads, graph.wordings)
     schema = ontology.schema
     known, ends = _find_kinds(graph, ontology)
     labels = [_label(kind, schema) for kind in known]
@@ -160,20 +158,13 @@ def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | 
     return list(places), of_end[ends].reshape(2, -1)
 
 
-def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
+def say_ontology(ontology: OntologyLayer) -> _Said:
     """The phrases of the values and of the schema, in the form of `say_graph`.
 
-    By classes, each property stands with all its labels between its own ends and between those of
-    its values, and each class as a kind of the class above it. By names, a property without any
-    value stands with the label of its class, so that nothing that the schema has is missing.
+    Each property stands with all its labels between its own ends and between those of its values,
+    and each class as a kind of the class above it.
     """
     schema = ontology.schema
-    if by == "names":
-        labels = {prop.iri: prop.label for prop in schema.properties}
-        bare = sorted(labels.keys() - set(ontology.properties))
-        domains = (_label(schema.property_by_iri[iri].domain, schema) for iri in bare)
-        relations = [labels[iri] for iri in (*ontology.properties, *bare)]
-        return _say([*ontology.subjects, *domains], relations)
     rows = {(p.domain, p.iri, p.range) for p in schema.properties}
     for at, iri in enumerate(ontology.properties):
         first, last = _find_ends(ontology, at)
@@ -191,7 +182,7 @@ def say_ontology(ontology: OntologyLayer, by: PhraseKind) -> _Said:
         for label in (found.label, *found.alt_labels)
     ]
     if not said:
-        return _say([], [])
+        return _say([], [], ends=([], np.zeros((2, 0), dtype=np.int64)))
     ends, parts = zip(*said, strict=True)
     columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
     known = {end: at for at, end in enumerate(sorted({end for both in ends for end in both}))}
@@ -223,8 +214,6 @@ def _score_novelty(
     so that what is covered is negative.
     """
     own, ontology = said
-    if not ontology.ends:
-        return Signed.of(measure_novelty(*vectors))
     schema = known.schema
     classed = np.array([2 - ends.count(None) for ends in own.ends], dtype=np.int64)
     more = float(own.counts @ classed[own.ends_of]) / max(1, 2 * int(own.counts.sum()))
@@ -336,7 +325,7 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema, *, loose: bool) -> boo
     )
 
 
-def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers] | None = None) -> _Said:
+def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> _Said:
     """The phrases that columns make side by side; `ends`: what ends are, and those of each row."""
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
@@ -346,8 +335,6 @@ def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers] | No
     spelt = encode(pc.binary_join_element_wise(*words, gap))
     facts = np.bincount(spelt.codes, counts, len(spelt.words)).astype(np.int64)
     phrase = spelt.codes[phrase_of]
-    if ends is None:
-        return _Said(spelt.words, facts, phrase, [], phrase[:0], spelt.words[:0])
     _, first = np.unique(phrase, return_index=True)
     known, codes = ends
     (head, tail), pair_of, _ = group_rows(*codes[:, first])

@@ -1,24 +1,24 @@
 """Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
-from kpyramid.condensation.merging import Ends, Linked, Said, Stated, can_join
+from kpyramid.condensation.merging import Ends, Linked, Said, can_join
 from kpyramid.documents.words import PREPOSITIONS, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
     Comparer,
-    Reading,
     is_past_state,
     is_present,
     says_more,
 )
 from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
-from kpyramid.graph.synonyms.words import VAGUE
+from kpyramid.graph.synonyms.words import HOLDING, VAGUE
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
@@ -28,9 +28,6 @@ _Read: TypeAlias = tuple[_Key, bool]
 """A relation, and whether the wording reads from its tail to its head."""
 _Name: TypeAlias = tuple[str, bool]
 """A name of a relation, and whether it reads from its tail to its head."""
-_United: TypeAlias = Mapping[_Key, _Read]
-_MOST = 64
-"""Relations near an anchor that a further one is compared with."""
 _NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
 """Types of tails that no object property of an ontology has, though no class says so."""
 
@@ -49,7 +46,6 @@ class _Phrase:
 
     said: Said
     ends: Ends
-    anchors: frozenset[str]
     count: int
     read: _Read
 
@@ -60,22 +56,21 @@ class _Phrase:
 
 
 def name_relations(
-    graph: Graph, linked: Linked, stated: Stated, schema: Schema, comparer: Comparer
+    graph: Graph, linked: Linked, schema: Schema, comparer: Comparer
 ) -> list[Standard]:
     """The standard relation of each fact.
 
-    Wordings are one relation where they have one meaning between ends of their types, and where
-    both are near one anchor (in its X_k, PolyRAG §III-C) and say the same. It is called by the
-    property that it states between such ends, else as most of its facts are.
+    Wordings are one relation where they have one meaning between ends of their types. It is called
+    by the property that it states between such ends (an anchor, PolyRAG §III-C), else as most of
+    its facts are.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     classes = sum(not prop.is_datatype for prop in schema.properties)
     loose = 2 * classes < len(schema.properties)  # strings stand for things, and fit any tail
     properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
-    united = _unite_near(phrases, properties, comparer)
-    reads = [_follow(phrase.read, united) for phrase in phrases]
-    stating = _list_properties(phrases, reads, properties, stated, schema, comparer, united)
-    names = _choose_names(phrases, reads, stating, schema)
+    bare = VAGUE | HOLDING if loose else VAGUE
+    stating = _list_properties(phrases, properties, schema, comparer, bare)
+    names = _choose_names(phrases, stating, schema)
     return [names[at] for at in phrase_of]
 
 
@@ -117,7 +112,6 @@ def _list_phrases(
     phrase_of = phrase_of.ravel()
     counts = np.bincount(phrase_of[graph.plain], minlength=found.shape[1])
     names, phrases = list(types), []
-    near = {key: frozenset(anchor.property_iri for anchor in key) for key in set(linked.near)}
     both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # one object for all that are equal
     for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):
         said, ends = linked.phrases[at], (names[head], names[tail])
@@ -126,18 +120,18 @@ def _list_phrases(
         if _is_vague(said):
             read = (said[0], *read[0][1:]), False
         read = reads.setdefault(read, read)
-        phrases.append(_Phrase(said, ends, near[linked.near[at]], count, read))
+        phrases.append(_Phrase(said, ends, count, read))
     return phrases, phrase_of.tolist()
 
 
-def _is_vague(said: Said) -> bool:
+def _is_vague(said: Said, bare: Set[str] = VAGUE) -> bool:
     """Whether a bare verb says nothing without a kind of tail: "made" of a debut, not of a film."""
     lemmas, tail = normalise_relation(said[0]).lemmas, said[2]
-    return len(lemmas) == 1 and lemmas[0] in VAGUE and (tail is None or tail.startswith(LITERAL))
+    return len(lemmas) == 1 and lemmas[0] in bare and (tail is None or tail.startswith(LITERAL))
 
 
 def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
-    reading: Reading = comparer.read(wording, ends)
+    reading = comparer.read(wording, ends)
     key, turned, qualities = reading.key, reading.turned, reading.qualities
     if is_past_state(wording):
         qualities |= {"past"}
@@ -166,67 +160,26 @@ def _order_read(read: _Read) -> tuple[object, ...]:
     return words, negated, sorted(qualities), turned
 
 
-def _follow(read: _Read, united: _United) -> _Read:
-    key, turned = read
-    if key not in united:
-        return read
-    other, flipped = united[key]
-    return other, turned != flipped
-
-
-def _unite_near(
-    phrases: Sequence[_Phrase], properties: Sequence[OntologyProperty], comparer: Comparer
-) -> _United:
-    """For relations that no lexicon knows, that one near the same anchor that says the same.
-
-    Each is compared with those that others will be called by, never along a chain.
-    """
-    near: dict[str, list[_Phrase]] = defaultdict(list)
-    for phrase in sorted(phrases, key=lambda p: (-p.count, p.said[0], p.ends)):
-        for anchor in () if _is_vague(phrase.said) else phrase.anchors:
-            near[anchor].append(phrase)
-    united: dict[_Key, _Read] = {}
-    for prop in properties:
-        first: dict[_Key, tuple[str, bool]] = {}
-        for name in (prop.label, *prop.alt_labels):
-            key, turned = _find_read(name, ("", ""), comparer)
-            first.setdefault(key, (name, turned))
-        for phrase in near[prop.iri]:
-            key, turned = phrase.read
-            if key in first or key in united:
-                continue
-            wording = phrase.said[0]
-            for other, (name, other_turned) in list(first.items())[:_MOST]:
-                verdict = comparer.compare(wording, name)
-                if verdict.likeness == "equivalent" and not key[0].startswith("["):
-                    united[key] = other, (turned != other_turned) != verdict.turned
-                    break
-            else:
-                first[key] = wording, turned
-    return united
-
-
 def _list_properties(
     phrases: Sequence[_Phrase],
-    reads: Sequence[_Read],
     properties: Sequence[OntologyProperty],
-    stated: Stated,
     schema: Schema,
     comparer: Comparer,
-    united: _United,
+    bare: Set[str],
 ) -> list[frozenset[_Name]]:
     """The properties that each phrase states, with whether it reads from value to subject.
 
     Its ends fit, and it states them in words of the ontology, in others of one meaning or of a
     narrower one, or in its words with more beside them; the first of these decides.
     """
-    names = {prop.iri: _list_names(prop, schema) for prop in properties}
-    known: dict[tuple[Ends, str | None, str | None], dict[_Read, set[_Name]]] = {}
-    fitting: dict[tuple[Ends, str | None, str | None], list[_Name]] = {}
+    names = {prop.iri: (prop.label, *prop.alt_labels) for prop in properties}
 
-    def read_names(ends: Ends, head: str | None, tail: str | None) -> None:
-        found = known[ends, head, tail] = defaultdict(set)
-        fitting[ends, head, tail] = [
+    @cache
+    def read_names(
+        ends: Ends, head: str | None, tail: str | None
+    ) -> tuple[list[_Name], dict[_Read, set[_Name]]]:
+        found: dict[_Read, set[_Name]] = defaultdict(set)
+        fitting = [
             (prop.iri, turned)
             for prop in properties
             for turned in (False, True)
@@ -234,9 +187,9 @@ def _list_properties(
             if (prop.is_datatype or ends[1] not in _NO_THINGS)
             and can_join(*((tail, head) if turned else (head, tail)), prop, schema)
         ]
-        for iri, turned in fitting[ends, head, tail]:
+        for iri, turned in fitting:
             reads = Counter(
-                _follow(_find_read(name, ends[::-1] if turned else ends, comparer), united)
+                _find_read(name, ends[::-1] if turned else ends, comparer)
                 for name in (names[iri][0], *names[iri])
             )
             (words, negated, qualities), way = min(
@@ -245,59 +198,33 @@ def _list_properties(
             found[(words, negated, qualities), way != turned].add((iri, turned))
             if not is_present(names[iri][0]):
                 found[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
+        return fitting, found
+
+    def list_stated(phrase: _Phrase) -> Set[_Name]:
+        if _is_vague(phrase.said, bare):
+            return frozenset()
+        wording, head, tail = phrase.said
+        fitting, known = read_names(phrase.ends, head, tail)
+        found = set(known.get(phrase.read, ()))
+        for broad in () if found else _broaden(phrase.read):
+            found |= known.get(broad, set())
+        return found or {
+            (iri, turned)
+            for iri, turned in fitting
+            if any(says_more(wording, name, turned) for name in names[iri])
+        }
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
-    stating: list[frozenset[_Name]] = []
-    for phrase, read in zip(phrases, reads, strict=True):
-        wording, head, tail = phrase.said
-        place = phrase.ends, head, tail
-        if place not in known:
-            read_names(*place)
-        if _is_vague(phrase.said):
-            stating.append(frozenset())
-            continue
-        found = set(known[place].get(read, ()))
-        own = stated.get(wording, frozenset())
-        found |= {
-            (iri, turned)
-            for iri, turned in fitting[place]
-            if iri in own and not turned and read[0][0][0] != "["
-        }
-        for broad in () if found else _broaden(read):
-            found |= known[place].get(broad, set())
-        found = found or {
-            (iri, turned)
-            for iri, turned in fitting[place]
-            if any(says_more(wording, name, turned=turned) for name in names[iri])
-        }
-        some = frozenset(found)
-        stating.append(shared.setdefault(some, some))
-    return stating
+    return [shared.setdefault(some, some) for some in map(frozenset, map(list_stated, phrases))]
 
 
 def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
     """Whether a fact's tail can be the subject: no value, and no noun where a domain is asked."""
-    unknown = tail is None and kind in OPEN and prop.domain != THING
-    return not (prop.is_datatype or unknown)
-
-
-def _list_names(prop: OntologyProperty, schema: Schema) -> list[str]:
-    """What a property is called; also without the class of its range: `works in` of `in ward`."""
-    names = [prop.label, *prop.alt_labels]
-    if (entry := schema.class_by_iri.get(prop.range)) is None:
-        return names
-    for name in tuple(names):
-        words = name.removesuffix(f" {entry.label}")
-        if words != name and words.split()[-1] not in VAGUE:
-            names.append(words)
-    return names
+    return not prop.is_datatype and (tail is not None or kind not in OPEN or prop.domain == THING)
 
 
 def _choose_names(
-    phrases: Sequence[_Phrase],
-    reads: Sequence[_Read],
-    stating: Sequence[frozenset[_Name]],
-    schema: Schema,
+    phrases: Sequence[_Phrase], stating: Sequence[frozenset[_Name]], schema: Schema
 ) -> list[Standard]:
     """The name of each phrase: of a property and its inverse the one that more facts state.
 
@@ -310,7 +237,8 @@ def _choose_names(
         weight.update({iri: phrase.count for iri, turned in found if not turned})
     own: list[_Name | None] = []
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    for phrase, (key, turned), found in zip(phrases, reads, stating, strict=True):
+    for phrase, found in zip(phrases, stating, strict=True):
+        key, turned = phrase.read
         pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
@@ -323,11 +251,11 @@ def _choose_names(
         group: min(counts, key=lambda name: (-counts[name], name))
         for group, counts in worded.items()
     }
-    names = [
-        (name or usual[key, phrase.has_value], turned)
-        for phrase, (key, turned), name in zip(phrases, reads, own, strict=True)
-    ]
-    return [Standard(name, way != turned) for (name, way), turned in names]
+    chosen = (
+        (*(name or usual[phrase.read[0], phrase.has_value]), phrase.read[1])
+        for phrase, name in zip(phrases, own, strict=True)
+    )
+    return [Standard(name, way != turned) for name, way, turned in chosen]
 
 
 def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:

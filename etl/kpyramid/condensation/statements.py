@@ -192,7 +192,9 @@ def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
         run, places = wordings[fact.relation], _find_runs(words, _list_words(fact.tail))
         says_much = not FUNCTION_WORDS.issuperset(list_plain_words(fact.relation))
         before = ([each for each in begun if each[0] + each[1] <= at] for at in places)
-        nearest = [max(each, key=_order)[2] for each in before if each]
+        nearest = [
+            max(each, key=lambda run: (run[0] + run[1], run[1]))[2] for each in before if each
+        ]
         if says_much and not any(_is_within(run, words[:at]) for at in places):
             return f"it leaves out that {fact.text}"
         said = any(name == fact.relation for *_, name in begun)  # else in parts: "in A and for B"
@@ -212,11 +214,6 @@ def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
             if len(values) > 1 and value not in beside:
                 return f"another {role} stands beside {fact.tail}"
     return ""
-
-
-def _order(run: tuple[int, int, str]) -> tuple[int, int]:
-    """By where a run ends; of those that end together the longest last."""
-    return run[0] + run[1], run[1]
 
 
 def _list_words(text: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -137,7 +137,6 @@ def fit_space(moments: Moments, dimensions: int) -> Space:
 
 
 Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", "log_ratio"]
-PRIORITIES: tuple[Priority, ...] = get_args(Priority)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -71,11 +71,9 @@ def compare_frames(one: Frame, other: Frame) -> tuple[Verdict, float] | None:
 
 
 def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
-    if not one or not other:
-        return None
     first, second = one.split(), other.split()
-    if len(first) != len(second):
-        return _compare_lengths(first, second)
+    if not first or len(first) != len(second):
+        return None
     unlike = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
     if len(unlike) != 1:
         return None
@@ -106,21 +104,6 @@ def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, flo
         if net.is_kind_of(other, one):
             return "broader", f"{other} is a way to {one}", _FLOOR
     return None
-
-
-def _compare_lengths(first: list[str], second: list[str]) -> tuple[Likeness, str, float] | None:
-    """Whether one names a special case of the noun: `be largest city in`, `be city in`."""
-    if first[0] != second[0] or first[0] not in _MARKS or min(len(first), len(second)) < 3:
-        return None
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    size = len(shorter) - 1
-    extra = longer[1:-size]
-    if longer[-size:] != shorter[1:] or shorter[1] in PREPOSITIONS:
-        return None
-    if not keep_noun(extra, shorter[1:]):
-        return None
-    likeness: Likeness = "narrower" if longer is first else "broader"
-    return likeness, f"{' '.join(extra)} makes it more special", 0.0
 
 
 # Wordings of the lexicon, and the order in which the sources are asked.
@@ -248,8 +231,10 @@ class Comparer:
             found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
             return _limit(found, first, second)
         found = self._judge_words(one, other, first, second)
-        if found.likeness == "different" and (likeness := _find_more(one, other)):
-            return Verdict(likeness, False, "the same words, one with more")
+        if found.likeness == "different" and says_more(one, other):
+            return Verdict("narrower", False, "the same words and more")
+        if found.likeness == "different" and says_more(other, one):
+            return Verdict("broader", False, "the same words, the other with more")
         return found
 
     def _compare_statements(self, one: str, other: str, ends: Ends) -> Verdict | None:
@@ -325,13 +310,6 @@ def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
     return asked or tuple(c for c in claims if not (plain and c.sense.weak))
 
 
-def _find_more(one: str, other: str) -> Likeness | None:
-    """Whether one of two wordings says the other and more."""
-    if says_more(one, other, turned=False):
-        return "narrower"
-    return "broader" if says_more(other, one, turned=False) else None
-
-
 def is_past_state(wording: str) -> bool:
     """Whether it tells what may have ended: `was editor of` a state, `was born in` a deed."""
     return wording.startswith(("was ", "were ")) and read_frame(wording).key.startswith("be ")
@@ -342,7 +320,8 @@ def is_present(name: str) -> bool:
     return name.startswith(("is ", "are ", "has ", "have "))
 
 
-def says_more(wording: str, name: str, *, turned: bool) -> bool:
+@lru_cache(_HELD)
+def says_more(wording: str, name: str, turned: bool = False) -> bool:
     """Whether a wording is a name of a relation with words more: `is a staff member in`, `member`.
 
     Words before the noun that both are or have leave the noun what it is (`senior member`), or name
@@ -352,11 +331,9 @@ def says_more(wording: str, name: str, *, turned: bool) -> bool:
     """
     one, other = read_frame(wording), read_frame(name)
     extra = one.qualities - other.qualities
-    if one.negated != other.negated or not (
-        other.qualities <= one.qualities and all(map(_limits, extra))
-    ):
+    if one.negated != other.negated or not other.qualities <= one.qualities:
         return False
-    if is_past_state(wording) and is_present(name):
+    if not all(map(_limits, extra)) or (is_past_state(wording) and is_present(name)):
         return False
     return any(
         (own_turned != other_turned) == turned
@@ -369,16 +346,15 @@ def says_more(wording: str, name: str, *, turned: bool) -> bool:
 def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
     if len(base) < 2 or len(words) <= 1:
         return False
-    verb, *rest = (word.removeprefix("~") for word in words)
-    if base[0] == "have" and verb in HOLDING:
+    verb, *rest = words
+    if base[0] == "have" and verb.removeprefix("~") in HOLDING:
         rest = rest[:-1] if rest[-1:] == ["of"] and base[-1] != "of" else rest
         verb = "have"
     noun = list(base[1:])
     link = noun.pop() if noun[-1] in PREPOSITIONS else ""
-    if link:
-        last = rest.pop() if rest else ""
-        if last != link and not (base[0] == "be" and {last, link} <= {"of", "in", "at"}):
-            return False
+    last = rest.pop() if link and rest else ""
+    if last != link and not (base[0] == "be" and {last, link} <= {"of", "in", "at"}):
+        return False
     if verb != base[0] or not PREPOSITIONS.isdisjoint(rest):
         return False
     if noun:

@@ -130,7 +130,7 @@ def _condense(
         answer = condenser.condense(asked, partial(_bars, comparer))
         merge_agreed(made, ids, answer.merged)
         losses = answer.losses
-    standards = name_relations(graph, linked, stated, schema, comparer)
+    standards = name_relations(graph, linked, schema, comparer)
     if former is not None:
         standards = keep_names(standards, had, schema, former.read_schema())
     found = find_contradictions(graph, made, stated, standards, schema)
