@@ -118,6 +118,7 @@ def test_a_reader_keeps_what_it_holds_and_a_dead_one_does_not(tmp_path: Path) ->
         pass
 
     with hold_snapshot("main", warehouse.root) as reader:
+        assert reader.count("documents") == len(TEXTS)
         publish(str(warehouse.root), "x", "main", "9", name_day(1))
         done = sweep(warehouse, 9)
         assert snapshot not in {Path(item.path).name for item in done.moved}

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
@@ -30,10 +31,20 @@ def list_heads(warehouse: Warehouse, snapshot: str) -> list[str]:
 
 
 def list_guarded(folder: Path, scopes: Sequence[Scope]) -> set[str]:
-    """Sources, and hashes of texts, that the labels of a snapshot's documents hide from scopes."""
+    """Sources, and hashes of texts, that the labels of a snapshot's documents hide from scopes.
+
+    Raises:
+        IntegrityError: its documents cannot be read, so nobody knows what they hide.
+    """
     readers = [scope.access for scope in scopes if scope.access is not None]
     files = list_table(folder, "documents") if readers else []
-    parts = [pq.read_table(file, columns=["source", "sha256", "access"]) for file in files]
+    try:
+        parts = [pq.read_table(file, columns=["source", "sha256", "access"]) for file in files]
+    except (pa.ArrowException, OSError) as e:
+        raise IntegrityError(
+            f"the labels of snapshot {folder.name} cannot be read, and they hold for earlier ones "
+            f"too: {e}. `kpyramid verify` says what is damaged"
+        ) from e
     if not any(len(part["access"].combine_chunks().flatten()) for part in parts):
         return set()
     guarded, seen = set[str](), set[str]()
