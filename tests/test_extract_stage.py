@@ -220,7 +220,7 @@ class ScriptedCascade(Cascade):
             progress=None,  # type: ignore[arg-type]
         )
 
-    def read(self, chunks: Sequence[Chunk], extractor: object) -> list[Extraction | Failure]:
+    def read(self, chunks: Sequence[Chunk]) -> list[Extraction | Failure]:
         self.given += chunks
         return [self._read(chunk) for chunk in chunks]
 

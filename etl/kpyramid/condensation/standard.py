@@ -28,6 +28,9 @@ _Read: TypeAlias = tuple[_Key, bool]
 """A relation, and whether the wording reads from its tail to its head."""
 _Name: TypeAlias = tuple[str, bool]
 """A name of a relation, and whether it reads from its tail to its head."""
+_GUESSED = frozenset({"PERSON", "ORG"})
+"""What a tagger calls most names that it does not know: a number or a date that a property takes
+says more of what a thing is."""
 _NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
 """Types of tails that no object property of an ontology has, though no class says so."""
 
@@ -185,7 +188,9 @@ def _list_properties(
             for turned in (False, True)
             if not turned or _may_be_subject(ends[1], tail, prop)
             if (prop.is_datatype or ends[1] not in _NO_THINGS)
-            and can_join(*((tail, head) if turned else (head, tail)), prop, schema)
+            and can_join(
+                *((tail, head) if turned else (_trust(ends[0], head, prop), tail)), prop, schema
+            )
         ]
         for iri, turned in fitting:
             reads = Counter(
@@ -216,6 +221,12 @@ def _list_properties(
 
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
     return [shared.setdefault(some, some) for some in map(frozenset, map(list_stated, phrases))]
+
+
+def _trust(kind: str, head: str | None, prop: OntologyProperty) -> str | None:
+    """The class of a head as far as it can forbid a property; None: it cannot."""
+    is_measured = prop.is_datatype and prop.range != XSD + "string"
+    return None if is_measured and kind in _GUESSED else head
 
 
 def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
