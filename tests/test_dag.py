@@ -199,7 +199,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "notes" / "note.txt").write_text("Charles Babbage kept every letter.", "utf-8")
     question = {"id": "q", "question": "Where was Marie Curie born?", "answer": "Warsaw"}
     (home / "asked").mkdir()
-    (home / "asked" / "a.txt").write_text("Ada knew Bob. Bob liked Cleo.", "utf-8")
+    (home / "asked" / "a.txt").write_text("Dora knew Emil. Bob liked Cleo.", "utf-8")
     (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
     learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
     (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
@@ -838,9 +838,8 @@ def find_triggerers(airflow: Scheduler) -> list[int]:
 
 
 def answer(body: dict[str, Any]) -> str:
-    """The claims of the two sentences."""
-    said = ["Ada knew Bob.", "Bob liked Cleo."]
-    return json.dumps({"claims": [{"evidence": text, "claim": text} for text in said]})
+    """The entities of the two sentences."""
+    return json.dumps({"entities": ["Dora", "Emil", "Bob", "Cleo"]})
 
 
 def start_others(airflow: Scheduler, snapshot: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from kpyramid.keys import JsonValue
 from kpyramid.llm.endpoint import open_transport
-from kpyramid.llm.task import Message, Request, read_response
+from kpyramid.llm.task import Message, Request, read_response, read_usage
 from kpyramid.settings import LLMSettings
 from tests.local_model import assemble_model, serve_model
 
@@ -49,11 +49,11 @@ def test_real_server_keeps_to_enums_and_lengths(base_url: str) -> None:
     notes: dict[str, JsonValue] = {}
     settings = LLMSettings(provider="openai", base_url=base_url, model="smollm")
     transport = open_transport(settings, notes.update)
-    reply = read_response(transport.send(request))
+    raw = transport.send(request)
     transport.close()
     assert (notes["schema"], notes["usage"], notes["answered_by"]) == ("kept", True, "smollm")
-    assert reply.usage.completion > 0
-    said = json.loads(reply.content)
+    assert read_usage(raw, request).completion > 0
+    said = json.loads(read_response(raw))
     assert [len(said["1"]), len(said["2"])] == [2, 2]
     assert {each["head"] for each in said["1"] + said["2"]} <= set(names)
     assert {each["verb"] for each in said["1"] + said["2"]} == {"met"}

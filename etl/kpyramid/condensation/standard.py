@@ -28,6 +28,7 @@ _Read: TypeAlias = tuple[_Key, bool]
 """A relation, and whether the wording reads from its tail to its head."""
 _Name: TypeAlias = tuple[str, bool]
 """A name of a relation, and whether it reads from its tail to its head."""
+_PLACES = frozenset({"located_in", "part_of_place"})
 _GUESSED = frozenset({"PERSON", "ORG"})
 """What a tagger calls most names that it does not know: a number or a date that a property takes
 says more of what a thing is."""
@@ -138,6 +139,8 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     key, turned, qualities = reading.key, reading.turned, reading.qualities
     if is_past_state(wording):
         qualities |= {"past"}
+    if reading.meaning and turned and _has_place(wording, reading.meaning):
+        return (key, reading.negated, qualities), False
     if reading.meaning:
         key = f"[{reading.meaning}]"
     else:
@@ -148,6 +151,12 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
         elif verb == "have" and noun and last == "of":
             key = f"have {' '.join(noun)}"
     return (key, reading.negated, qualities), turned
+
+
+def _has_place(wording: str, meaning: str) -> bool:
+    """Whether it has a kind of place: "has town" is said of a land with towns and of a shop."""
+    above = load_lexicon().find_above(meaning)
+    return wording.startswith(("has ", "have ")) and not _PLACES.isdisjoint(above)
 
 
 def _broaden(read: _Read) -> Iterator[_Read]:
