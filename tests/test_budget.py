@@ -23,7 +23,7 @@ BUDGETS = {
     "graph": 2393,
     "ontology": 6380,
     "completion": 1829,
-    "condensation": 1524,
+    "condensation": 1530,
     "snapshot": 4760,
     "query": 4653,
     "serve": 555,

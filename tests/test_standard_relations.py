@@ -82,6 +82,12 @@ def test_works_in_an_organisation_is_works_for_and_works_in_a_field_works_on(
     assert comparer.read(same, ends).meaning == comparer.read("works in", ends).meaning
 
 
+def test_a_place_that_a_thing_has_does_not_lie_in_it() -> None:
+    plant, town = ("Carrow Warehouse", "FAC"), ("Carrow", "GPE")
+    found = name_relations([say(plant, "has town", town)])
+    assert found["Carrow Warehouse", "has town"] == ("has town", False)
+
+
 def test_a_date_and_a_place_of_birth_are_two_relations_in_one_wording() -> None:
     place, year = ("Ghent", "GPE"), ("1815", "LITERAL")
     found = name_relations([say(ADA, "was born in", place), say(BELA, "was born in", year)])
