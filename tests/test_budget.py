@@ -23,7 +23,7 @@ BUDGETS = {
     "graph": 2393,
     "ontology": 6380,
     "completion": 1829,
-    "condensation": 1530,
+    "condensation": 1532,
     "snapshot": 4760,
     "query": 4653,
     "serve": 555,

@@ -28,6 +28,7 @@ _Read: TypeAlias = tuple[_Key, bool]
 """A relation, and whether the wording reads from its tail to its head."""
 _Name: TypeAlias = tuple[str, bool]
 """A name of a relation, and whether it reads from its tail to its head."""
+_HAS = ("has ", "have ")
 _PLACES = frozenset({"located_in", "part_of_place"})
 _GUESSED = frozenset({"PERSON", "ORG"})
 """What a tagger calls most names that it does not know: a number or a date that a property takes
@@ -156,7 +157,7 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
 def _has_place(wording: str, meaning: str) -> bool:
     """Whether it has a kind of place: "has town" is said of a land with towns and of a shop."""
     above = load_lexicon().find_above(meaning)
-    return wording.startswith(("has ", "have ")) and not _PLACES.isdisjoint(above)
+    return wording.startswith(_HAS) and not _PLACES.isdisjoint(above)
 
 
 def _broaden(read: _Read) -> Iterator[_Read]:
@@ -225,6 +226,7 @@ def _list_properties(
         return found or {
             (iri, turned)
             for iri, turned in fitting
+            if not (turned and wording.startswith(_HAS))
             if any(says_more(wording, name, turned) for name in names[iri])
         }
 
