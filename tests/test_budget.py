@@ -29,7 +29,7 @@ BUDGETS = {
     "serve": 555,
     "integrations": 133,
     "evaluation": 1210,
-    "pipeline": 8243,
+    "pipeline": 8244,
     "cli": 2818,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

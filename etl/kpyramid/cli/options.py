@@ -384,7 +384,7 @@ def _interrupt_on_terminate() -> Iterator[None]:
     """While it lasts SIGTERM raises where the main thread stands, so that all is closed."""
 
     def interrupt(number: int, frame: object) -> None:
-        raise _TerminatedError("SIGTERM")
+        raise _TerminatedError
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does
