@@ -314,12 +314,16 @@ def test_figures_and_description(client: Client) -> None:
 
 
 def move_on(built: Path, warehouse: Path) -> str:
-    """Brings the second snapshot into a warehouse of the first, as a night does; its id."""
-    for part in ("snapshots", "refs"):
-        shutil.copytree(built / "warehouse" / part, warehouse / part, dirs_exist_ok=True)
+    """Brings the second snapshot into a warehouse of the first, as a night does; its id.
+
+    What the first holds stays as it is: the service has its files open.
+    """
     from kpyramid.storage.refs import resolve_ref
 
-    return resolve_ref(Warehouse(warehouse), "main")
+    second = resolve_ref(Warehouse(built / "warehouse"), "main")
+    for part in (f"snapshots/{second}", "refs"):
+        shutil.copytree(built / "warehouse" / part, warehouse / part, dirs_exist_ok=True)
+    return second
 
 
 def test_a_ref_is_followed_without_a_gap_under_a_lease(built: Path, tmp_path: Path) -> None:
@@ -356,7 +360,7 @@ def test_a_damaged_snapshot_never_takes_over(built: Path, tmp_path: Path) -> Non
         second = move_on(built, tmp_path / "aside")
         damaged = tmp_path / "aside" / "snapshots" / second / "tables" / "condensed.parquet"
         damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-        for part in ("snapshots", "refs"):
+        for part in (f"snapshots/{second}", "refs"):
             shutil.copytree(tmp_path / "aside" / part, warehouse / part, dirs_exist_ok=True)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
