@@ -244,3 +244,39 @@ def test_a_property_with_a_string_as_range_names_what_states_it_of_its_domain(
     )
     (row,) = made.rows
     assert (row["standard_relation"], row["standard_turned"]) == (name, False)
+
+
+POSTS = """
+@prefix : <http://example.org/posts#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+@prefix kp: <https://w3id.org/kpyramid/core#> .
+<http://example.org/posts> a owl:Ontology .
+:Person a owl:Class ; rdfs:label "person"@en ; kp:entityType "PERSON" .
+:now a owl:DatatypeProperty ; rdfs:label "current department"@en ;
+    rdfs:domain :Person ; rdfs:range xsd:string .
+:before a owl:DatatypeProperty ; rdfs:label "past affiliation"@en ;
+    rdfs:domain :Person ; rdfs:range xsd:string .
+"""
+
+
+@pytest.mark.parametrize(
+    ("wording", "noun", "name"),
+    [
+        ("is attached to", "Department of {}", "current department"),
+        ("is based in", "Department of {}", "current department"),
+        ("was a lecturer in", "Department of {}", "past affiliation"),
+        ("previously worked at", "University of {}", "past affiliation"),
+        # Denied, possible, or of other objects.
+        ("is not attached to", "Department of {}", "is not attached to"),
+        ("may be attached to", "Department of {}", "may be attached to"),
+        ("is attached to", "{} Bridge", "is attached to"),
+    ],
+)
+def test_objects_vouch_for_a_property_that_a_wording_is_near(
+    wording: str, noun: str, name: str
+) -> None:
+    towns = "Lund Ghent Orme Brask".split()
+    said = [say((f"Ada {town}", "PERSON"), wording, (noun.format(town), "ORG")) for town in towns]
+    made = condense_statements(said, schema=parse_schema(POSTS, source="a test"))
+    assert {row["standard_relation"] for row in made.rows} == {name}

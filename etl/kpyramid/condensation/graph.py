@@ -154,7 +154,7 @@ class Graph:
         return len(self.heads)
 
 
-_COPULAS = frozenset({"be", "be a"})
+_COPULAS = frozenset({"be"})
 _POSSESSIVE = re.compile(r"(?P<owner>.+)['’]s? (?P<noun>[^'’]+)")
 
 

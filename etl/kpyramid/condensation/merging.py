@@ -276,16 +276,16 @@ def find_anchors(
 
 def can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether a property can join things of these classes; what is not known may fit."""
-    if not _is_near(head, prop.domain, schema):
+    if not is_near(head, prop.domain, schema):
         return False
     if tail is not None and tail.startswith(LITERAL):
         return prop.is_datatype and prop.range in tail.removeprefix(LITERAL).split()
     if prop.is_datatype:
         return prop.range == XSD + "string"
-    return _is_near(tail, prop.range, schema)
+    return is_near(tail, prop.range, schema)
 
 
-def _is_near(found: _Class, wanted: str, schema: Schema) -> bool:
+def is_near(found: _Class, wanted: str, schema: Schema) -> bool:
     """Whether a thing of one class can be one of the other: an organisation may be a school."""
     return found is None or schema.is_subclass(found, wanted) or schema.is_subclass(wanted, found)
 

@@ -450,7 +450,7 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
     if len(rest) > 2 and rest[-2] in w.LYING and rest[-1] in w.PREPOSITIONS:
         others.append((_join("be", [*rest[:-2], rest[-1]]), False))
     if rest[:2] == ["home", "to"] and len(rest) > 2:
-        others += _list_contained(rest[2:])
+        others += _list_contained(rest[2:-1] if rest[-1] == "of" else rest[2:])
     if len(rest) > 1 and rest[-1] == "of" and w.PREPOSITIONS.isdisjoint(rest[:-1]):
         others.append((_join("have", rest[:-1]), True))
         if listed:  # one of the churches of a town is a church in it
