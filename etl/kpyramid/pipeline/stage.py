@@ -44,7 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        23,
+        24,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -114,7 +114,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=10,
+        version=11,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
