@@ -26,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow test-all check check-code \
-	check-format lint types layers check-docs format docs versions golden bench guards constraints clean
+	check-format lint types layers check-docs format docs versions golden bench fuzz guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,13 @@ bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH on
 			echo "== $$script: skipped, set KPYRAMID_BENCH to the folder with its data" >&2; continue; \
 		fi; \
 		echo "== $$script"; $(BIN)/python "$$script"; \
+	done
+
+fuzz: $(DEV)  ## Feed bytes that coverage chooses to all that reads from outside; SECONDS=600 a target
+	@$(BIN)/python -m pip install -qq 'atheris>=3.0'
+	@for target in $$(PYTHONPATH=. $(BIN)/python tests/fuzz.py --names); do \
+		echo "== $$target"; PYTHONPATH=. $(BIN)/python tests/fuzz.py $$target \
+			-max_total_time=$(or $(SECONDS),600) -print_final_stats=1 || exit 1; \
 	done
 
 guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH

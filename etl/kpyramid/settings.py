@@ -261,6 +261,7 @@ class IngestSettings:
     that hold its text, all read in this order; none named, the first of text, content and body.
     `title_fields`, `id_fields`: fields that hold its title and its id; the first of them is read.
     `columns`: what the columns of tables mean, by the ontology; else their headers say it.
+    `require_access`: a document without access labels is rejected instead of everybody's to read.
     """
 
     max_document_bytes: Count = 50_000_000
@@ -270,6 +271,7 @@ class IngestSettings:
     title_fields: tuple[str, ...] = ("title", "name", "heading")
     id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
     columns: ColumnSettings | None = None
+    require_access: bool = False
 
     @model_validator(mode="after")
     def _fallback_is_known(self) -> "IngestSettings":
