@@ -84,7 +84,7 @@ def test_wrong_settings_end_with_2_before_anything_is_done(
 
     fails(
         2,
-        ["3 problem(s)", "chunk.max", "more", "REASONER_SECONDS"],
+        ["problems in the settings: 3", "chunk.max", "more", "REASONER_SECONDS"],
         *command,
         "--settings",
         tmp_path / "s.toml",

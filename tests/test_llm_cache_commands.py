@@ -112,7 +112,7 @@ def test_import_names_damaged_lines_and_takes_the_others(
     lines[1] = lines[1].replace("yes", "no!")
     file.write_text("\n".join([*lines, "<html>"]))
     other = tmp_path / "other"
-    done = fails(3, "2 damaged line(s)", "cache", "--import", file, "--warehouse", other)
+    done = fails(3, "damaged lines: 2", "cache", "--import", file, "--warehouse", other)
     assert "line 2: it was changed" in done.stderr
     assert "line 4: " in done.stderr
     assert "New      2" in done.stdout

@@ -68,7 +68,7 @@ def test_bad_lines_are_left_out_and_said_so_and_the_others_read(
     assert report["sentences"] == 3
     assert {fact["sentence"] for fact in report["extractions"]} == {ADA, ROME}
     assert report["left_out"] == {"not UTF-8": 2, "longer than 100,000 bytes": 1}
-    assert "2 line(s) left out: not UTF-8, first line 4" in caplog.text
+    assert "2 of its lines left out: not UTF-8, first line 4" in caplog.text
     assert "longer than 100,000 bytes, first line 7" in caplog.text
 
 
@@ -96,7 +96,7 @@ def test_lines_that_are_no_english_prose_are_left_out_and_said_so(
         "citation": 1,
         "language_not_supported (part of the line)": 1,
     }
-    assert "2 line(s) left out: language_not_supported, first line 2" in caplog.text
+    assert "2 of its lines left out: language_not_supported, first line 2" in caplog.text
     assert caplog.text.count("left out: citation, first line 4") == 1
 
 

@@ -103,7 +103,7 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
     found = ask(reply, snapshot, warehouse, tmp_path)
 
     assert (found.layer, found.text, found.calls) == ("ontology", "Oslo", 1)
-    assert str(found.trace[0]).startswith("ontology: answered: its query finds 1 value(s)")
+    assert str(found.trace[0]).startswith("ontology: answered: values of its query: 1")
     assert any("Leon Batt was born in Oslo" in place.text for place in found.evidence)
     assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
 

@@ -642,7 +642,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     ]
     if unknown:
         raise SettingsError(
-            f"unknown variable(s) {', '.join(unknown)}: a setting is KPYRAMID_<SECTION>__<NAME>, "
+            f"unknown variables: {', '.join(unknown)}; a setting is KPYRAMID_<SECTION>__<NAME>, "
             "with two underscores between"
         )
     for variable in sorted(environment):
@@ -657,8 +657,8 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if fixed := [name for name in given if name in FIXED]:
         listed = "".join(f"\n  {n}, from {where.get(n, where['file'])}" for n in sorted(fixed))
         raise SettingsError(
-            f"{len(fixed)} setting(s) have a fixed value now, as nothing but a study chooses "
-            f"another: delete{listed}"
+            "these settings have a fixed value now, as nothing but a study chooses another; "
+            f"delete them:{listed}"
         )
     return check_settings(values, where)
 
@@ -681,15 +681,24 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = _REMOVED.get(name) or error["msg"].removeprefix("Value error, ")
+            said = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
+            said = said.removeprefix("Value error, ")
             if not shown:
                 said += _suggest(error["loc"])
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
-            f"{len(problems)} problem(s) in the settings:\n"
+            f"problems in the settings: {len(problems)}\n"
             + "\n".join(problems)
             + "\n`kpyramid plan --help` names the sections; docs/settings.md lists the settings"
         ) from e
+
+
+_WORDS = {
+    "unexpected_keyword_argument": "there is no such setting",
+    "tuple_type": "Input should be a list",
+    "dataclass_type": "Input should be a table of settings",
+}
+"""Of pydantic's messages those that speak of Python."""
 
 
 def _suggest(place: tuple[str | int, ...]) -> str:
