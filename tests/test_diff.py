@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
@@ -216,6 +217,57 @@ def test_labels_of_today_hold_for_the_snapshots_of_yesterday(relabelled: Path) -
         for scope in (EVERYTHING, Scope(frozenset({"board"}))):
             texts = open_snapshot(name, relabelled, scope=scope).table("chunks")["text"]
             assert any("Moss" in text for text in texts.to_pylist())
+
+
+def list_texts(snapshot: Snapshot) -> str:
+    return " ".join(snapshot.table("chunks")["text"].to_pylist())
+
+
+def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
+    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
+    place = tmp_path / "w"
+    shutil.copytree(relabelled, place)
+    warehouse = Warehouse(place)
+    labelled, earlier = resolve_ref(warehouse, "main"), resolve_ref(warehouse, "main@1")
+    corpus = tmp_path / "c"
+    corpus.mkdir()
+    lines = (relabelled.parent / "c" / "texts.jsonl").read_text().splitlines()
+    (corpus / "texts.jsonl").write_text("\n".join(each for each in lines if "Moss" not in each))
+    build_corpus(corpus, warehouse, order="2026-01-04", allow_shrink=True)
+    followed = Current("main", place)
+    promote(warehouse, "main", earlier, at="2026-02-01T00:00:00+00:00")
+    assert followed.follow()
+    for name in ("main", earlier):
+        assert "Moss" not in list_texts(open_snapshot(name, place))
+        with Current(name, place).read() as served:
+            assert served.id == earlier and "Moss" not in list_texts(served)
+    with followed.read() as served, followed.read(frozenset({"board"})) as board:
+        assert "Moss" not in list_texts(served)
+        assert "Moss" in list_texts(board)
+    assert "Moss" not in list_texts(open_snapshot(labelled, place))
+
+
+def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
+    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
+    place = tmp_path / "w"
+    shutil.copytree(relabelled, place)
+    warehouse = Warehouse(place)
+    earlier, entries = resolve_ref(warehouse, "main@1"), place / "refs" / "main"
+    newest = max(entries.iterdir())
+    newest.rename(tmp_path / newest.name)
+    current = Current(earlier, place)
+    with current.read() as served:
+        assert "Moss" in list_texts(served)
+    (tmp_path / newest.name).rename(newest)
+    current.follow()
+    with current.read() as served:
+        assert served.id == earlier and "Moss" not in list_texts(served)
 
 
 def test_a_comparison_needs_nothing_that_only_builds(
