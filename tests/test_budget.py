@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 556,
+    "root": 555,
     "numerics": 331,
     "embeddings": 354,
     "documents": 3218,
@@ -29,8 +29,8 @@ BUDGETS = {
     "serve": 555,
     "integrations": 133,
     "evaluation": 1210,
-    "pipeline": 8244,
-    "cli": 2818,
+    "pipeline": 8132,
+    "cli": 2810,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -130,14 +129,6 @@ def test_doctor_looks_for_the_model_in_the_endpoints_list(
     assert found["endpoint llm"]["state"] == state
     advice = "mend llm.model, or have the server load it; it lists good, other"
     assert found["endpoint llm"]["advice"] == ("" if state == "ok" else advice)
-
-
-def test_doctor_asks_the_engine(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[engine]\nname = "ray"\naddress = "127.0.0.1:9"\n')
-    code, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
-    assert (code, found["engine"]["state"]) == (8, "fail")
-    assert re.search("ray start --head|build,ray", found["engine"]["detail"])
 
 
 def test_doctor_refuses_a_store_without_links(
