@@ -18,7 +18,7 @@ BUDGETS = {
     "embeddings": 354,
     "documents": 3218,
     "storage": 3043,
-    "llm": 2898,
+    "llm": 2894,
     "extraction": 7824,
     "graph": 2393,
     "ontology": 6380,

@@ -30,16 +30,3 @@ def test_files_are_recognised_by_their_fields(name: str, text: str, tmp_path: Pa
             ("founded", "set up", True),
             ("founded", "sold", False),
         ]
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    read_rows("paraphrase_merging.data_of_another_form_are_refused"),
-)
-def test_data_of_another_form_are_refused(text: str, named: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text(text)
-    done = run("--data", str(path))
-    assert done.returncode == 2
-    assert named in done.stderr
-    assert "Traceback" not in done.stderr
