@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from kpyramid.llm.task import FailureKind, Request
-from kpyramid.pipeline.build import build
-from kpyramid.query import Backends, Snapshot, answer, open_snapshot
+from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.anchors import choose_anchors
 from kpyramid.query.chains import drop_led, list_branches
@@ -20,10 +19,7 @@ from kpyramid.query.paths import Path as Walk
 from kpyramid.query.paths import StatedPath, find_paths, rank_entities, state_paths
 from kpyramid.query.rok import choose_main
 from kpyramid.query.types import Question
-from kpyramid.settings import Settings
 from kpyramid.snapshot.adjacency import Adjacency
-from kpyramid.snapshot.view import EVERYTHING
-from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
 from tests.cascade_script import CountingScript
@@ -183,17 +179,3 @@ def test_a_cut_off_reply_is_asked_for_once_and_its_stored_run_answers_the_same(
     assert found.calls == made <= 4
     assert (again.text, again.context, again.trace) == (found.text, found.context, found.trace)
     assert list_prompts(server, "rok_answer")  # the answer is always asked for
-
-
-@pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    folder = tmp_path_factory.mktemp("labelled")
-    rows = [
-        {"id": "book", "text": "Mary Stone wrote the novel Grey Water."},
-        {"id": "kin", "access": ["board"], "text": "John Harlow was the uncle of Mary Stone."},
-    ]
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("\n".join(map(json.dumps, rows)))
-    warehouse = open_warehouse(folder / "w")
-    build(corpus, warehouse, Settings())
-    yield open_snapshot("main", warehouse.root, scope=EVERYTHING)
