@@ -129,10 +129,6 @@ def test_no_wrong_option_is_ever_true(
             assert " ".join(fold_words(option)) not in " ".join(fold_words(question.text))
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("label", "kind", "expected"),
     read_rows("making.a_label_becomes_a_question_for_its_value"),
