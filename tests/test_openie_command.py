@@ -148,24 +148,6 @@ def test_a_line_without_end_is_never_held_whole() -> None:
     assert stream.largest <= openie.MAX_BYTES + 1
 
 
-def test_a_reader_that_stops_early_is_no_error(tmp_path: Path) -> None:
-    file = tmp_path / "sentences.txt"
-    file.write_text(f"{ADA}\n{ROME}\n" * 2000, "utf-8")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kpyramid", "openie", str(file)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert process.stdout.readline().startswith(ADA.encode())
-    process.stdout.close()
-    assert process.wait(timeout=120) == 141
-    assert process.stderr.read() == b""
-    process.stderr.close()
-
-
 @pytest.mark.parametrize("arguments", ["--version", "doctor", "snapshots --json"])
 def test_every_command_ends_quietly_when_nobody_reads(tmp_path: Path, arguments: str) -> None:
     (tmp_path / "warehouse" / "data").mkdir(parents=True)

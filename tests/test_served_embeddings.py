@@ -1,11 +1,7 @@
 """Embeddings by an endpoint: bad replies, faults, budget, and that no vector is bought twice."""
 
 import math
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -336,38 +332,8 @@ def test_a_pyramid_of_a_served_model_is_built_asked_and_built_again_for_nothing(
     assert not [path for path in files if b"127.0.0.1" in path.read_bytes()]
 
 
-def start_build(base_url: str, warehouse: Path) -> subprocess.Popen[bytes]:
-    """A process that embeds all texts, one call at a time."""
-    program = (
-        "import sys; from tests.test_served_embeddings import *\n"
-        "settings = make_settings(sys.argv[1], {'concurrency': 1})\n"
-        "open_cached(Path(sys.argv[2]), settings).embed(TEXTS)"
-    )
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}"}
-    command = [sys.executable, "-c", program, base_url, str(warehouse)]
-    return subprocess.Popen(command, env=environment)
-
-
 def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_a_killed_build_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None:
-    with serve(latency=0.3) as server:
-        process = start_build(server.base_url, tmp_path)
-        wait_for(lambda: server.calls(PATH) >= 3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        server.latency = 0.0
-        expect_rows(open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS), TEXTS)
-
-    counts = list_inputs(server)
-    assert counts.keys() == {*TEXTS}
-    assert sum(counts.values()) - len(TEXTS) <= 2 * 256, (
-        "at most the reply not stored, the call open"
-    )
-    assert max(counts.values()) <= 2
