@@ -107,7 +107,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
 	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
-		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,integrations,s3,serve,tune]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
@@ -148,5 +148,5 @@ $(CI): $(DECLARED) | $(BIN)/python
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
 	@echo "Installing the package and all extras (2.4 GB) into $(VENV), about 5 minutes ..."
-	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'
+	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,s3,serve,tune]'
 	@touch $(CORE) $(SCHEDULER) $(DEV) $(CI)

@@ -21,6 +21,7 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote
 from kpyramid.storage.refs import resolve_ref
+from tests.commands import run
 from tests.corpora import TEXTS, build_corpus, make_settings, share, use_quick_models
 
 BOARD = "Clara Zorblax"
@@ -151,12 +152,12 @@ def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> N
     place = ["--warehouse", str(built / "w"), "--limit", "0"]
     for name in NAMES:
         for form in ([], ["--json"]):
-            done = CliRunner().invoke(app, ["diff", "--table", name, *place, *form])
+            done = run("diff", "--table", name, *place, *form)
             assert done.exit_code == 0, done.output
             for secret in ("Zorblax", "zorblax", "Quuxville", "Delta Works"):
                 assert secret not in done.output
     for seeing in (["--access", "board"], ["--everything"]):
-        done = CliRunner().invoke(app, ["diff", "--table", "facts", *place, *seeing])
+        done = run("diff", "--table", "facts", *place, *seeing)
         assert f"+ {BOARD} | founded | Delta Works" in done.stdout
 
 
@@ -201,7 +202,7 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
     with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:
         assert found.count("documents").added == found.count("documents").removed == 0
     everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
-    done = CliRunner().invoke(app, [*everything, "--everything"])
+    done = run(*everything, "--everything")
     assert "moss.txt" in done.stdout
 
 
@@ -308,12 +309,12 @@ def test_who_has_only_folders_asks_what_changed(built: Path, tmp_path: Path, who
     for name, snapshot in zip(("last week", "now"), open_two(built), strict=True):
         places.append(shutil.copytree(snapshot.folder, tmp_path / name))
     words = ["diff", *map(str, places), "--everything", "--table", "facts", "--json"]
-    done = CliRunner().invoke(app, [*words, "--warehouse", str(tmp_path / "none")])
+    done = run(*words, "--warehouse", str(tmp_path / "none"))
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["summary"] == whole.summarise()
     assert [row["words"] for row in said["rows"]] == [r.words for r in whole.read("facts", 20)]
-    help_text = " ".join(CliRunner().invoke(app, ["diff", "--help"]).stdout.split())
+    help_text = " ".join(run("diff", "--help").stdout.split())
     assert "kpyramid diff ./last-week ./now" in help_text
 
 
@@ -321,7 +322,7 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
     before, after = open_two(built)
     with compare(before, after) as found, pytest.raises(InputError, match="documents, facts"):
         found.count("claims")
-    done = CliRunner().invoke(app, ["diff", "main@9", "--warehouse", str(built / "w")])
+    done = run("diff", "main@9", "--warehouse", str(built / "w"))
     assert done.exit_code == 3
     assert "kpyramid log main" in done.stderr
     copied = tmp_path / after.id
@@ -349,7 +350,7 @@ def test_the_changes_of_a_site_are_those_of_the_ref_that_was_named(
     before = {"main": old, "main@1": None, "aside": new, new: None, old: None}
     for name, former in before.items():
         words = ["export", name, str(tmp_path / name), "--to", "site", "--everything"]
-        done = CliRunner().invoke(app, [*words, "--warehouse", str(place.root)])
+        done = run(*words, "--warehouse", str(place.root))
         assert done.exit_code == 0, done.output
         told = (tmp_path / name / "data" / "diff.js").read_text("utf-8")
         assert json.loads(told[told.index("{") : told.rindex("}") + 1])["before"] == former
