@@ -30,6 +30,23 @@ def test_langchain_calls_the_tools() -> None:
     assert listed["find"].args["class_name"]["type"] == "string"
 
 
+def test_haystack_retrieves_in_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")  # read when it is loaded
+    from haystack import Pipeline
+    from haystack.components.joiners import DocumentJoiner
+
+    from kpyramid.integrations.haystack import PyramidRetriever
+
+    pipeline = Pipeline()
+    pipeline.add_component("pyramid", PyramidRetriever(open_tiny(), facts=2, passages=1))
+    pipeline.add_component("joined", DocumentJoiner(sort_by_score=False))
+    pipeline.connect("pyramid.documents", "joined.documents")
+    documents = pipeline.run({"pyramid": {"query": QUESTION}})["joined"]["documents"]
+    assert [one.meta["layer"] for one in documents] == ["graph", "graph", "text"]
+    assert "1871" in documents[0].content
+    assert documents[0].meta["sources"] == ["mill.txt"]
+
+
 def test_llama_index_retrieves_facts_then_passages() -> None:
     from kpyramid.integrations.llama_index import PyramidRetriever
 
