@@ -16,7 +16,7 @@ BUDGETS = {
     "root": 562,
     "numerics": 331,
     "embeddings": 354,
-    "documents": 3234,
+    "documents": 3260,
     "storage": 3043,
     "llm": 2894,
     "extraction": 7824,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.documents.validity import date_fact, differ_in_time, find_date, place_times, read_time
+from kpyramid.documents.words import hold
 from kpyramid.errors import InputError
 from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot
@@ -103,6 +104,12 @@ def test_times_that_point_from_the_text_are_placed_by_its_day_or_left_out(
 )
 def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
     assert read_modality(wording) == modality
+
+
+@pytest.mark.parametrize(("phrase", "modality", "held"), read_rows("validity.held_wordings"))
+def test_a_wording_is_held_as_english_does(phrase: str, modality: str, held: str) -> None:
+    assert hold(phrase, modality) == held
+    assert read_modality(held) == modality and hold("", modality) == ""
 
 
 @pytest.mark.parametrize(
