@@ -146,6 +146,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
         "refused": refused,
         "withdrawn": _list_withdrawn(rejects),
+        "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
         "contradictions": publish.rows.get("contradictions", 0),
         "contradicting": _name_contradiction(run, snapshot),
         "recomputed": {mark.stage: mark.recomputed for mark in marks},
@@ -186,7 +187,7 @@ def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
         "values": rows.get("instances", 0),
         "unread": sum(len(kind["refused"]) for kind in report["unread"]),
         "rejects": sum(row["count"] for row in report["refused"]),
-        "contradictions": report["contradictions"] + len(report["withdrawn"]),
+        "contradictions": report["contradictions"] + report["withdrawals"],
         "seconds": report["took"],
         "cost": report["cost"],
         "changes": report["changes"],
@@ -198,7 +199,8 @@ def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     with suppress(ValueError):  # of a damaged record
         day = datetime.fromisoformat(str(trend[-1]["started"])) - timedelta(days=6.5)
         rows = (row for row in reversed(trend) if str(row["started"]) <= day.isoformat())
-        return next((row["figures"] for row in rows if row["figures"]), None)
+        done = (row["figures"] for row in rows if row["status"] == "done")
+        return next(filter(None, done), None)
     return None
 
 
