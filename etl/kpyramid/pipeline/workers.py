@@ -159,7 +159,7 @@ def load_embedder(embed: EmbedSettings) -> Compute[str]:
     """The vector of each text, packed."""
     found = identify_embedding(embed)
     model = open_embedder(found.name, found.files, embed.provider, embed.instruction)
-    return lambda texts: (pack_vector(model.embed([text])[0]) for text in texts)
+    return lambda texts: map(pack_vector, model.embed(texts))
 
 
 def pack_vector(vector: Matrix) -> bytes:
