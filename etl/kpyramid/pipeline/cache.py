@@ -121,7 +121,7 @@ class CachedFunction(Generic[Row, T]):
             for key, payload in found.items():
                 yield left.pop(key), self._decode(payload)
         keys = {text: key for key, text in left.items()}
-        missing = sorted(keys, key=lambda row: (len(row), row))  # alike in length: embedded together
+        missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
