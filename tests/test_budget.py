@@ -13,13 +13,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 556,
-    "numerics": 331,
-    "embeddings": 354,
+    "root": 566,
+    "numerics": 333,
+    "embeddings": 371,
     "documents": 3218,
     "storage": 3043,
     "llm": 2898,
-    "extraction": 7824,
+    "extraction": 7830,
     "graph": 2393,
     "ontology": 6380,
     "completion": 1829,
@@ -29,7 +29,7 @@ BUDGETS = {
     "serve": 555,
     "integrations": 133,
     "evaluation": 1210,
-    "pipeline": 8244,
+    "pipeline": 8382,
     "cli": 2818,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

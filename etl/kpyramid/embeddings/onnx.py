@@ -1,6 +1,5 @@
 """Models exported to ONNX, and sentence embeddings by them: mean of the token vectors."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,14 +87,12 @@ class OnnxEmbedder:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         encoded = [self._model.encode(self._prefix + text) for text in texts]
-        places: dict[int, list[int]] = defaultdict(list)
-        for place, one in enumerate(encoded):
-            places[len(one.ids)].append(place)
+        lengths = [len(one.ids) for one in encoded]
         rows: dict[int, Matrix] = {}
-        for length, group in places.items():
+        for length in sorted({*lengths}):
+            group = [place for place, own in enumerate(lengths) if own == length]
             most = max(1, _PIECES_TOGETHER // length)
-            for start in range(0, len(group), most):
-                part = group[start : start + most]
+            for part in (group[at : at + most] for at in range(0, len(group), most)):
                 rows.update(zip(part, self._run([encoded[at] for at in part]), strict=True))
         return np.stack([rows[place] for place in range(len(texts))])
 

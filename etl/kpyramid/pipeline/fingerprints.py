@@ -227,27 +227,20 @@ def key_inputs(stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]
 
 def hash_judges(settings: Settings) -> str:
     """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
-    files = locate_files(settings)
+    files, publish, evaluate = locate_files(settings), settings.publish, settings.evaluate
     found = [*files.checks, *([files.questions] if files.questions else [])]
     texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    publish = settings.publish
-    limits: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share]
-    return hash_value([*limits, texts, *_describe_floor(settings)])
-
-
-def _describe_floor(settings: Settings) -> list[JsonValue]:
-    """What of the floor decides a verdict: the settings, and what the file says."""
-    evaluate = settings.evaluate
-    if evaluate.questions is None:
-        return []
-    path = Path(evaluate.questions)
-    floor: dict[str, JsonValue] = dict(sorted(evaluate.floor.items()))
-    return [[evaluate.strategy, floor, hash_bytes(path.read_bytes()) if path.is_file() else None]]
+    said: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
+    if evaluate.questions is not None:
+        path, floor = Path(evaluate.questions), dict[str, JsonValue](sorted(evaluate.floor.items()))
+        asked = hash_bytes(path.read_bytes()) if path.is_file() else None
+        said.append([evaluate.strategy, floor, asked])
+    return hash_value(said)
 
 
 _PUBLISHING = (
-    *("duckdb", "faiss-cpu", "numpy", "owlready2", "pyarrow", "pyoxigraph"),
-    *("pyshacl", "PyStemmer", "rdflib", "simplemma"),
+    *("duckdb", "faiss-cpu", "kpyramid", "numpy", "owlready2", "pyarrow"),
+    *("pyoxigraph", "pyshacl", "PyStemmer", "rdflib", "simplemma"),
 )
 """Distributions that shape what is made of a run's tables, or judge it."""
 
@@ -262,7 +255,7 @@ def key_publishing(settings: Settings, judges: str, keys: Sequence[str]) -> str:
             fingerprint_stage(PIPELINE[-1], settings),
             [judges, settings.publish.reasoner_seconds, find_java() is not None, *keys],
             settings.section("index"),
-            _list_versions(("kpyramid", *_PUBLISHING)),
+            _list_versions(_PUBLISHING),
         ]
     )
 

@@ -74,11 +74,11 @@ def find_repeat(
             return None
         require_whole(locate_snapshot(warehouse, head.snapshot), "")
         details = {**publish.details, "committed": "unchanged"}
+        marks[-1] = replace(publish, details=details, gates={})
         figure = (run.folder / FIGURE).read_text("utf-8")
-        done = [replace(mark, recomputed=0, seconds=0.0) for mark in marks[:-1]]
-        took = round(time.monotonic() - started, 3)
-        last = replace(publish, recomputed=0, seconds=took, details=details, gates={})
-        return Repeat((*done, last), report, figure)
+        took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
+        done = (replace(m, recomputed=0, seconds=took.get(m.stage, 0.0)) for m in marks)
+        return Repeat(tuple(done), report, figure)
     return None
 
 

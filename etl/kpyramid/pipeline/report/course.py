@@ -33,12 +33,9 @@ def write_pages(run: Run, report: Mapping[str, Any], figure: str) -> None:
     """Writes `report.json`, `report.html` and its figure, drawn as SVG, into the run's folder."""
     drawn = {"trend": draw_trend(report["trend"]), "figure": figure}
     text = load_template("report.html.jinja").render(report=report, **drawn)
-    for name, words in (
-        ("report.json", json.dumps(report, indent=1)),
-        (FIGURE, figure),
-        ("report.html", text),
-    ):
-        write_durably(run.folder / name, words.encode(errors="replace"))
+    write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
+    write_durably(run.folder / FIGURE, figure.encode(errors="replace"))
+    write_durably(run.folder / "report.html", text.encode(errors="replace"))
 
 
 def describe_course(run: Run, marks: Sequence[StageMark]) -> dict[str, Any]:
