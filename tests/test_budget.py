@@ -13,13 +13,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 562,
-    "numerics": 331,
-    "embeddings": 354,
+    "root": 572,
+    "numerics": 333,
+    "embeddings": 371,
     "documents": 3234,
     "storage": 3042,
     "llm": 2894,
-    "extraction": 7824,
+    "extraction": 7830,
     "graph": 2393,
     "ontology": 6380,
     "completion": 1829,
@@ -29,7 +29,7 @@ BUDGETS = {
     "serve": 567,
     "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8139,
+    "pipeline": 8273,
     "cli": 2810,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import IntegrityError
-from kpyramid.pipeline.report.figure import draw_trend
+from kpyramid.pipeline.report.course import draw_trend
 from kpyramid.pipeline.report.report import Account, describe_snapshot
 from kpyramid.pipeline.report.words import load_template, word_report
 from tests.accounts import make_account
