@@ -44,12 +44,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        23,
+        24,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 14, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 15, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -124,7 +124,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=13,
+        version=14,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence"),
