@@ -537,10 +537,10 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
                 continue
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            words = " ".join(before).split()
-            if words and words[-1:] == prep.split()[:1]:
-                words.pop()  # "brought the party back to": the adverb is in both
-            relation = " ".join([*words, prep])
+            held = " ".join(before).split()
+            if held and held[-1:] == prep.split()[:1]:
+                held.pop()  # "brought the party back to": the adverb is in both
+            relation = " ".join([*held, prep])
             found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
 
