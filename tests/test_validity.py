@@ -97,7 +97,7 @@ def test_times_that_point_from_the_text_are_placed_by_its_day_or_left_out(
         *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
         *(
             ("no longer owns", "former"),
-            ("reportedly owns", "reported"),
+            *(("reportedly owns", "reported"), ("reportedly will be closed in", "reported")),
             ("is said to own", "reported"),
             ("reported earnings of", "fact"),
         ),
@@ -139,6 +139,8 @@ SAID = [
     "Otto Lind used to own Kelpworks.",
     "Hanna Berg plans to buy Varn Mills.",
     "Sven Roth bought Quillon.",
+    "Ormhus Bridge was opened in 1960. It was built by Skanby Ltd. Residents heard that "
+    "Ormhus Bridge will be closed in May.",
 ]
 
 
@@ -160,6 +162,7 @@ HELD = {
     ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
     ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
     ("Lars Bo", "led", "Voll Mills"): ("fact", None, "2023"),
+    ("Ormhus Bridge", "reportedly will be closed in", "May"): ("reported", None, None),
 }
 
 
@@ -169,6 +172,20 @@ def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
         _, head, _, relation, _, tail, _ = told.state_condensed(row["condensed_id"])
         held[head, relation, tail] = (row["modality"], *(row[name] for name in VALID))
     assert {said: held.get(said) for said in HELD} == HELD
+
+
+def test_the_sentence_that_states_a_fact_comes_before_that_of_its_antecedent(
+    told: Snapshot,
+) -> None:
+    (key,) = (
+        row["condensed_id"]
+        for row in told.table("condensed").to_pylist()
+        if str(told.state_condensed(row["condensed_id"])[5]).startswith("Skanby")
+    )
+    assert [place.text for place in told.evidence(key)] == [
+        "It was built by Skanby Ltd.",
+        "Ormhus Bridge was opened in 1960.",
+    ]
 
 
 def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> None:

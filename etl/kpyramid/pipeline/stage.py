@@ -49,7 +49,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 14, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 15, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
