@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 566,
+    "root": 572,
     "numerics": 333,
     "embeddings": 371,
-    "documents": 3218,
-    "storage": 3043,
-    "llm": 2898,
+    "documents": 3234,
+    "storage": 3042,
+    "llm": 2894,
     "extraction": 7830,
     "graph": 2393,
     "ontology": 6380,
     "completion": 1829,
     "condensation": 1532,
-    "snapshot": 4760,
-    "query": 4653,
-    "serve": 555,
-    "integrations": 133,
+    "snapshot": 4789,
+    "query": 4656,
+    "serve": 567,
+    "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8382,
-    "cli": 2818,
+    "pipeline": 8272,
+    "cli": 2810,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -41,6 +41,7 @@ PLAIN: dict[str, Any] = {
     "rejects": {},
     "refused": [],
     "withdrawn": [],
+    "withdrawals": 0,
     "contradictions": 0,
     "contradicting": None,
     "stages": [],
@@ -236,6 +237,7 @@ def describe_hostile() -> dict[str, Any]:
             for n in range(200)
         ],
         "withdrawn": [{"reason": "x", "detail": HOSTILE}] * 200,
+        "withdrawals": 500,
         "contradicting": HOSTILE,
         "contradictions": 7,
         "gates": {"size": f"fail: {HOSTILE}"},

@@ -290,6 +290,12 @@ def _check(record: Record | Refusal, settings: IngestSettings) -> Record | Refus
         if not text.strip():
             raise RefusedError("empty", "no text in it")
         _check_size(len(text.encode()), settings)
+        if not record.access:
+            cells = (block.start for block in record.blocks if block.kind == "cell")
+            refuse_fields(text[: next(cells, None)])
+            if settings.require_access:
+                detail = f"no field {FIELD!r}, and ingest.require_access is set"
+                raise RefusedError("no_access", detail)
     except RefusedError as e:
         return Refusal(record.source, e.reason, e.detail)
     return replace(record, text=text, title=title or None)
@@ -451,7 +457,9 @@ def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
     if isinstance(found, dict):
         lists = [value for value in found.values() if isinstance(value, list)]
         is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
-        read_labels({} if is_record else {n: v for n, v in found.items() if v is not lists[0]})
+        above = {} if is_record else {n: v for n, v in found.items() if v is not lists[0]}
+        if read_labels(above):
+            raise RefusedError("bad_access", f"{FIELD!r} stands above the rows: write it in each")
         found = [found] if is_record else lists[0]
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise RefusedError("bad_json", "neither an object nor an array of objects")
@@ -526,7 +534,9 @@ def _read_grid(
         if isinstance(row, Refusal):
             yield row
         elif sum(map(bool, row[1])) < min(2, widest) and head:
-            yield Refusal(f"{path}{mark}{row[0]}", "above_header", " ".join(row[1]).strip())
+            above = " ".join(row[1]).strip()
+            refuse_fields(above.lstrip("#%/ "), row[0] - 1)
+            yield Refusal(f"{path}{mark}{row[0]}", "above_header", above)
         else:
             columns = name_columns(row[1])
     repeated = _find_repeated(columns)

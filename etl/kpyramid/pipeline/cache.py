@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -33,13 +32,7 @@ from kpyramid.ontology.sandbox import end_process, list_environment, list_python
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import Progress, find_function
 from kpyramid.pipeline.workers import (
-    Compute,
-    Load,
-    R,
-    load_embedder,
     pack_vector,
-    share_out,
-    share_over_ray,
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.former import Former
@@ -171,25 +164,6 @@ class CachedFunction(Generic[Row, T]):
         return self._cache.folder
 
 
-def share_work(
-    function: str,
-    context: Context,
-    load: Load[R],
-    chosen: tuple[object, ...],
-    here: Compute[R] | None = None,
-) -> Compute[R]:
-    """A function's work over the settings' engine: actors of a Ray cluster, or this machine.
-
-    There it is worker processes, or `here`.
-    """
-    engine = context.settings.engine
-    if engine.name == "processes":
-        return here or (lambda texts: share_out(texts, context.workers, load, chosen))
-    identify = partial(fingerprint_function, find_function(function), context.settings)
-    address = engine.address
-    return lambda texts: share_over_ray(texts, address, load, chosen, identify)
-
-
 class CachedEmbedder:
     """The embedding model behind its cache; it is opened when the first text is new.
 
@@ -202,8 +176,6 @@ class CachedEmbedder:
         identity = identify_resource("embedding", settings)
         self.name = identity.name
         self._files = identity.files
-        chosen = (settings.embed,)
-        self._share = share_work("embedder", context, load_embedder, chosen, self._compute_here)
         self._workers = context.workers
         self._progress = context.progress
         self._connect = connect
@@ -249,16 +221,12 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
-        yield from self._share(texts)
-
-    def _compute_here(self, texts: Sequence[str]) -> Iterator[bytes]:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), _TOGETHER * self._workers):
-                end = start + _TOGETHER * self._workers
-                parts = [texts[at : at + _TOGETHER] for at in range(start, end, _TOGETHER)]
-                for vectors in pool.map(model.embed, parts):
+            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
+            for at in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
                     yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:

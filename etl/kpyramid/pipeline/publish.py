@@ -209,8 +209,9 @@ def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mappin
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
     """What the manifest says besides the files: a function of corpus and settings only."""
     settings = run.settings
-    contracts = load_contracts()
+    contracts, erased = load_contracts(), load_erased(run.warehouse).digest
     return {
+        **({"erased": erased} if erased else {}),
         "format": FORMAT,
         "software": library_version("kpyramid"),
         "corpus": corpus,

@@ -301,8 +301,8 @@ def _check_output(
         lost = lost.filter(pc.invert(pc.is_in(lost, value_set=made["rejects"]["row_key"])))
     if len(lost):
         raise IntegrityError(
-            f"stage {stage.name} lost {len(lost)} row(s) of {stage.accounts[0]} without a "
-            f"reject, {lost[0].as_py()!r} first; this is a defect of the stage, please report it"
+            f"stage {stage.name} lost rows of {stage.accounts[0]} without a reject: {len(lost)}, "
+            f"{lost[0].as_py()!r} first; this is a defect of the stage, please report it"
         )
 
 

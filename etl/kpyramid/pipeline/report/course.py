@@ -119,7 +119,7 @@ def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
         "values": rows.get("instances", 0),
         "unread": sum(len(kind["refused"]) for kind in report["unread"]),
         "rejects": sum(row["count"] for row in report["refused"]),
-        "contradictions": report["contradictions"] + len(report["withdrawn"]),
+        "contradictions": report["contradictions"] + report["withdrawals"],
         "seconds": report["took"],
         "cost": report["cost"],
         "changes": report["changes"],

@@ -119,6 +119,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "unread": [asdict(kind) for kind in list_unread(rejects)],
         "refused": refused,
         "withdrawn": _list_withdrawn(rejects),
+        "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
         "contradictions": publish.rows.get("contradictions", 0),
         "contradicting": _name_contradiction(run, snapshot),
         "changes": changes,
