@@ -69,6 +69,9 @@ def test_llama_index_reads_the_graph_and_cannot_change_it() -> None:
     (one, *_) = facts
     assert store.get_triplets(ids=[harlow.id], relation_names=[one[1].label])
     assert store.get_triplets(ids=[harlow.id], properties={"id": one[1].properties["id"]}) == [one]
+    assert one in store.get_triplets(relation_names=[one[1].label])
+    assert store.get_triplets(properties={"id": one[1].properties["id"]}) == [one]
+    assert store.get(properties={"id": harlow.id}) == [harlow]
     wider = store.get_rel_map([harlow], depth=2)
     assert wider[: len(facts)] == facts and len(wider) > len(facts)
     assert len(store.get_rel_map([harlow], limit=1)) == 1

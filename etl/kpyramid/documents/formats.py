@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kpyramid.documents.blocks import Block, number_pages
 from kpyramid.documents.cleaning import mend_text, normalise_text
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
-from kpyramid.documents.corpus import Corpus
+from kpyramid.documents.corpus import Corpus, Unread
 from kpyramid.documents.labels import (
     FIELD,
     RefusedError,
@@ -166,25 +166,6 @@ class Refusal:
     source: str
     reason: str
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """Files or records of one ending that were refused for one reason, each with its detail."""
-
-    reason: str
-    ending: str
-    refused: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        named = ", ".join(source for source, _ in self.refused[:_MOST_NAMED])
-        more = f" and {rest} more" if (rest := len(self.refused) - _MOST_NAMED) > 0 else ""
-        reason = self.reason.replace("_", " ")
-        kind = f"{len(self.refused)} {self.ending or 'without ending'}, {reason}"
-        return f"{kind}: {named}{more}. {self.refused[0][1]}"
-
-
-_MOST_NAMED = 3
 
 
 def group_unread(refusals: Iterable[Refusal]) -> list[Unread]:

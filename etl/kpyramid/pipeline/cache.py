@@ -47,6 +47,9 @@ _FLUSH_SECONDS = 2.0
 _BLOCK = 1 << 19
 """Texts whose keys are in memory at a time: 100 MB."""
 
+_TOGETHER = 128
+"""Texts that a thread embeds at a time: enough of one length to go through the model together."""
+
 _SIZE = "\x00size"
 """Stands among the texts with zeros as many as the numbers of a served model's vectors."""
 
@@ -111,7 +114,7 @@ class CachedFunction(Generic[Row, T]):
             for key, payload in found.items():
                 yield left.pop(key), self._decode(payload)
         keys = {text: key for key, text in left.items()}
-        missing = sorted(keys)
+        missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
@@ -221,10 +224,10 @@ class CachedEmbedder:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), 64 * self._workers):
-                part = texts[start : start + 64 * self._workers]
-                for vector in pool.map(lambda text: model.embed([text])[0], part):
-                    yield pack_vector(vector)
+            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
+            for at in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
+                    yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:
         """The length of the vectors that the endpoint gave first, in whatever run."""

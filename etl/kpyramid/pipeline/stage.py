@@ -44,12 +44,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        24,
+        25,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 14, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 15, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -37,14 +37,14 @@ from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Context, open_converter
-from kpyramid.pipeline.fingerprints import identify_resource
+from kpyramid.pipeline.fingerprints import locate_files
 from kpyramid.pipeline.models import Looker, Model, Opener, open_collector
 from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import load_extractor, load_parser, share_out
 from kpyramid.settings import ColumnSettings, Settings
 from kpyramid.storage.copies import bring_corpus
-from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
+from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.erasure import Erased, load_erased
 from kpyramid.storage.layout import Warehouse, is_address
 
@@ -406,15 +406,3 @@ def load_schema(settings: Settings) -> Schema:
 def _parse_once(turtle: str, source: str) -> Schema:
     """A schema is a frozen value, and most stages of a build ask for the same one."""
     return parse_schema(turtle, source=source)
-
-
-def locate_files(settings: Settings) -> OntologyFiles:
-    """The files of the seed ontology that the settings name.
-
-    Raises:
-        SettingsError: there is none of that name.
-    """
-    identify_resource("ontology", settings)
-    files = locate_ontology(settings.induce.ontology)
-    assert files is not None  # it was identified
-    return files
