@@ -19,7 +19,7 @@ BUDGETS = {
     "documents": 3262,
     "storage": 3042,
     "llm": 2894,
-    "extraction": 7982,
+    "extraction": 7991,
     "graph": 2412,
     "ontology": 6380,
     "completion": 1829,
