@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 556,
-    "numerics": 331,
-    "embeddings": 354,
-    "documents": 3218,
-    "storage": 3043,
-    "llm": 2898,
-    "extraction": 7824,
-    "graph": 2393,
+    "root": 572,
+    "numerics": 333,
+    "embeddings": 371,
+    "documents": 3234,
+    "storage": 3042,
+    "llm": 2894,
+    "extraction": 7948,
+    "graph": 2410,
     "ontology": 6380,
     "completion": 1829,
     "condensation": 1532,
-    "snapshot": 4760,
-    "query": 4653,
-    "serve": 555,
-    "integrations": 133,
+    "snapshot": 4789,
+    "query": 4656,
+    "serve": 567,
+    "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8244,
-    "cli": 2818,
+    "pipeline": 8273,
+    "cli": 2810,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
