@@ -186,6 +186,9 @@ def test_what_something_has_is_told_of_it_but_not_its_kind() -> None:
     assert len(condense_statements(said).rows) == 1
     kind = [say(manager, "is a", ("person", "NOUN")), say(LIND, "has", ("manager", "NOUN"))]
     assert len(condense_statements(kind).rows) == 2
+    march = ("frontier march of Lind Institute", "NOUN")
+    kind = [say(ORME, "is a", march), say(ORME, "was frontier march of", LIND)]
+    assert len(condense_statements(kind).rows) == 2
 
 
 def test_bare_light_verb_has_no_standard_name_without_a_known_kind() -> None:

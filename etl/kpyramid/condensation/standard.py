@@ -317,7 +317,7 @@ def _list_vouched(
         if not (stating[at] or head is None or frame.negated or frame.qualities & _DOUBTFUL):
             alike[head, phrase.read, phrase.has_ended].append(row)
     find_noun = cache(find_head)
-    groups: list[tuple[_Phrase, str, Sequence[int]]] = []
+    groups: list[tuple[_Phrase, str, list[int]]] = []
     for rows in alike.values():
         nouns = Counter(find_noun(texts[objects[row]]) for row in rows)
         parts: dict[str, list[int]] = defaultdict(list)
