@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 556,
+    "root": 562,
     "numerics": 331,
     "embeddings": 354,
-    "documents": 3218,
+    "documents": 3318,
     "storage": 3043,
     "llm": 2898,
     "extraction": 7824,
     "graph": 2393,
     "ontology": 6380,
-    "completion": 1829,
-    "condensation": 1532,
-    "snapshot": 4760,
-    "query": 4653,
+    "completion": 2042,
+    "condensation": 1644,
+    "snapshot": 4845,
+    "query": 4676,
     "serve": 555,
     "integrations": 133,
     "evaluation": 1210,
-    "pipeline": 8244,
-    "cli": 2818,
+    "pipeline": 8566,
+    "cli": 2887,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.errors import GateError, InputError
+from kpyramid.pipeline.checks import load_checks
 from kpyramid.pipeline.gates import require_floor
 from kpyramid.pipeline.models import put_run, require_model
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import PLAN, list_differences, measure_report, write_report
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE, Progress
-from kpyramid.pipeline.wiring import require_ontology
+from kpyramid.pipeline.wiring import load_schema, require_ontology
 from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import LOG, Run, StageMark, note_state, open_run, start_run
@@ -175,6 +176,7 @@ def _require_all(settings: Settings) -> None:
         require_model(settings, "a stage asks")
     require_ontology(settings)
     require_floor(settings)
+    load_checks(settings.publish.checks, load_schema(settings))
 
 
 def _write_plan(run: Run, workers: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from kpyramid.completion.corrections import load_corrections
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import PyramidError
 from kpyramid.graph import synonyms
@@ -170,6 +171,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             **(
                 {"decisions": load_decisions(settings.complete).describe()}
                 if "decisions" in stage.ports
+                else {}
+            ),
+            **(
+                {"corrections": load_corrections(settings.publish.corrections).describe()}
+                if "corrections" in stage.ports
                 else {}
             ),
             **(

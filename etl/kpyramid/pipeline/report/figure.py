@@ -14,7 +14,10 @@ MOST_POINTS = 1500
 _MOST_LABELS = 8
 _SIZE = 300
 """Side of a panel in pixels."""
-_MEASURES = ("facts", "documents", "rejects", "unread", "contradictions", "seconds", "cost")
+_MEASURES = (
+    *("facts", "documents", "rejects", "unread", "contradictions", "failing"),
+    *("seconds", "cost"),
+)
 
 
 @dataclass(frozen=True, slots=True)

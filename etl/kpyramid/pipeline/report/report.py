@@ -160,6 +160,10 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
         "refused_by": [n for n, said in publish.gates.items() if said.startswith("fail")],
+        "checks": json.loads(publish.details.get("checks", "[]")),
+        "unmatched": [
+            row["detail"] for row in rejects.to_pylist() if row["reason"] == "unmatched_correction"
+        ],
         "changes": changes,
         "changed": changed,
         "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
@@ -187,6 +191,8 @@ def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
         "unread": sum(len(kind["refused"]) for kind in report["unread"]),
         "rejects": sum(row["count"] for row in report["refused"]),
         "contradictions": report["contradictions"] + len(report["withdrawn"]),
+        "failing": sum(not check["holds"] for check in report["checks"]),
+        "checks": {check["check"]: check["value"] for check in report["checks"]},
         "seconds": report["took"],
         "cost": report["cost"],
         "changes": report["changes"],
