@@ -26,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow test-all check check-code \
-	check-format lint types layers check-docs format docs versions golden bench guards constraints clean
+	check-format lint types layers check-docs format docs versions golden bench fuzz guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,13 @@ bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH on
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
+fuzz: $(DEV)  ## Feed bytes that coverage chooses to all that reads from outside; SECONDS=600 a target
+	@$(BIN)/python -m pip install -qq 'atheris>=3.0'
+	@for target in $$(PYTHONPATH=. $(BIN)/python tests/fuzz.py --names); do \
+		echo "== $$target"; PYTHONPATH=. $(BIN)/python tests/fuzz.py $$target \
+			-max_total_time=$(or $(SECONDS),600) -print_final_stats=1 || exit 1; \
+	done
+
 guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH
 	$(BIN)/python benchmarks/guards.py
 
@@ -100,7 +107,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 	@echo "Resolving all extras in a fresh environment, about 3 minutes ..."
 	@set -e -o pipefail; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 		$(PYTHON) -m venv "$$folder/venv"; \
-		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'; \
+		"$$folder/venv/bin/python" -m pip -qq install '.[build,celery,dev,files,instructor,integrations,s3,serve,tune]'; \
 		{ echo "# Every distribution that core and all extras resolve to on Python 3.11."; \
 		  echo "# Made by \`make constraints\`; do not edit."; \
 		  "$$folder/venv/bin/python" -m pip freeze --exclude kpyramid \
@@ -141,5 +148,5 @@ $(CI): $(DECLARED) | $(BIN)/python
 			|| echo "They could not be installed; tests that need them will say so." >&2; \
 	fi
 	@echo "Installing the package and all extras (2.4 GB) into $(VENV), about 5 minutes ..."
-	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,ray,s3,serve,tune]'
+	@.ci/install $(BIN) '.[build,celery,dev,files,instructor,integrations,s3,serve,tune]'
 	@touch $(CORE) $(SCHEDULER) $(DEV) $(CI)

@@ -34,7 +34,6 @@ EXTRAS = {
     "files": "kreuzberg",
     "integrations": "llama_index",
     "instructor": "sentence_transformers",
-    "ray": "ray",
     "s3": "obstore",
     "serve": "mcp",
     "tune": "peft",

@@ -241,7 +241,6 @@ BODY: Mapping[str, Callable[[Payload], Payload]] = {
     "content_empty": _set_content(lambda _: ""),
     "malformed": _set_content(_half),
     "fenced": _set_content(lambda content: f"```json\n{content}\n```"),
-    "wrapped": _set_content(lambda content: f"Sure! Here is the JSON:\n{content}\nAnything else?"),
     "wrong_schema": _set_content(lambda _: '{"unexpected": true}'),
     "surrogate": _set_content(_put_in("\ud800", True)),
     "surrogate_raw": _set_content(_put_in("\ud800", False)),
@@ -372,8 +371,6 @@ def _find_faults(schema: Any, where: str) -> Iterator[str]:
     for word in _FORBIDDEN:
         if word in schema:
             yield f"In context={where}, '{word}' is not permitted."
-    if "$ref" in schema and len(schema) > 1:
-        yield f"In context={where}, $ref cannot have keywords beside it."
     if schema.get("type") == "object" or "properties" in schema:
         if schema.get("additionalProperties") is not False:
             yield f"In context={where}, 'additionalProperties' is required to be false."
@@ -381,9 +378,8 @@ def _find_faults(schema: Any, where: str) -> Iterator[str]:
             yield f"In context={where}, 'required' must hold every key in properties."
     if schema.get("type") == "array" and "items" not in schema:
         yield f"In context={where}, array schema missing items."
-    for group in ("properties", "$defs"):
-        for name, part in schema.get(group, {}).items():
-            yield from _find_faults(part, f"{where}.{name}")
+    for name, part in schema.get("properties", {}).items():
+        yield from _find_faults(part, f"{where}.{name}")
     for at, part in enumerate(schema.get("anyOf", [])):
         yield from _find_faults(part, f"{where}.anyOf[{at}]")
     if "items" in schema:
@@ -393,28 +389,21 @@ def _find_faults(schema: Any, where: str) -> Iterator[str]:
 def answer_by_schema(body: dict[str, Any]) -> str:
     """The smallest instance of the schema that was sent; "ok" without a schema."""
     schema = read_schema(body)
-    return "ok" if schema is None else json.dumps(make_instance(schema, schema))
+    return "ok" if schema is None else json.dumps(make_instance(schema))
 
 
-def make_instance(schema: Body, root: Body) -> Any:
+def make_instance(schema: Body) -> Any:
     """First of each enum and alternative, arrays as short and numbers as small as allowed."""
-    if "$ref" in schema:
-        part: Any = root
-        for step in schema["$ref"].removeprefix("#/").split("/"):
-            part = part[step]
-        return make_instance(part, root)
-    if "const" in schema:
-        return schema["const"]
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
-        return make_instance(schema["anyOf"][0], root)
+        return make_instance(schema["anyOf"][0])
     kind = schema.get("type")
     match kind[0] if isinstance(kind, list) else kind:
         case "object":
-            return {n: make_instance(p, root) for n, p in schema.get("properties", {}).items()}
+            return {n: make_instance(p) for n, p in schema.get("properties", {}).items()}
         case "array":
-            return [make_instance(schema["items"], root)] * schema.get("minItems", 0)
+            return [make_instance(schema["items"])] * schema.get("minItems", 0)
         case "string":
             return "x" * schema.get("minLength", 1)
         case "integer" | "number":

@@ -41,8 +41,7 @@ class Batches:
     """Files and batches; a batch is validated when first looked at, done at the next look.
 
     `limit`: requests of a batch; `enqueued`: requests of all open batches; `share`: of an expired
-    or cancelled batch that was done; `edit` changes the rows of output and error files (kind and
-    rows to rows); `contents` may be overwritten at any time.
+    or cancelled batch that was done; `contents` may be overwritten at any time.
     """
 
     def __init__(self, run: Run) -> None:
@@ -50,7 +49,6 @@ class Batches:
         self._guard = threading.RLock()
         self.limit, self.share = 50_000, 0.5
         self.enqueued = 1 << 30
-        self.edit: Callable[[str, list[Object]], list[Object]] = lambda _, rows: rows
         self.files: dict[str, Object] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, Object] = {}
@@ -83,14 +81,6 @@ class Batches:
             if file_id not in self.files:
                 raise RefuseError(404, f"No such File object: {file_id}", param="id")
             return self.files[file_id]
-
-    def drop_file(self, file_id: str) -> Object:
-        """Deletes a file."""
-        with self._guard:
-            self.read_file(file_id)
-            del self.files[file_id]
-            self.contents[file_id] = b""  # its number is not given again
-            return {"id": file_id, "object": "file", "deleted": True}
 
     # Batches
 
@@ -169,13 +159,11 @@ class Batches:
                 if batch["status"] == "in_progress":
                     self._finish(batch)
 
-    def list_page(self, what: str, limit: int, after: str | None, order: str) -> Object:
+    def list_page(self, what: str, limit: int, after: str | None) -> Object:
         """A page of `files` or `batches`, the newest first."""
         with self._guard:
             held = {"files": self.files, "batches": self.batches}[what]
-            rows = [dict(v) for k, v in held.items() if self._faults.get(k) != "vanished"]
-        if order == "desc":
-            rows.reverse()
+            rows = [dict(v) for k, v in held.items() if self._faults.get(k) != "vanished"][::-1]
         ids = [row["id"] for row in rows]
         if after is not None:
             if after not in ids:
@@ -239,8 +227,7 @@ class Batches:
             (good if code == 200 else bad).append({**row, "response": response, "error": None})
         failed = len(bad)
         fault = self._faults.get(batch["id"])
-        good = self.edit("output", _disorder(_spoil_rows(good, fault)))
-        bad = self.edit("error", bad)
+        good = _disorder(_spoil_rows(good, fault))
         batch["output_file_id"] = self._keep_rows(batch, "output", good)
         batch["error_file_id"] = self._keep_rows(batch, "error", bad)
         if fault == "no_output_file":
@@ -269,27 +256,13 @@ def find_errors(content: bytes, endpoint: str, limit: int) -> list[Object]:
         return [{"code": "empty_file", "message": "The input file is empty."}]
     if len(lines) > limit:
         return [{"code": "too_many_tasks", "message": f"The batch has more than {limit} requests."}]
-    errors: list[Object] = []
-    seen: set[str] = set()
-    models: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            custom_id, body = row["custom_id"], row["body"]
-            models.add(body["model"])
-            right = row["url"] == endpoint and row["method"] == "POST"
-        except (ValueError, KeyError, TypeError):
-            errors.append({"code": "invalid_json_line", "message": "Bad line.", "line": number})
-            continue
-        if not right:
-            errors.append({"code": "invalid_url", "message": "Not the endpoint.", "line": number})
-        if custom_id in seen:
-            message = f"The custom_id '{custom_id}' is used twice."
-            errors.append({"code": "duplicate_custom_id", "message": message, "line": number})
-        seen.add(custom_id)
-    if len(models) > 1:
-        errors.append({"code": "mismatched_model", "message": "A batch has one model."})
-    return errors
+    rows = [json.loads(line) for line in lines]
+    ids, models = [row["custom_id"] for row in rows], {row["body"]["model"] for row in rows}
+    if any((row["url"], row["method"]) != (endpoint, "POST") for row in rows):
+        return [{"code": "invalid_url", "message": "Not the endpoint."}]
+    if len({*ids}) < len(ids):
+        return [{"code": "duplicate_custom_id", "message": "A custom_id is used twice."}]
+    return [{"code": "mismatched_model", "message": "One model."}] if len(models) > 1 else []
 
 
 def _spoil_rows(rows: list[Object], fault: str | None) -> list[Object]:
@@ -500,9 +473,6 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._handle()
 
-    def do_DELETE(self) -> None:
-        self._handle()
-
     def _handle(self) -> None:
         state = self.server.state
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -589,7 +559,6 @@ class Handler(BaseHTTPRequestHandler):
         state = self.server.state
         batches = state.batches
         limit, after = int(query.get("limit", 20)), query.get("after")
-        order = query.get("order", "desc")
         match self.command, *path.strip("/").split("/"):
             case ["POST", "chat", "completions"] | ["POST", "embeddings"]:
                 return state.work(path, body, entry["number"])
@@ -600,11 +569,9 @@ class Handler(BaseHTTPRequestHandler):
             case ["POST", "files"]:
                 return batches.add_file(*read_upload(self.headers["Content-Type"], body))
             case ["GET", "files" | "batches"]:
-                return batches.list_page(path.strip("/"), limit, after, order)
+                return batches.list_page(path.strip("/"), limit, after)
             case ["GET", "files", file_id]:
                 return batches.read_file(file_id)
-            case ["DELETE", "files", file_id]:
-                return batches.drop_file(file_id)
             case ["GET", "files", file_id, "content"]:
                 batches.read_file(file_id)
                 return batches.contents[file_id]

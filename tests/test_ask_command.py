@@ -273,19 +273,6 @@ def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
     assert calls <= 2
 
 
-@pytest.mark.parametrize(("fault", "said"), [("401", "key"), ("500", "ask without it")])
-def test_an_endpoint_that_fails_ends_with_8_and_what_to_do(
-    warehouse: Warehouse, tmp_path: Path, fault: str, said: str
-) -> None:
-    with serve(script(query_read=SAID)) as server:
-        server.faults.add(fault, contains="query_read")
-        settings = write_settings(tmp_path, server.base_url, "max_wait = 0.5\n")
-        options = [*settings, "--strategy", "naive"]
-        done = run(warehouse, f"{QUESTION} {fault}", "--reader", "llm", *options)
-
-    assert done.exit_code == 8 and said in done.output
-
-
 def test_a_budget_stops_a_question_before_it_is_asked(warehouse: Warehouse, tmp_path: Path) -> None:
     with serve(script(query_read=SAID)) as server:
         options = write_settings(tmp_path, server.base_url, "budget_tokens = 60\n")
@@ -317,11 +304,3 @@ def test_how_questions_are_answered_is_no_part_of_a_snapshot(tmp_path: Path) -> 
         for settings in (plain, asking)
     ]
     assert told[0] == told[1] and "query" not in json.dumps(told[0]["settings"])
-
-
-def test_settings_that_ask_a_model_need_one() -> None:
-    with pytest.raises(SettingsError, match=r"\[query\] asks a model"):
-        make_settings(query={"sufficiency": "llm"})
-    with pytest.raises(SettingsError, match=r"query\.chunks"):
-        make_settings(query={"chunks": 0})
-    assert make_settings(query={"sufficiency": "llm"}, llm=ENDPOINT).query.asks_model

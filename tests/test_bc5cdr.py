@@ -1,9 +1,6 @@
 """BC5CDR: BioC is read as it stands, bad files are refused, scores are those of the definition."""
 
 import gzip
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -71,43 +68,3 @@ def test_entities_are_refused_and_nothing_is_fetched() -> None:
         with pytest.raises(InputError, match=r"bad\.xml, line 1: declares the entity"):
             parse_xml(text.encode(), source="bad.xml")
     assert parse_xml(b'<!DOCTYPE c SYSTEM "http://192.0.2.1/x.dtd"><c/>', source="x").tag == "c"
-
-
-@pytest.mark.parametrize(
-    ("name", "data", "message"),
-    [
-        ("x.txt", b"", "no file that ends in"),
-        ("x.BioC.xml", b"<c><d></c>", "line 1: mismatched tag"),
-        ("x.BioC.xml.gz", b"no gzip", "cannot be read"),
-        ("x.BioC.xml.gz", gzip.compress(b"<c/>" * 50, mtime=0)[:-20], "cannot be read"),
-        (
-            "x.BioC.xml",
-            b"<c><document><id>9</id><passage><text>A</text></passage></document></c>",
-            "document 9: ValueError",
-        ),
-    ],
-)
-def test_bad_files_are_refused_with_the_place(
-    tmp_path: Path, name: str, data: bytes, message: str
-) -> None:
-    tmp_path.joinpath(name).write_bytes(data)
-    with pytest.raises(InputError, match=message):
-        read_abstracts(tmp_path)
-
-
-def run_script(*arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run(
-        [sys.executable, "benchmarks/bc5cdr.py", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env=env,
-    )
-
-
-def test_script_explains_data_of_another_form(tmp_path: Path) -> None:
-    done = run_script("--data", str(tmp_path))
-    assert done.returncode == 2
-    assert "give --data a folder of the form of bc5cdr_train" in done.stderr

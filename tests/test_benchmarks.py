@@ -43,7 +43,6 @@ RUNS: dict[str, tuple[str, str, str]] = {
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
     "conflicts": ("", "--limit 1", "found planted false corpora"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),
-    "engines": ("", "--limit 24", "speedup_processes speedup_ray ray_over_processes same_bytes"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
                "gain_wts gain_low_wts gain_high_wts curve"),
     "growth": ("", "--sizes 200,400 --stages resolve complete",
@@ -104,8 +103,6 @@ SMALLER: Mapping[str, Mapping[str, object]] = {
     "serve": {"CLIENTS": (1, 100)},
 }
 """What is smaller here than in the script."""
-JOINING = "engines"
-"""The script that joins a cluster, for good: it has a process of its own."""
 
 
 def test_the_page_of_results_is_what_the_guards_say() -> None:
@@ -175,18 +172,15 @@ def test_a_script_prints_its_figures(
     folder = whole if data == TINY else data and find_bench(data)
     command = [str(FOLDER / f"{name}.py"), "--json", *arguments.split()]
     command += ["--data", str(folder)] if folder else []
-    if name == JOINING:
-        printed = run(*command)
-    else:
-        pass_gates(monkeypatch)
-        monkeypatch.setattr(sys, "argv", command)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
-        script = importlib.import_module(name)
-        for constant, value in SMALLER.get(name, {}).items():
-            monkeypatch.setattr(script, constant, value)
-        script.main()
-        gc.collect()  # what is left open is this script's
-        printed = capsys.readouterr().out
+    pass_gates(monkeypatch)
+    monkeypatch.setattr(sys, "argv", command)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    script = importlib.import_module(name)
+    for constant, value in SMALLER.get(name, {}).items():
+        monkeypatch.setattr(script, constant, value)
+    script.main()
+    gc.collect()  # what is left open is this script's
+    printed = capsys.readouterr().out
     assert set(fields.split()) <= json.loads(printed).keys()
 
 

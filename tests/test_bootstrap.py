@@ -19,6 +19,7 @@ from kpyramid.ontology.bootstrapping import (
     merge_conceptnet,
 )
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
+from tests.commands import run
 
 WORDNET = Path(__file__).parent / "wordnet"
 """A cut of WordNet 3.0 in its own format; see its README and LICENSE."""
@@ -177,10 +178,10 @@ def test_the_command_lists_the_senses_and_writes_the_chosen_one(
     assert senses[0].startswith("Sense 1 (taken): a body of (usually fresh) water")
     assert senses[1].startswith("Sense 2 (--sense 2 takes it): a purplish red pigment")
     assert len(parse_schema(Path("lake.ttl").read_text("utf-8"), source="lake").classes) == 16
-    done = CliRunner().invoke(app, [*command, "--sense", "2", "--output", "l.ttl", "--json"])
+    done = run(*command, "--sense", "2", "--output", "l.ttl", "--json")
     assert json.loads(done.stdout)["classes"] == 1
     for more, said in (([], "is there already"), (["--sense", "4", "--output", "x.ttl"], "no num")):
-        done = CliRunner().invoke(app, [*command, *more])
+        done = run(*command, *more)
         assert done.exit_code == 3
         assert said in done.stderr
 
@@ -189,7 +190,7 @@ def test_an_output_that_cannot_be_written_is_one_error_object(tmp_path: Path) ->
     (tmp_path / "file").touch()
     target = tmp_path / "file" / "x.ttl"
     command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
-    done = CliRunner().invoke(app, [*command, "--output", str(target), "--json"])
+    done = run(*command, "--output", str(target), "--json")
     assert done.exit_code == 3
     said = json.loads(done.stdout)
     assert said["exit_code"] == 3

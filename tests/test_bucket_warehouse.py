@@ -228,25 +228,6 @@ def test_eight_publishers_at_once_make_a_chain_and_readers_see_only_whole_snapsh
     assert list_held(machine()) == {}
 
 
-def test_a_reader_beside_fifty_publishes_sees_a_whole_snapshot_each_time(
-    machine: Machine,
-) -> None:
-    publisher = machine()
-    publish(publisher, "0", "000")
-    with multiprocessing.pool.ThreadPool(1) as pool:
-        work = [(publisher, str(n), f"{n:03}") for n in range(1, 51)]
-        pending = pool.starmap_async(publish, work)
-        read = 0
-        while not pending.ready():
-            there = machine()
-            folder = locate_snapshot(there, resolve_ref(there, "main"))
-            letters = {(folder / "tables" / str(n)).read_bytes() for n in range(3)}
-            assert len(letters) == 1 and check_bytes(folder) == []
-            read += 1
-        pending.get()
-    assert read > 0 and len(list_entries(machine(), "main")) == 51
-
-
 # Deaths. A machine that dies at a request sends none after it, not even to tidy up.
 
 

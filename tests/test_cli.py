@@ -8,16 +8,13 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
+from tests.commands import run, run_json
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
 from tests.rows import read_rows
 
@@ -34,19 +31,6 @@ def _quick_models(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
     yield
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def run_json(*arguments: object) -> dict[str, Any]:
-    done = run(*arguments, "--json")
-    assert done.exit_code == 0, done.stderr
-    assert done.stdout.count("\n") == 1
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
 
 
 def check_nothing_published(warehouse: Path) -> None:
@@ -84,7 +68,7 @@ def test_wrong_settings_end_with_2_before_anything_is_done(
 
     fails(
         2,
-        ["3 problem(s)", "chunk.max", "more", "REASONER_SECONDS"],
+        ["problems in the settings: 3", "chunk.max", "more", "REASONER_SECONDS"],
         *command,
         "--settings",
         tmp_path / "s.toml",

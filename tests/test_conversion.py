@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.pages import read_page
 from kpyramid.pipeline import cache, runner
@@ -17,6 +15,7 @@ from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
+from tests.commands import run
 from tests.corpora import use_quick_models
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
 from tests.rows import read_rows
@@ -163,10 +162,6 @@ def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
     assert read_page(PAGE.format(body)).text == text
 
 
-def invoke(*words: object) -> Any:
-    return CliRunner().invoke(app, [*map(str, words)])
-
-
 @pytest.fixture
 def _without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cache, runner):
@@ -181,7 +176,7 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
         (corpus / f"{number}.pdf").write_bytes(b"%PDF")
     (corpus / "b.doc").write_bytes(b"x")
 
-    done = invoke("build", corpus, "--warehouse", tmp_path / "w")
+    done = run("build", corpus, "--warehouse", tmp_path / "w")
 
     assert done.exit_code == 3
     assert "none of its 6 files can be read" in done.stderr
@@ -204,9 +199,9 @@ def test_plan_build_and_report_name_what_was_not_read_first(
         (corpus / f"{number}.pdf").write_bytes(b"%PDF")
     place = ("--warehouse", tmp_path / "w")
 
-    planned = invoke("plan", corpus, *place)
-    built = invoke("build", corpus, *place)
-    again = json.loads(invoke("plan", corpus, *place, "--json").stdout)
+    planned = run("plan", corpus, *place)
+    built = run("build", corpus, *place)
+    again = json.loads(run("plan", corpus, *place, "--json").stdout)
 
     for done, head in ((planned, "  "), (built, "Not read: ")):
         first = done.stdout.splitlines()[:3]

@@ -27,7 +27,6 @@ from typing import Any
 import pytest
 
 from kpyramid.pipeline.stage import PIPELINE
-from tests import test_machines as machines
 from tests.loopback import serve
 from tests.servers import check_installed, find_ports, serve_postgres
 
@@ -36,7 +35,6 @@ DAGS = CHECKOUT / "dags"
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy")
 STAGES = ["resolve", "induce", "complete", "condense"]
 MOST_PARSE_SECONDS = 0.5
-MOST_UNCHANGED_SECONDS = 15
 LINEAGE = "lineage.jsonl"
 
 DAY = timedelta(days=1)
@@ -197,8 +195,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f'notify = "told_late.Teller"\narguments = {{ path = "{home / "late"}" }}\n',
         "notes": f'source = "../notes"\ncatchup = {TODAY}\n[learn]\n'
         'feedback = "../feedback.jsonl"\n',
-        "clustered": 'source = "../clustered"\nsettings = "../clustered.toml"\n'
-        'schedule = "0 0 1 1 *"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
     (home / "corpora").mkdir()
@@ -210,10 +206,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
     learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
     (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
-    (home / "clustered").mkdir()
-    for guest in range(26):
-        text = f"Charles Babbage showed guest {guest} the difference engine."
-        (home / "clustered" / f"{guest}.txt").write_text(text, "utf-8")
     for name, text in declarations.items():
         (home / "corpora" / f"{name}.toml").write_text(text, "utf-8")
     for back, texts in enumerate((TEXTS, TEXTS, CHANGED, TEXTS)):
@@ -316,7 +308,6 @@ def test_every_dag_of_every_corpus_is_listed_here(home: Path, read: list[str]) -
         "build_pyramid_wrong": build,
         "maintain_warehouse": ["verify", "gc"],
         "build_pyramid_asked": asking,
-        "build_pyramid_clustered": build,
     }
     pools = sorted(["read", "resolve", "embed", "induce", "complete", "condense"])
     assert dags["build_pyramid_asked"]["pools"] == pools
@@ -598,7 +589,7 @@ def run_airflow(home: Path, environment: Mapping[str, str]) -> Iterator[Schedule
         )
     try:
         airflow.wait("an address and a login", airflow.log_in)
-        airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 9)
+        airflow.wait("the DAGs", lambda: len(airflow.call("GET", "/api/v2/dags")["dags"]) == 8)
         yield airflow
     finally:
         process.terminate()
@@ -666,8 +657,6 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert [night["state"] for night in done] == ["success", "success"]
     began, ended = zip(*((read_time(n, "start"), read_time(n, "end")) for n in done), strict=True)
     assert max(began) >= min(ended)
-    fastest = min((end - start).total_seconds() for start, end in zip(began, ended, strict=True))
-    assert fastest <= MOST_UNCHANGED_SECONDS
     states = {name: task["state"] for name, task in scheduler.list_tasks(build, nights[0]).items()}
     assert states == {
         **dict.fromkeys(["read", "embed", *STAGES], "skipped"),
@@ -719,9 +708,9 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         assert scheduler.finish(dag, last[dag])["state"] == "success"
     verified = scheduler.list_tasks("maintain_warehouse", last["maintain_warehouse"])
     assert {name: task["state"] for name, task in verified.items()} == {
-        **dict.fromkeys(["verify[2]", "verify[3]", "gc"], "success"),
-        **dict.fromkeys(["verify[0]", "verify[1]"], "skipped"),  # that have no snapshot yet
-        "verify[4]": "skipped",  # of the corpus whose declaration is wrong
+        **dict.fromkeys(["verify[1]", "verify[2]", "gc"], "success"),
+        "verify[0]": "skipped",  # has no snapshot yet
+        "verify[3]": "skipped",  # of the corpus whose declaration is wrong
     }
     page = scheduler.home / "pages" / two["snapshot"] / "evaluation.html"
     assert "polyrag" in page.read_text("utf-8")
@@ -777,11 +766,11 @@ def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read
 
 
 @pytest.mark.slow
-def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
+def test_nights_ask_in_batches_over_kills_and_wait_for_a_person(
     scheduler: Scheduler,
 ) -> None:
     dag = "build_pyramid_asked"
-    with reading_on_ray(scheduler), serve(answer) as server:
+    with serve(answer) as server:
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
         settings += '[cascade]\nmode = "paper"\nentities = "llm"\n'
         (scheduler.home / "asked.toml").write_text(settings, "utf-8")
@@ -815,31 +804,6 @@ def test_nights_ask_in_batches_over_kills_read_on_ray_and_wait_for_a_person(
     assert scheduler.read_heads()["asked"] == heads["asked-candidate"]
     (event,) = scheduler.list_events("kpyramid/asked")
     assert event["source_task_id"] == "promote"
-
-
-@contextmanager
-def reading_on_ray(airflow: Scheduler) -> Iterator[None]:
-    """Meanwhile a night's task reads on a cluster, and a command on processes: the same comes."""
-    from ray._raylet import GcsClient
-
-    dag = "build_pyramid_clustered"
-    built = machines.build(airflow.home / "clustered", airflow.home / "by_hand")
-    with machines.run_cluster() as cluster:
-        settings = f'[engine]\nname = "ray"\naddress = "{cluster.address}"\n'
-        (airflow.home / "clustered.toml").write_text(settings, "utf-8")
-        airflow.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
-        yield
-        run = airflow.list_runs(dag)[0]["dag_run_id"]
-        assert airflow.finish(dag, run)["state"] == "success"
-        jobs = GcsClient(address=cluster.address).get_all_job_info().values()
-    place = f"/api/v2/dags/{dag}/dagRuns/{run}/taskInstances/resolve/tries"
-    tries = airflow.call("GET", place)["task_instances"]  # a later one finds what is stored
-    assert {one["pid"] for one in tries} & {job.driver_pid for job in jobs}
-    counts = airflow.read_result(dag, run, "resolve")["extract"]
-    assert counts["recomputed"] == 26
-    assert (
-        airflow.read_result(dag, run, "publish")["snapshot"] == machines.finish(built)["snapshot"]
-    )
 
 
 def check_lineage(airflow: Scheduler, dag: str, moved: str, unchanged: str) -> None:

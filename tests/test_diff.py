@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
+from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote
 from kpyramid.storage.refs import resolve_ref
+from tests.commands import run
 from tests.corpora import TEXTS, build_corpus, make_settings, share, use_quick_models
 
 BOARD = "Clara Zorblax"
@@ -150,12 +152,12 @@ def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> N
     place = ["--warehouse", str(built / "w"), "--limit", "0"]
     for name in NAMES:
         for form in ([], ["--json"]):
-            done = CliRunner().invoke(app, ["diff", "--table", name, *place, *form])
+            done = run("diff", "--table", name, *place, *form)
             assert done.exit_code == 0, done.output
             for secret in ("Zorblax", "zorblax", "Quuxville", "Delta Works"):
                 assert secret not in done.output
     for seeing in (["--access", "board"], ["--everything"]):
-        done = CliRunner().invoke(app, ["diff", "--table", "facts", *place, *seeing])
+        done = run("diff", "--table", "facts", *place, *seeing)
         assert f"+ {BOARD} | founded | Delta Works" in done.stdout
 
 
@@ -200,7 +202,7 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
     with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:
         assert found.count("documents").added == found.count("documents").removed == 0
     everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
-    done = CliRunner().invoke(app, [*everything, "--everything"])
+    done = run(*everything, "--everything")
     assert "moss.txt" in done.stdout
 
 
@@ -216,6 +218,57 @@ def test_labels_of_today_hold_for_the_snapshots_of_yesterday(relabelled: Path) -
         for scope in (EVERYTHING, Scope(frozenset({"board"}))):
             texts = open_snapshot(name, relabelled, scope=scope).table("chunks")["text"]
             assert any("Moss" in text for text in texts.to_pylist())
+
+
+def list_texts(snapshot: Snapshot) -> str:
+    return " ".join(snapshot.table("chunks")["text"].to_pylist())
+
+
+def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
+    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
+    place = tmp_path / "w"
+    shutil.copytree(relabelled, place)
+    warehouse = Warehouse(place)
+    labelled, earlier = resolve_ref(warehouse, "main"), resolve_ref(warehouse, "main@1")
+    corpus = tmp_path / "c"
+    corpus.mkdir()
+    lines = (relabelled.parent / "c" / "texts.jsonl").read_text().splitlines()
+    (corpus / "texts.jsonl").write_text("\n".join(each for each in lines if "Moss" not in each))
+    build_corpus(corpus, warehouse, order="2026-01-04", allow_shrink=True)
+    followed = Current("main", place)
+    promote(warehouse, "main", earlier, at="2026-02-01T00:00:00+00:00")
+    assert followed.follow()
+    for name in ("main", earlier):
+        assert "Moss" not in list_texts(open_snapshot(name, place))
+        with Current(name, place).read() as served:
+            assert served.id == earlier and "Moss" not in list_texts(served)
+    with followed.read() as served, followed.read(frozenset({"board"})) as board:
+        assert "Moss" not in list_texts(served)
+        assert "Moss" in list_texts(board)
+    assert "Moss" not in list_texts(open_snapshot(labelled, place))
+
+
+def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
+    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
+    place = tmp_path / "w"
+    shutil.copytree(relabelled, place)
+    warehouse = Warehouse(place)
+    earlier, entries = resolve_ref(warehouse, "main@1"), place / "refs" / "main"
+    newest = max(entries.iterdir())
+    newest.rename(tmp_path / newest.name)
+    current = Current(earlier, place)
+    with current.read() as served:
+        assert "Moss" in list_texts(served)
+    (tmp_path / newest.name).rename(newest)
+    current.follow()
+    with current.read() as served:
+        assert served.id == earlier and "Moss" not in list_texts(served)
 
 
 def test_a_comparison_needs_nothing_that_only_builds(
@@ -256,12 +309,12 @@ def test_who_has_only_folders_asks_what_changed(built: Path, tmp_path: Path, who
     for name, snapshot in zip(("last week", "now"), open_two(built), strict=True):
         places.append(shutil.copytree(snapshot.folder, tmp_path / name))
     words = ["diff", *map(str, places), "--everything", "--table", "facts", "--json"]
-    done = CliRunner().invoke(app, [*words, "--warehouse", str(tmp_path / "none")])
+    done = run(*words, "--warehouse", str(tmp_path / "none"))
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["summary"] == whole.summarise()
     assert [row["words"] for row in said["rows"]] == [r.words for r in whole.read("facts", 20)]
-    help_text = " ".join(CliRunner().invoke(app, ["diff", "--help"]).stdout.split())
+    help_text = " ".join(run("diff", "--help").stdout.split())
     assert "kpyramid diff ./last-week ./now" in help_text
 
 
@@ -269,7 +322,7 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
     before, after = open_two(built)
     with compare(before, after) as found, pytest.raises(InputError, match="documents, facts"):
         found.count("claims")
-    done = CliRunner().invoke(app, ["diff", "main@9", "--warehouse", str(built / "w")])
+    done = run("diff", "main@9", "--warehouse", str(built / "w"))
     assert done.exit_code == 3
     assert "kpyramid log main" in done.stderr
     copied = tmp_path / after.id
@@ -297,7 +350,7 @@ def test_the_changes_of_a_site_are_those_of_the_ref_that_was_named(
     before = {"main": old, "main@1": None, "aside": new, new: None, old: None}
     for name, former in before.items():
         words = ["export", name, str(tmp_path / name), "--to", "site", "--everything"]
-        done = CliRunner().invoke(app, [*words, "--warehouse", str(place.root)])
+        done = run(*words, "--warehouse", str(place.root))
         assert done.exit_code == 0, done.output
         told = (tmp_path / name / "data" / "diff.js").read_text("utf-8")
         assert json.loads(told[told.index("{") : told.rindex("}") + 1])["before"] == former

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kpyramid.embeddings.onnx import OnnxEmbedder, OnnxModel
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder
 from kpyramid.embeddings.served import open_served
@@ -136,6 +137,21 @@ def test_a_row_depends_on_its_own_text_alone(embedder: Embedder) -> None:
     backwards = embedder.embed(TEXTS[::-1])[::-1]
 
     assert together.tobytes() == np.stack(alone).tobytes() == backwards.tobytes()
+
+
+def test_a_model_that_scales_over_its_batch_reads_each_text_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = identify_embedding(EmbedSettings()).files
+    opened = OnnxEmbedder("scaling", files["model.onnx"], files["tokenizer.json"])
+    expected = [opened.embed([text])[0].tobytes() for text in ("a river", "a bridge", "a fact")]
+    run = OnnxModel.run
+    monkeypatch.setattr(OnnxModel, "run", lambda *given: run(*given) + (len(given[1]) - 1) / 8)
+    made = OnnxEmbedder("scaling", files["model.onnx"], files["tokenizer.json"])
+
+    for _ in range(2):
+        found = made.embed(["a river", "a bridge", "a fact"])
+        assert [row.tobytes() for row in found] == expected
 
 
 def test_a_text_that_is_too_long_counts_with_its_beginning(embedder: Embedder) -> None:

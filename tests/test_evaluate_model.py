@@ -95,9 +95,3 @@ def test_a_budget_that_is_reached_keeps_what_was_answered(
     assert "Stopped after 2 of 4 answers." in done.output
     arms = pq.read_table(out / "answers.parquet")["arm"].to_pylist()
     assert arms == ["naive", "naive"]
-
-
-def test_an_endpoint_that_is_dead_ends_the_run_with_8(warehouse: Warehouse, tmp_path: Path) -> None:
-    done = run(warehouse, tmp_path, "http://127.0.0.1:9/v1", "--reader", "llm", "--json")
-    assert done.exit_code == 8
-    assert "127.0.0.1:9" in done.output

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.gates import judge_floor
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
+from tests.commands import run
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -55,7 +54,7 @@ def run_build(folder: Path, corpus: Path, floor: float) -> tuple[int, dict[str, 
         f"floor = {{ exact_match = {floor} }}\n"
     )
     words = ["build", str(corpus), "--warehouse", str(folder / "w"), "--settings", str(settings)]
-    done = CliRunner().invoke(app, [*words, "--json"])
+    done = run(*words, "--json")
     return done.exit_code, json.loads(done.stdout)
 
 

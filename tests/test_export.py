@@ -36,7 +36,7 @@ from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot, list_exports
 from kpyramid.storage.bucket import BucketStore
-from kpyramid.storage.contracts import encode_table, load_contracts
+from kpyramid.storage.contracts import encode_table, load_contracts, map_column
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.retention import Policy, collect
@@ -355,6 +355,9 @@ def test_vectors_are_searched_by_lancedb(told: Snapshot, tmp_path: Path) -> None
         expected = told.neighbours(query, 3, name)
         assert [row["id"] for row in found] == [key for key, *_ in expected]
         assert [row["text"] for row in found] == [text for _, text, _ in expected]
+    listed = map_column(told.table("condensed"), "condensed_id", "relation_id")
+    for row in held.open_table("condensed").to_arrow().to_pylist():
+        assert row["relation_id"] == listed[row["id"]]
     for name in ("chunks", "condensed"):
         for row in held.open_table(name).to_arrow().to_pylist():
             assert row["source"].startswith("a.jsonl#") and 0 <= row["start"] < row["end"]

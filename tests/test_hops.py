@@ -46,13 +46,6 @@ def test_recall_counts_gold_passages_among_the_nearest() -> None:
     assert scores.all_gold == {1: 0.0, 2: 0.0, 3: 1.0}
 
 
-def test_question_without_gold_passage_is_refused() -> None:
-    with pytest.raises(ValueError, match="no retrieval to score"):
-        score_retrieval(
-            np.eye(1, dtype=np.float32), np.eye(1, dtype=np.float32), [frozenset()], (1,)
-        )
-
-
 def reproduce(limit: int | None = None) -> dict[str, Any]:
     """The figures of the recorded triples."""
     return musique.measure(find_bench("musique100"), limit, True)

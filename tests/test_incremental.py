@@ -159,6 +159,69 @@ def test_an_unchanged_corpus_computes_nothing_and_commits_nothing(tmp_path: Path
     assert hash_tree(warehouse.cache) == cache
 
 
+class _StageError(Exception):
+    """A stage was run."""
+
+
+def damage(path: Path) -> None:
+    data = path.read_bytes()
+    path.unlink()  # a snapshot may share its bytes
+    path.write_bytes(data[:-9] + b"x" + data[-8:])
+
+
+@pytest.mark.parametrize(
+    ("change", "runs"),
+    [
+        ("nothing", False),
+        ("the folder", False),
+        ("a document", True),
+        ("a setting", True),
+        ("a limit of a gate", True),
+        ("a stored result", True),
+        ("the snapshot", True),
+        ("the code", True),
+    ],
+)
+def test_a_night_that_changes_nothing_runs_no_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, runs: bool
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    corpus, settings = write_corpus(tmp_path / "corpus"), SETTINGS
+    first = build_corpus(corpus, warehouse)
+    if change == "the folder":
+        corpus = corpus.rename(tmp_path / "moved")
+    elif change == "a document":
+        write_corpus(corpus, CHANGES["added"])
+    elif change == "a setting":
+        settings = vary("complete", seed=7)
+    elif change == "a limit of a gate":
+        settings = vary("publish", min_kept_share=0.5)
+    elif change == "a stored result":
+        damage(next(warehouse.cache.glob("results/resolve/*/triples.parquet")))
+    elif change == "the snapshot":
+        damage(warehouse.snapshots / snapshot / "tables/claims.parquet")
+    elif change == "the code":
+        monkeypatch.setattr("kpyramid.pipeline.unchanged.read_git_sha", lambda: "another")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise _StageError
+
+    monkeypatch.setattr("kpyramid.pipeline.runner.run_stage", refuse)
+    if runs:
+        with pytest.raises(_StageError):
+            build_corpus(corpus, warehouse, settings)
+        return
+    outcome = build_corpus(corpus, warehouse, settings)
+
+    assert outcome.report.keys() == first.report.keys()
+    differing = {name for name, said in outcome.report.items() if said != first.report[name]}
+    assert differing <= {
+        *("run", "corpus", "started", "ended", "took", "seconds", "stages", "trend", "gates")
+    }
+    pages = [run.folder / "report.html" for run in (first.run, outcome.run)]
+    assert pages[0].read_text().count("<svg") == pages[1].read_text().count("<svg") > 0
+
+
 def vary(section: str, **values: object) -> Settings:
     part = replace(getattr(SETTINGS, section), **values)
     return replace(SETTINGS, **{section: part})

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.storage.layout import Warehouse
+from tests.commands import run
 from tests.corpora import build_corpus, copy_shared_build, use_quick_models, write_corpus
 
 
 def show(warehouse: Path, *words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["ontology", "show", *words, "--warehouse", str(warehouse)])
+    done = run("ontology", "show", *words, "--warehouse", str(warehouse))
     return done.exit_code, done.output
 
 

@@ -1,18 +1,13 @@
 """Induction by a model behind a real server: what is asked, what is kept, what a fault costs."""
 
 import json
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.ontology.population.examples import Example
 from kpyramid.ontology.population.inducer import Grounding
 from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
@@ -30,7 +25,6 @@ from kpyramid.storage.runs import StageMark, start_run
 from tests import class_reader
 from tests.asked_model import script
 from tests.corpora import (
-    ROOT,
     list_marks,
     make_settings,
     read_snapshot,
@@ -407,63 +401,3 @@ def test_examples_of_the_ontology_are_shown_where_they_are_of_use() -> None:
             }
         ]
     }
-
-
-@pytest.mark.slow
-def test_batches_cover_what_induction_asks(server: Loopback, corpus: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "llm.toml"
-    settings.write_text(
-        '[chunk]\nmax_tokens = 24\noverlap_tokens = 0\n[induce]\nmode = "llm"\n'
-        f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
-    )
-
-    def call(*words: str) -> dict[str, Any]:
-        places = ("--warehouse", str(tmp_path / "w"), "--settings", str(settings), "--json")
-        done = CliRunner().invoke(app, [*words, *places])
-        assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    submitted = call("batch", "submit", str(corpus))["submitted"]
-    assert submitted > 0
-    server.batches.finish_all()
-    assert call("batch", "collect")["replies"] == submitted
-    assert call("batch", "submit", str(corpus))["next"] == "build"
-    online = server.calls()
-    built = call("build", str(corpus))
-    assert server.calls() == online, "the build finds every answer"
-    assert CLARA in list_published(tmp_path / "w", built["snapshot"])
-
-
-def induce_apart(base_url: str, corpus: str, folder: str) -> None:
-    """A run up to stage induce, for a process of its own that is killed."""
-    use_quick_models(pytest.MonkeyPatch())
-    induce(Path(corpus), Path(folder), open_settings(base_url))
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_no_finished_text_is_asked_about_again(tmp_path: Path) -> None:
-    texts = {f"{n}.txt": f"Ada met Olaf. Birth year of Ada: {1800 + n}." for n in range(40)}
-    corpus = write_corpus(tmp_path / "corpus", texts)
-    with serve(class_reader.answer, latency=0.1) as server:
-        call = "import sys; from tests.test_induce_model import *; induce_apart(*sys.argv[1:])"
-        places = [server.base_url, str(corpus), str(tmp_path / "w")]
-        child = subprocess.Popen([sys.executable, "-c", call, *places], cwd=ROOT)
-        while server.calls(schema=VALUES) < 12:
-            assert child.poll() is None
-            time.sleep(0.01)
-        child.kill()
-        assert child.wait() == -9
-        time.sleep(0.5)  # what was under way ends
-        first = server.calls(schema=VALUES)
-
-        mark, _ = induce(corpus, tmp_path / "w", open_settings(server.base_url))
-
-        assert not [reason for reason in mark.rejects if reason.startswith("llm_")]
-        asked = Counter(e["sha256"] for e in server.log if e["schema"] == VALUES)
-        assert len(asked) == len(texts)
-        assert 12 <= first < 36
-        assert asked.total() - len(texts) <= 4, "only what was under way when it died"
-        before = server.calls()
-        induce(corpus, tmp_path / "w", open_settings(server.base_url))
-        assert server.calls() == before

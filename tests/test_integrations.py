@@ -30,6 +30,23 @@ def test_langchain_calls_the_tools() -> None:
     assert listed["find"].args["class_name"]["type"] == "string"
 
 
+def test_haystack_retrieves_in_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")  # read when it is loaded
+    from haystack import Pipeline
+    from haystack.components.joiners import DocumentJoiner
+
+    from kpyramid.integrations.haystack import PyramidRetriever
+
+    pipeline = Pipeline()
+    pipeline.add_component("pyramid", PyramidRetriever(open_tiny(), facts=2, passages=1))
+    pipeline.add_component("joined", DocumentJoiner(sort_by_score=False))
+    pipeline.connect("pyramid.documents", "joined.documents")
+    documents = pipeline.run({"pyramid": {"query": QUESTION}})["joined"]["documents"]
+    assert [one.meta["layer"] for one in documents] == ["graph", "graph", "text"]
+    assert "1871" in documents[0].content
+    assert documents[0].meta["sources"] == ["mill.txt"]
+
+
 def test_llama_index_retrieves_facts_then_passages() -> None:
     from kpyramid.integrations.llama_index import PyramidRetriever
 
@@ -52,6 +69,9 @@ def test_llama_index_reads_the_graph_and_cannot_change_it() -> None:
     (one, *_) = facts
     assert store.get_triplets(ids=[harlow.id], relation_names=[one[1].label])
     assert store.get_triplets(ids=[harlow.id], properties={"id": one[1].properties["id"]}) == [one]
+    assert one in store.get_triplets(relation_names=[one[1].label])
+    assert store.get_triplets(properties={"id": one[1].properties["id"]}) == [one]
+    assert store.get(properties={"id": harlow.id}) == [harlow]
     wider = store.get_rel_map([harlow], depth=2)
     assert wider[: len(facts)] == facts and len(wider) > len(facts)
     assert len(store.get_rel_map([harlow], limit=1)) == 1

@@ -236,7 +236,7 @@ def list_flips() -> Iterator[tuple[str, Callable[[Bench], dict[str, str]], set[s
                 # Files stand in for the first two, the others matter where a model takes part:
                 # see below.
                 continue
-            if section.name in {"index", "query", "publish", "evaluate", "engine"}:
+            if section.name in {"index", "query", "publish", "evaluate"}:
                 # No stage's result depends on how it is indexed, asked or judged, see below for
                 # what is published.
                 continue

@@ -22,7 +22,7 @@ STAGES = PACKAGE / "pipeline" / "stages"
 ROOMS: dict[str, str] = {
     "errors": "",
     "keys": "",
-    "numerics": "",
+    "numerics": "errors",
     "strategies": "",
     "settings": "errors keys strategies",
     "storage": "errors keys numerics settings",

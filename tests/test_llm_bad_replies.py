@@ -1,6 +1,5 @@
 """A reply that cannot be used costs its own item only: kept raw, counted, healed by a later run."""
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,15 +67,6 @@ def test_unusable_reply_fails_its_item_alone_is_kept_raw_and_asked_again_by_the_
     assert (entry.response is None) == (UNUSABLE[fault] is FailureKind.UNACCEPTED)
     check_healed(server, tmp_path, spoiled, asked=1)
     assert read_failed(tmp_path) == []
-
-
-def test_raw_reply_with_a_lone_surrogate_is_kept_as_it_came(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add("surrogate_raw", contains=f"Item 00{SICK}")
-    run(server, tmp_path)
-    (entry,) = read_failed(tmp_path)
-    assert "\ud800" in json.loads(json.dumps(entry.response))["choices"][0]["message"]["content"]
 
 
 @pytest.mark.parametrize("fault", ["fenced", "no_usage", "usage_null"])

@@ -1,7 +1,5 @@
 """Books of batches: each reply is paid once and booked once, within the budget."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,24 +44,6 @@ def test_collect_killed_midway_and_called_again_books_each_reply_once(
     assert sorted(booked.values()) == [1] * 6
     assert collect(open_till(settings, tmp_path)).booked == 0
     assert count_booked(tmp_path) == booked
-
-
-def test_collectors_at_once_book_each_reply_once(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    submit(make_pending(settings, 20), open_desk(settings, tmp_path))
-    server.batches.finish_all()
-    barrier = threading.Barrier(3)
-
-    def run(_: int) -> None:
-        till = open_till(settings, tmp_path)
-        barrier.wait()
-        collect(till)
-
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(run, range(3)))
-    assert sorted(count_booked(tmp_path).values()) == [1] * 20
-    assert list_records(tmp_path)[0].state == "collected"
 
 
 def test_replies_are_booked_at_the_batch_price_for_what_they_used(

@@ -19,7 +19,6 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
 from tests.batch_desk import make_pending
 from tests.loopback import Loopback, answer_by_schema, serve
-from tests.s3 import BUCKET, serve_s3
 
 Say = Callable[..., Any]
 
@@ -116,19 +115,6 @@ def test_steps_of_the_paper_are_sent_one_after_the_other_and_the_build_asks_noth
     assert server.calls() == 1
 
 
-@pytest.mark.slow
-def test_bad_replies_are_asked_again_in_a_batch_and_never_online(
-    server: Loopback, say: Say, corpus: Path
-) -> None:
-    server.faults.add("malformed", path="item", times=2)
-    for submitted, tried in ((2, 0), (2, 2), (2, 4)):
-        sent = say("batch", "submit", corpus, "--quiet")
-        assert (sent["submitted"], server.calls("item")) == (submitted, tried)
-        say("batch", "collect")
-        say("batch", "collect")
-    assert server.calls() == 1
-
-
 @pytest.mark.usefixtures("five_pending")
 def test_calls_in_any_order_and_number_send_each_request_once(
     server: Loopback, say: Say, corpus: Path
@@ -173,29 +159,6 @@ def test_nothing_is_submitted_while_a_build_asks(
     assert say("batch", "submit", corpus)["submitted"] == 5
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("five_pending")
-def test_machines_that_share_a_bucket_submit_and_collect_for_each_other(
-    server: Loopback, say: Say, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serve_s3(tmp_path / "s3") as bucket:
-        for name, value in bucket.environment.items():
-            monkeypatch.setenv(name, value)
-        write_settings(tmp_path, server.base_url, f'cache = "s3://{BUCKET}/llm"')
-        check_sharing(server, say, corpus)
-
-
-def check_sharing(server: Loopback, say: Say, corpus: Path) -> None:
-    say("batch", "submit", corpus, warehouse="one")
-    assert say("batch", "submit", corpus, warehouse="two")["submitted"] == 0
-    say("batch", "collect", warehouse="two")
-    done = say("batch", "collect", warehouse="two")
-    assert (done["replies"], done["booked"]) == (5, 0)
-    assert say("batch", "collect", warehouse="one")["booked"] == 5
-    assert say("batch", "collect", warehouse="one")["booked"] == 0
-    assert server.calls("/batches") == 1
-
-
 @pytest.mark.usefixtures("five_pending")
 def test_budget_lets_through_what_fits_and_ends_with_its_exit_code(
     server: Loopback, say: Say, corpus: Path, tmp_path: Path
@@ -220,27 +183,6 @@ def test_failed_batch_ends_collect_with_an_exit_code_after_the_report(
     assert "too_many_tasks" in failed["stderr"]
     server.batches.limit = 50
     assert say("batch", "submit", corpus)["submitted"] == 5
-
-
-@pytest.mark.usefixtures("five_pending")
-def test_endpoint_without_a_batch_api_is_named_and_nothing_is_lost(
-    server: Loopback, say: Say, corpus: Path
-) -> None:
-    server.faults.add("404", path="/files", times=1)
-    assert "kpyramid build" in say("batch", "submit", corpus, code=8)
-    assert say("batch", "submit", corpus)["submitted"] == 5
-
-
-@pytest.mark.usefixtures("five_pending")
-def test_collecting_from_a_server_that_is_down_loses_nothing(
-    say: Say, corpus: Path, server: Loopback
-) -> None:
-    say("batch", "submit", corpus)
-    server.faults.add("drop", path="/batches/*", method="GET", times=3)
-    down = say("batch", "collect", code=8)
-    assert down["open"] == 5
-    say("batch", "collect")
-    assert say("batch", "collect")["replies"] == 5
 
 
 @pytest.mark.parametrize(

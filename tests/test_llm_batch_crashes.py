@@ -1,12 +1,11 @@
 """Crashes and rivals at a batch (row 19 of the fault catalogue): each request is sent once."""
 
-import json
 import subprocess
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from kpyramid.errors import EndpointError, RefusedError
 from kpyramid.llm.batch.jobs import LIMITS, save_record
 from kpyramid.llm.batch.submit import submit
-from kpyramid.llm.endpoint import OPENAI, open_connection
+from kpyramid.llm.endpoint import open_connection
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import (
@@ -65,7 +64,7 @@ def test_orphan_is_found_by_collect_too_behind_pages_of_other_batches(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
     submit(make_pending(settings, 4), open_desk(settings, tmp_path))
-    forgotten = replace(list_records(tmp_path)[0], state="uploaded", batch=None, submitted=None)
+    forgotten = replace(list_records(tmp_path)[0], state="intent", batch=None, submitted=None)
     save_record(FolderStore(tmp_path / "store"), forgotten)
     first = next(iter(server.batches.batches.values()))
     for number in range(250):
@@ -165,17 +164,6 @@ def test_submitters_at_once_ask_for_each_request_once(
     assert collect_twice(settings, tmp_path).replies == 20
 
 
-def test_record_of_an_earlier_version_is_read(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    submit(make_pending(settings, 1), open_desk(settings, tmp_path))
-    (record,) = list_records(tmp_path)
-    blobs = FolderStore(tmp_path / "store")
-    values = asdict(record) | {"turn": 2, "file": "file-1"}
-    blobs.replace("batches/records/00000001.json", json.dumps(values).encode())
-    assert list_records(tmp_path) == [record]
-
-
 @pytest.mark.parametrize("seconds", [1000, 1900])
 def test_submitter_that_was_too_slow_makes_no_batch(
     seconds: int, server: Loopback, settings: LLMSettings, tmp_path: Path
@@ -221,12 +209,3 @@ def test_what_was_begun_at_another_endpoint_is_let_run_out(
             desk = open_desk(moved, tmp_path, now=lambda at=later: NOW + at)  # type: ignore[misc]
             assert submit(pending, desk).submitted == submitted
     assert server.calls("/batches") == 1
-
-
-def test_a_batch_at_the_default_endpoint_of_earlier_versions_is_at_openais(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    desk = open_desk(settings, tmp_path)
-    (record,) = submit(make_pending(settings, 1), desk).batches
-    save_record(desk.blobs, replace(record, endpoint="default"))
-    assert [record.endpoint for record in list_records(tmp_path)] == [OPENAI]

@@ -149,21 +149,6 @@ def test_lines_that_are_no_results_are_counted() -> None:
     assert results.strays == {"malformed": 7, "duplicate": 2}
 
 
-def test_output_file_cut_in_the_middle_leaves_the_rest_pending(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    pending = make_pending(settings, 5)
-    submit(pending, open_desk(settings, tmp_path))
-    server.batches.finish_all()
-    batch = next(iter(server.batches.batches.values()))
-    whole = server.batches.contents[batch["output_file_id"]]
-    server.batches.contents[batch["output_file_id"]] = whole[: len(whole) * 3 // 4]
-    assert collect(open_till(settings, tmp_path)).replies == 3
-    counts = list_records(tmp_path)[0].counts
-    assert counts is not None
-    assert (counts["missing"], counts["malformed"]) == (2, 1)
-
-
 def test_promised_output_file_is_waited_for(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
@@ -178,19 +163,6 @@ def test_promised_output_file_is_waited_for(
         assert (waiting.open, len(waiting.notes)) == (3, 1)
     batch["output_file_id"] = file
     assert collect(open_till(settings, tmp_path, limits=LIMITS)).replies == 3
-
-
-def test_batch_that_failed_as_a_whole_is_named_and_stays_pending(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.batches.limit = 1
-    pending = make_pending(settings, 2)
-    submit(pending, open_desk(settings, tmp_path))
-    collection = collect(open_till(settings, tmp_path))
-    assert "too_many_tasks" in collection.problems[0]
-    record = list_records(tmp_path)[0]
-    assert (record.state, (record.counts or {})["error"]) == ("collected", 2)
-    assert submit(pending, open_desk(settings, tmp_path)).submitted == 2
 
 
 def test_vanished_batch_gives_its_requests_back_after_a_while(

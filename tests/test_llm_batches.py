@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.errors import EndpointError, IntegrityError
+from kpyramid.errors import IntegrityError
 from kpyramid.llm.batch.collect import collect
-from kpyramid.llm.batch.jobs import LIMITS, list_open_keys
+from kpyramid.llm.batch.jobs import LIMITS
 from kpyramid.llm.batch.submit import submit
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.caller import Caller, Collector, KeyLocks
@@ -27,7 +27,7 @@ from tests.batch_desk import (
     open_desk,
     open_till,
 )
-from tests.loopback import Loopback, serve
+from tests.loopback import Loopback
 
 
 @pytest.fixture
@@ -97,15 +97,6 @@ def test_what_is_open_or_answered_is_not_submitted_again(
 # Splitting
 
 
-def test_batches_hold_no_more_requests_than_allowed(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.batches.limit = 3
-    desk = open_desk(settings, tmp_path, limits=replace(HASTY, requests=3))
-    assert [r.requests for r in submit(make_pending(settings, 7), desk).batches] == [3, 3, 1]
-    assert collect_twice(settings, tmp_path).replies == 7
-
-
 def test_files_are_no_larger_than_allowed(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
@@ -148,27 +139,7 @@ def test_what_does_not_fit_the_queue_waits_until_there_is_room(
     assert [r.requests for r in submit(pending, desk).batches] == [1]
 
 
-def test_a_single_request_over_the_token_limit_stays_pending(
-    server: Loopback, settings: LLMSettings, tmp_path: Path
-) -> None:
-    server.faults.add("token_limit", path="/batches", times=2)
-    pending = make_pending(settings, 1)
-    for _ in range(3):
-        assert submit(pending, open_desk(settings, tmp_path)).submitted == 1
-        collect_twice(settings, tmp_path)
-    assert len(list_replies(tmp_path)) == 1
-
-
 # Bad input
-
-
-def test_server_that_is_down_loses_nothing(settings: LLMSettings, tmp_path: Path) -> None:
-    with serve() as gone:
-        away = make_settings(gone.base_url)
-    with pytest.raises(EndpointError, match="nothing is lost"):
-        submit(make_pending(away, 2), open_desk(away, tmp_path))
-    assert list_open_keys(FolderStore(tmp_path / "store")) == set()
-    assert submit(make_pending(settings, 2), open_desk(settings, tmp_path)).submitted == 2
 
 
 def test_fault_of_one_batch_does_not_keep_the_others_from_being_collected(

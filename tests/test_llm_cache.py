@@ -1,8 +1,6 @@
 """Replies are found by all that shapes them and by nothing else; entries are whole or absent."""
 
 import json
-import multiprocessing
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -159,44 +157,6 @@ def test_reply_takes_the_place_of_a_damaged_one(cache: ReplyCache, tmp_path: Pat
     find_file(tmp_path, "replies").write_bytes(b"torn")
     assert cache.keep_reply(KEY, REQUEST, RAW) == RAW
     assert cache.read_reply(KEY) == RAW
-
-
-def keep_at_once(folder: str, gate: str, number: int) -> None:
-    """One of several workers that got replies to the same requests."""
-    cache = ReplyCache(FolderStore(Path(folder)))
-    Path(f"{gate}.{number}").touch()
-    while not Path(gate).exists():
-        time.sleep(0.001)
-    won = []
-    for n in range(8):
-        raw: Mapping[str, JsonValue] = {"model": f"worker {number}", "text": f"{number}" * 20_000}
-        won.append(cache.keep_reply(f"{n:064x}", REQUEST, raw))
-        assert cache.read_reply(f"{n:064x}") == won[-1]
-    Path(f"{gate}.{number}").write_text(json.dumps(won))
-
-
-def test_workers_that_write_one_key_agree_on_one_whole_reply(tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    context = multiprocessing.get_context("spawn")
-    workers = [
-        context.Process(target=keep_at_once, args=(str(tmp_path / "cache"), str(gate), number))
-        for number in range(2)
-    ]
-    for worker in workers:
-        worker.start()
-    while not all((tmp_path / f"gate.{number}").exists() for number in range(2)):
-        assert all(worker.exitcode is None for worker in workers)
-        time.sleep(0.01)
-    gate.touch()
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
-    cache = ReplyCache(FolderStore(tmp_path / "cache"))
-    kept = [cache.read_reply(f"{n:064x}") for n in range(8)]
-    assert None not in kept
-    for number in range(2):
-        assert json.loads((tmp_path / f"gate.{number}").read_text()) == kept
-    assert not list((tmp_path / "cache").rglob("*.tmp"))
 
 
 def test_failure_keeps_all_that_explains_it(cache: ReplyCache) -> None:

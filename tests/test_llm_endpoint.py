@@ -11,7 +11,7 @@ import pytest
 from kpyramid.errors import BudgetError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.endpoint import PROBE, Endpoint, HttpTransport, Pause, Pay, open_transport
-from kpyramid.llm.ledger import Ledger, read_lines
+from kpyramid.llm.ledger import Ledger
 from kpyramid.llm.task import FailureKind, Message, ReplyError, Request, TransientError, Transport
 from kpyramid.settings import LLMSettings
 from tests.loopback import Loopback
@@ -72,13 +72,6 @@ class Bench:
     @property
     def waited(self) -> float:
         return self.clock.now - 1000.0
-
-    def count_settled(self) -> dict[str, int]:
-        settled = [line for line in read_lines(self.books)[0] if line["event"] == "settled"]
-        return {
-            outcome: sum(line["outcome"] == outcome for line in settled)
-            for outcome in sorted({str(line["outcome"]) for line in settled})
-        }
 
 
 def bound_tokens(bench: "Bench", number: int) -> int:

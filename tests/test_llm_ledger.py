@@ -9,8 +9,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -217,20 +215,6 @@ def test_killed_processes_leave_the_budget_whole(tmp_path: Path) -> None:
     assert alive[3].exitcode == 0
     assert billed <= totals.run.tokens <= limit
     assert billed > limit / 2
-
-
-def _race(folder: str, rounds: int, start: Barrier, won: Connection) -> None:
-    """A process that, with others at the same moment, wants the last room of a budget."""
-    count = 0
-    for number in range(rounds):
-        ledger = Ledger(Path(folder) / str(number) / "ledger.jsonl", make_settings(tokens=100))
-        start.wait()
-        try:
-            ledger.reserve(make_call(60, 0))
-            count += 1
-        except BudgetError:
-            pass
-    won.send(count)
 
 
 def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kpyramid.pipeline.report.report import describe_run
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import reader
-from tests.corpora import find_bench, hash_tree, make_settings, use_quick_models, write_corpus
+from tests.corpora import hash_tree, make_settings, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 
 STEPS = ("paraphrase", "entities", "relations", "disambiguation")
@@ -256,27 +256,3 @@ def test_vectors_of_a_served_model_are_planned_too(server: Loopback, tmp_path: P
     assert taken["low"] <= report["tokens"] <= taken["high"]
     assert report["cost"] > 0
     assert add(plan(corpus, tmp_path / "w", settings), "tokens")["high"] == 0
-
-
-@pytest.mark.slow
-def test_plans_hold_on_musique(server: Loopback, tmp_path: Path) -> None:
-    """After a first part of 40 passages, the plan of 200 more; replies by the plain reader."""
-    folder = find_bench("musique100")
-    passages = json.loads((folder / "musique_train_corpus.json").read_text("utf-8"))
-    texts = {f"{at}.txt": f"{p['title']}\n{p['text']}" for at, p in enumerate(passages[:240])}
-    settings = make_settings(
-        cascade=dict.fromkeys(STEPS, "llm"),
-        llm={"provider": "openai", "model": "m", "base_url": server.base_url, "prices": PRICES},
-    )
-    part = write_corpus(tmp_path / "part", dict(list(texts.items())[:40]))
-    run(part, tmp_path / "w", settings)
-    start = len(server.log)
-    whole = write_corpus(tmp_path / "whole", texts)
-    planned = plan(whole, tmp_path / "w", settings)
-    run(whole, tmp_path / "w", settings)
-    calls, tokens = count(server, start)
-    asked, taken = add(planned, "calls"), add(planned, "tokens")
-    assert asked["expected"] == pytest.approx(calls, rel=0.1)
-    assert taken["expected"] == pytest.approx(tokens, rel=0.2)
-    assert asked["low"] <= calls <= asked["high"]
-    assert taken["low"] <= tokens <= taken["high"]

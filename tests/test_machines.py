@@ -1,4 +1,4 @@
-"""Other processors, other engines, a worker or node that dies: the same bytes, or a clear end."""
+"""Other processors, a worker that dies: the same bytes, or a clear end."""
 
 import json
 import os
@@ -7,10 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -100,64 +97,3 @@ def test_threads_and_processor_kernels_of_blas_change_nothing(
         again = finish(build(corpus, tmp_path / name, **variables))
         assert again["snapshot"] == built["snapshot"], name
         assert again["recomputed"]["complete"] > 0  # type: ignore[index]
-
-
-@contextmanager
-def run_cluster() -> Iterator[Any]:
-    """A Ray cluster of two nodes with a processor each."""
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-    health = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
-    cluster = Cluster(initialize_head=True, head_node_args={**node, "_system_config": health})
-    try:
-        cluster.other = cluster.add_node(**node)
-        yield cluster
-    finally:
-        cluster.shutdown()
-
-
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    with run_cluster() as cluster:
-        yield cluster
-
-
-@pytest.mark.slow
-def test_ray_gives_the_same_snapshot_when_a_node_is_lost(
-    corpus: Path,
-    built: dict[str, object],
-    tmp_path: Path,
-    cluster: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("KPYRAMID_ENGINE__NAME", "ray")
-    monkeypatch.setenv("KPYRAMID_ENGINE__ADDRESS", cluster.address)
-    process = build(corpus, tmp_path)
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "cache" / "rows" / "extractor").rglob("*.parquet")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
-    cluster.remove_node(cluster.other, allow_graceful=False)
-    report = finish(process)
-    assert report["snapshot"] == built["snapshot"]
-
-
-@pytest.mark.slow
-def test_a_node_with_other_versions_is_refused(cluster: Any) -> None:
-    """In a process of its own, which joins the cluster for good."""
-    code = f"""
-from kpyramid.extraction.types import Titled
-from kpyramid.pipeline.workers import load_extractor, share_over_ray
-import os
-texts = [Titled(f"Lake {{at}} is a lake.", "") for at in range(24)]
-chosen = ("en_core_web_sm", "en")
-list(share_over_ray(
-    texts, {cluster.address!r}, load_extractor, chosen, lambda: str(os.getpid())
-))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert "PyramidError" in done.stderr and "has another version of kpyramid" in done.stderr

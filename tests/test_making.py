@@ -16,9 +16,7 @@ from making.facts import (
     may_be_same,
 )
 from making.questions import make_questions, word_for_subject, word_for_value
-from sets.files import write_questions
 
-from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from tests.corpora import copy_shared_build
 from tests.rows import read_rows
@@ -129,19 +127,6 @@ def test_no_wrong_option_is_ever_true(
             assert frozenset((asked, option)) not in linked
             assert not any(frozenset((right, option)) in linked for right in question.values)
             assert " ".join(fold_words(option)) not in " ".join(fold_words(question.text))
-
-
-def test_what_is_made_is_read_as_the_same(tmp_path: Path) -> None:
-    questions = list(make_questions(make_births(9)).questions)
-    path = tmp_path / "q.jsonl"
-    path.write_text(write_questions(questions), "utf-8")
-    assert read_questions(path) == questions
-
-
-@pytest.mark.parametrize("wrong", [{"options": 2}, {"count": 0}])
-def test_questions_without_a_choice_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match="three options or more"):
-        make_questions(make_births(), **wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """MINE: retrieval against an oracle, the judge's measures by hand, the recorded figures."""
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,48 +76,3 @@ def test_retrieval_gives_the_recorded_contexts() -> None:
     data = read_bench(limit=2)
     overlaps = script.measure_contexts(data, script.open_embedder())
     assert min(overlaps.values()) > 0.9
-
-
-SCRIPTS = ["calibration", "canon", "carb", "mine", "musique"]
-
-
-@pytest.mark.parametrize("name", SCRIPTS)
-@pytest.mark.parametrize("content", [None, "", '{"docs": 1}', "[1", "[7]", '"words"'])
-def test_folder_that_is_missing_or_of_another_form_is_named_and_refused(
-    name: str,
-    content: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = tmp_path / "given"
-    if content is not None:
-        folder.mkdir()
-        for file in ("a.json", "a.jsonl", "a_test.jsonl", "a.tsv"):
-            (folder / file).write_text(content, "utf-8")
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--data", str(folder)])
-
-    with pytest.raises(SystemExit, match=r"^2$"):
-        importlib.import_module(name).main()
-
-    shown = capsys.readouterr()
-    assert shown.err.startswith(f"{name}.py: {folder}: ")
-    assert "--data" in shown.err
-    assert not shown.out
-
-
-@pytest.mark.parametrize(("limit", "message"), [("3", "at least 4"), ("4", "1 essays")])
-def test_too_few_essays_are_refused(
-    limit: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "a", "facts": ["a"]}', "utf-8")
-    monkeypatch.setattr(sys, "argv", ["mine.py", "--data", str(tmp_path), "--limit", limit])
-
-    with pytest.raises(SystemExit, match=r"^2$"):
-        script.main()
-
-    assert message in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,26 +82,6 @@ def test_an_edited_document_costs_its_own_chunks_only(
     assert "Newtown" in names
     assert "Quuxville" not in names
     assert "Vell" not in names
-
-
-@pytest.mark.slow
-def test_another_prompt_asks_again_and_going_back_asks_nothing(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    settings = open_settings(server)
-    first = run(corpus, tmp_path / "w", settings)
-    changes = ({"domain": "geography"}, {"language": "Old English"}, {"mode": "paper"})
-    for change in changes:
-        before = server.calls()
-        other = replace(settings.cascade, **change)  # type: ignore[arg-type]
-        run(corpus, tmp_path / "w", replace(settings, cascade=other))
-        assert server.calls() > before, change
-    between = server.calls()
-
-    back = run(corpus, tmp_path / "w", settings)
-
-    assert server.calls() == between
-    assert back.snapshot == first.snapshot
 
 
 def test_a_document_that_instructs_the_model_cannot_leave_the_schema(

@@ -2,26 +2,19 @@
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flips import turn_bits
-from typer.testing import CliRunner
 
 from kpyramid.cli import doctor
-from kpyramid.cli.app import app
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import MANIFEST, SUMS
 from kpyramid.storage.verification import check_bytes
+from tests.commands import run
 from tests.corpora import copy_shared_build
 from tests.loopback import serve
-
-
-def invoke(*words: object) -> Any:
-    return CliRunner().invoke(app, [*map(str, words)])
 
 
 @pytest.fixture
@@ -62,8 +55,8 @@ def test_deep_goes_on_and_says_what_is_wrong_in_each_file(built: tuple[Warehouse
         file.write("<no line\n")
     (folder / "ontology" / "schema.ttl").write_text("@prefix : <x#> .\n:a :b .\n")
 
-    done = invoke("verify", "--deep", "--warehouse", warehouse.root, "--json")
-    quick = invoke("verify", "--warehouse", warehouse.root, "--json")
+    done = run("verify", "--deep", "--warehouse", warehouse.root, "--json")
+    quick = run("verify", "--warehouse", warehouse.root, "--json")
 
     assert (done.exit_code, quick.exit_code) == (6, 6)
     (problems,) = json.loads(done.stdout)["snapshots"].values()
@@ -76,7 +69,7 @@ def test_deep_goes_on_and_says_what_is_wrong_in_each_file(built: tuple[Warehouse
 
 
 def diagnose(*words: object) -> tuple[int, dict[str, dict[str, str]]]:
-    done = invoke("doctor", *words, "--json")
+    done = run("doctor", *words, "--json")
     said = json.loads(done.stdout)
     return done.exit_code, {one["check"]: one for one in said["checks"]}
 
@@ -89,7 +82,7 @@ def test_doctor_finds_a_sound_warehouse_sound(built: tuple[Warehouse, str]) -> N
     assert (code, {one["state"] for one in found.values()} - {"warn"}) == (0, {"ok"})
     assert {"disk", "store", "refs", "java", "embedding", "endpoint"} <= found.keys()
     assert sorted(built[0].root.rglob("*")) == before, "it leaves nothing behind"
-    assert "embedding" in invoke("doctor", "--warehouse", built[0].root).stdout
+    assert "embedding" in run("doctor", "--warehouse", built[0].root).stdout
 
 
 def test_doctor_says_what_is_wrong_and_what_to_do(
@@ -132,14 +125,6 @@ def test_doctor_looks_for_the_model_in_the_endpoints_list(
     assert found["endpoint llm"]["advice"] == ("" if state == "ok" else advice)
 
 
-def test_doctor_asks_the_engine(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[engine]\nname = "ray"\naddress = "127.0.0.1:9"\n')
-    code, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
-    assert (code, found["engine"]["state"]) == (8, "fail")
-    assert re.search("ray start --head|build,ray", found["engine"]["detail"])
-
-
 def test_doctor_refuses_a_store_without_links(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -156,16 +141,16 @@ def test_doctor_refuses_a_store_without_links(
 
 def test_rejects_are_listed_by_stage_reason_and_document(built: tuple[Warehouse, str]) -> None:
     place = ("--warehouse", built[0].root)
-    whole = json.loads(invoke("rejects", *place, "--json", "--limit", "0").stdout)
+    whole = json.loads(run("rejects", *place, "--json", "--limit", "0").stdout)
     assert whole["total"] == len(whole["rejects"]) == sum(c["rows"] for c in whole["counts"])
     first = next(row for row in whole["rejects"] if row["document_id"])
 
     for option, name in (("--stage", "stage"), ("--reason", "reason"), ("--document", "source")):
-        done = invoke("rejects", *place, option, first[name], "--json", "--limit", "0")
+        done = run("rejects", *place, option, first[name], "--json", "--limit", "0")
         rows = json.loads(done.stdout)["rejects"]
         assert rows == [row for row in whole["rejects"] if row[name] == first[name]]
-    by_id = invoke("rejects", *place, "--document", first["document_id"], "--limit", "1")
+    by_id = run("rejects", *place, "--document", first["document_id"], "--limit", "1")
     assert first["source"] in by_id.stdout
-    unknown = invoke("rejects", *place, "--stage", "ingets")
+    unknown = run("rejects", *place, "--stage", "ingets")
     assert unknown.exit_code == 3
     assert "there are" in unknown.stderr

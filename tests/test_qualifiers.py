@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.qualifiers import (
     list_values,
     read_qualifiers,
@@ -19,6 +17,7 @@ from kpyramid.query import EVERYTHING, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
+from tests.commands import run
 from tests.corpora import build_corpus, make_settings, pass_gates, read_snapshot
 
 ROWS = [
@@ -113,7 +112,7 @@ def test_a_retrieved_fact_says_what_qualifies_it_and_how_sure_it_is(whole: Snaps
 
 def test_ask_shows_what_qualifies_a_fact(built: tuple[Warehouse, str], whole: Snapshot) -> None:
     command = ["ask", "Who acquired Beta Systems in 1871?", "--warehouse", str(built[0].root)]
-    shown = CliRunner().invoke(app, [*command, "--explain", "--everything"])
+    shown = run(*command, "--explain", "--everything")
     assert "(time: 1871 / May 2019)" in " ".join(shown.output.split())
     found = answer("Who acquired Beta Systems?", whole, "exact")
     assert f"{DEAL} (time: 1871 / May 2019)" in [item.text for item in found.context]

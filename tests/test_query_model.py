@@ -260,22 +260,6 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
     assert a.spent.calls == 2
 
 
-@pytest.mark.parametrize(
-    ("fault", "options", "said"),
-    read_rows("query_model.an_endpoint_that_answers_nobody_is_an_error_with_what_to_do"),
-    ids=str,
-)
-def test_an_endpoint_that_answers_nobody_is_an_error_with_what_to_do(
-    tmp_path: Path, fault: str, options: dict[str, Any], said: str
-) -> None:
-    with ask_scripted(tmp_path) as (server, asker):
-        server.faults.add(fault, contains='"name": "query_', **options)
-        with pytest.raises(EndpointError, match=said):
-            judge_by_model(WHERE, FACTS, asker)
-        with pytest.raises(EndpointError, match=said):
-            read_by_model(WHERE, ITEMS, asker)
-
-
 def test_a_pause_of_a_build_is_not_waited_for(tmp_path: Path) -> None:
     from kpyramid.llm.endpoint import Pause
 

@@ -101,7 +101,7 @@ def test_everything_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
         '{"question": "nothing?"}\n'
     )
     said = refuse(path)
-    assert "5 row(s) are no question" in said
+    assert "rows that are no question: 5" in said
     assert "line 2: no JSON" in said
     assert "line 3: no question" in said
     assert "line 5: gold 'e f' is none of the options a b, c d" in said

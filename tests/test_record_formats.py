@@ -82,6 +82,16 @@ REFUSED = {
     "near.eml": (b"Subject: x\nX-Access: hr\n\nHello.\n", "bad_access"),
     "charset.eml": (b"Content-Type: text/plain; charset=klingon\n\nHello.\n", "undecodable"),
     "near.adoc": (b"access: hr\n\n= Orm\n\nText.\n", "bad_access"),
+    "attribute.adoc": (b"= Orm\n:access: hr\n\nText.\n", "bad_access"),
+    "above.json": (b'{"access": "hr", "rows": [{"text": "Ann grew."}]}', "bad_access"),
+    "above.csv": (b"# access: hr\nid,text\n1,Ann grew.\n", "bad_access"),
+    "body.eml": (b"Subject: x\n\n---\naccess: hr\n---\nAnn grew.\n", "bad_access"),
+    "text.jsonl": (b'{"text": "---\\naccess: hr\\n---\\nAnn grew."}\n', "bad_access"),
+    "list.html": (b"<dl><dt>Access<dd>hr</dl><p>Ann grew.", "bad_access"),
+    "meta.xml": (
+        b"<article><meta-name>access</meta-name><body><p>x</p></body></article>",
+        "bad_access",
+    ),
 }
 
 
@@ -100,6 +110,15 @@ def test_file_is_read_as_documents_whose_blocks_lie_in_their_text(name: str) -> 
         for block in record.blocks if isinstance(record, Record) else ():
             words = record.text[block.start : block.end]
             assert words == words.strip() != ""
+
+
+def test_labels_can_be_required() -> None:
+    rows = b'{"id": 1, "text": "Ann grew.", "access": "hr"}\n{"id": 2, "text": "Bo grew."}\n'
+    open_one, closed = read("a.jsonl", rows, require_access=True)
+    assert isinstance(open_one, Record)
+    assert isinstance(closed, Refusal)
+    assert (closed.reason, "ingest.require_access" in closed.detail) == ("no_access", True)
+    assert isinstance(read("a.txt", b"Ann grew.", require_access=True)[0], Refusal)
 
 
 @pytest.mark.parametrize("name", REFUSED)

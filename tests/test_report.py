@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import IntegrityError
-from kpyramid.pipeline.report.figure import draw_trend
+from kpyramid.pipeline.report.course import draw_trend
 from kpyramid.pipeline.report.report import Account, describe_snapshot
 from kpyramid.pipeline.report.words import load_template, word_report
 from tests.accounts import make_account
@@ -41,6 +41,7 @@ PLAIN: dict[str, Any] = {
     "rejects": {},
     "refused": [],
     "withdrawn": [],
+    "withdrawals": 0,
     "contradictions": 0,
     "contradicting": None,
     "stages": [],
@@ -236,6 +237,7 @@ def describe_hostile() -> dict[str, Any]:
             for n in range(200)
         ],
         "withdrawn": [{"reason": "x", "detail": HOSTILE}] * 200,
+        "withdrawals": 500,
         "contradicting": HOSTILE,
         "contradictions": 7,
         "gates": {"size": f"fail: {HOSTILE}"},

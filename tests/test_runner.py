@@ -93,8 +93,8 @@ def repoint(table: str, column: str) -> Callable[[Tables], object]:
 @pytest.mark.parametrize(
     ("before", "stage", "change", "message"),
     [
-        ("ingest", "chunk", drop_first("chunks", "document_id"), r"chunk lost 1 row.*'doc-\w+'"),
-        ("chunk", "extract", drop_first("raw_triples", "chunk_id"), r"extract lost 1 row.*'chunk-"),
+        ("ingest", "chunk", drop_first("chunks", "document_id"), r"chunk lost rows.*'doc-\w+'"),
+        ("chunk", "extract", drop_first("raw_triples", "chunk_id"), r"extract lost rows.*'chunk-"),
         ("ingest", "chunk", repoint("chunks", "document_id"), r"document_id 'nowhere' does not"),
         ("chunk", "extract", repoint("raw_triples", "claim_id"), r"claim_id 'nowhere' does not"),
         ("ingest", "chunk", lambda made: made.pop("rejects"), r"chunk made \['chunks'\], declared"),

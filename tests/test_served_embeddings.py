@@ -1,11 +1,7 @@
 """Embeddings by an endpoint: bad replies, faults, budget, and that no vector is bought twice."""
 
 import math
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,13 +13,13 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
-from kpyramid.errors import BudgetError, EndpointError, IntegrityError, SettingsError
+from kpyramid.errors import BudgetError, EndpointError, IntegrityError
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
 from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.stage import Progress
 from kpyramid.pipeline.workers import pack_vector
-from kpyramid.settings import EmbedSettings, LLMSettings, Settings, check_settings
+from kpyramid.settings import LLMSettings, Settings, check_settings
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.layout import Warehouse
 from tests import loopback_replies
@@ -32,7 +28,6 @@ from tests.llm_runs import Time
 from tests.loopback import serve
 from tests.loopback_replies import VECTOR_SIZE, make_vector
 from tests.loopback_server import Loopback
-from tests.rows import read_rows
 
 PATH = "/embeddings"
 ROOT = Path(__file__).parent.parent
@@ -180,26 +175,6 @@ def test_dimensions_that_the_endpoint_leaves_aside_are_told(tmp_path: Path) -> N
         ServedEmbedder("small", 5, Answer()).embed(["a"])
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "503", "408", "drop", "short", "html", "not_json"])
-def test_what_may_pass_is_tried_again(fault: str, server: Loopback, tmp_path: Path) -> None:
-    server.faults.add(fault, path=PATH, times=2)
-    expect_rows(open_model(tmp_path, server.base_url).embed(TEXTS[:3]), TEXTS[:3])
-    assert server.calls(PATH) == 3
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    read_rows("served_embeddings.what_will_not_pass_is_told_at_once"),
-)
-def test_what_will_not_pass_is_told_at_once(
-    fault: str, message: str, server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add(fault, path=PATH)
-    with pytest.raises(EndpointError, match=message):
-        open_model(tmp_path, server.base_url).embed(TEXTS[:3])
-    assert server.calls(PATH) == 1
-
-
 def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -317,15 +292,6 @@ def test_a_budget_stops_before_its_limit_and_the_next_run_asks_for_the_rest(
     assert list_inputs(server) == Counter(TEXTS)
 
 
-def test_a_missing_key_is_told_before_anything_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    settings = Settings(embed=EmbedSettings("openai", "small"))
-    with pytest.raises(SettingsError, match=r"OPENAI_API_KEY.*embed\.api_key_env"):
-        open_cached(tmp_path, settings).embed(["a"])
-
-
 def test_the_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-very-secret-0123")
     with serve(key="sk-very-secret-0123") as server:
@@ -366,38 +332,8 @@ def test_a_pyramid_of_a_served_model_is_built_asked_and_built_again_for_nothing(
     assert not [path for path in files if b"127.0.0.1" in path.read_bytes()]
 
 
-def start_build(base_url: str, warehouse: Path) -> subprocess.Popen[bytes]:
-    """A process that embeds all texts, one call at a time."""
-    program = (
-        "import sys; from tests.test_served_embeddings import *\n"
-        "settings = make_settings(sys.argv[1], {'concurrency': 1})\n"
-        "open_cached(Path(sys.argv[2]), settings).embed(TEXTS)"
-    )
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}"}
-    command = [sys.executable, "-c", program, base_url, str(warehouse)]
-    return subprocess.Popen(command, env=environment)
-
-
 def wait_for(condition: Callable[[], bool]) -> None:
     until = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_a_killed_build_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None:
-    with serve(latency=0.3) as server:
-        process = start_build(server.base_url, tmp_path)
-        wait_for(lambda: server.calls(PATH) >= 3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        server.latency = 0.0
-        expect_rows(open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS), TEXTS)
-
-    counts = list_inputs(server)
-    assert counts.keys() == {*TEXTS}
-    assert sum(counts.values()) - len(TEXTS) <= 2 * 256, (
-        "at most the reply not stored, the call open"
-    )
-    assert max(counts.values()) <= 2

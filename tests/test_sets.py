@@ -87,13 +87,6 @@ def test_passages_with_titles_for_gold_are_found_by_their_titles(tmp_path: Path)
     assert found.licence == "Ours, CC0."
 
 
-def test_a_gold_row_that_the_corpus_lacks_is_refused(tmp_path: Path) -> None:
-    write_lines(tmp_path / "corpus.jsonl", {"id": "a", "text": "x"})
-    write_lines(tmp_path / "questions.jsonl", {"question": "Who?", "gold_doc_ids": ["z"]})
-    with pytest.raises(InputError, match="question 1: the corpus has no row z"):
-        read_set(tmp_path)
-
-
 def test_musiques_own_files_are_read(tmp_path: Path) -> None:
     passage = {"title": "Emma", "text": "Jane Austen wrote Emma."}
     inside = {"title": "Emma", "paragraph_text": passage["text"], "is_supporting": True}
@@ -169,26 +162,6 @@ def test_gold_triples_of_text2kgbench_become_choice_questions(tmp_path: Path) ->
     composed = next(q for q in by_group["composer"] if q.entities[0] == "Tune5 Air5")
     assert composed.gold_documents == ("ont_1_song_test_5",)
     assert all(option.startswith("First") for option in composed.candidates)
-
-
-def test_a_graph_that_says_nothing_is_refused_with_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "any.ttl").write_text("<http://x.org/a> <http://x.org/b> <http://x.org/c> .")
-    with pytest.raises(InputError, match="nothing with a label says anything to ask about"):
-        read_set(tmp_path)
-
-
-def test_a_folder_of_no_known_form_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such folder"):
-        read_set(tmp_path / "absent")
-    with pytest.raises(InputError, match="no set that is known"):
-        read_set(tmp_path)
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "x"}\nbroken\n')
-    write_lines(tmp_path / "questions.jsonl", {"question": "Who?", "gold_doc_ids": ["a"]})
-    with pytest.raises(InputError, match=r"corpus\.jsonl, line 2: no JSON"):
-        read_set(tmp_path)
 
 
 def test_tuning_reads_no_test_sentence_and_its_halves_share_no_subject(tmp_path: Path) -> None:

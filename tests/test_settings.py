@@ -65,7 +65,7 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         load_settings(path, environment)
 
     message = str(e.value)
-    assert message.startswith("8 problem(s)")
+    assert message.startswith("problems in the settings: 8")
     for name in ("chunk.max_tokens", "chunk.max_token", "chunks", "publish.min_confidence"):
         assert f"  {name}: " in message
     assert "klingon" in message
@@ -85,7 +85,7 @@ def test_a_run_that_was_recorded_with_settings_of_an_earlier_version_is_read() -
 
 def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "[complete]\nrounds = 3\n[index]\nseed = 1\n")
-    with pytest.raises(SettingsError, match=r"3 setting.*fixed value") as e:
+    with pytest.raises(SettingsError, match=r"these settings.*fixed value") as e:
         load_settings(path, {"KPYRAMID_LLM__SEED": "7"})
     assert f"complete.rounds, from {path}" in str(e.value)
     assert "llm.seed, from variable KPYRAMID_LLM__SEED" in str(e.value)

@@ -1,8 +1,12 @@
 """The baselines: what is answered without context, and from the nearest chunks alone."""
 
+from typing import Any
+
 import pytest
 
+from kpyramid.errors import InputError
 from kpyramid.query import answer
+from kpyramid.query.types import Outcome
 from tests.told import TOLD, open_told
 
 PLACES = ("Lima", "Port Amsel", "Oslo", "Bergen", "Kiruna", "Leeds", "Quito", "Turku")
@@ -32,3 +36,25 @@ def test_naive_that_finds_no_answer_keeps_the_context_and_says_why() -> None:
     found = answer("Who founded Norway?", open_told(), "naive")
     assert found.text == "" and found.choices == () and found.context
     assert "insufficient" in str(found.trace[0]) and "only a model reads" in str(found.trace[0])
+
+
+@pytest.mark.parametrize("strategy", ["wts", "rok", "hykge", "ksl"])
+def test_a_path_strategy_says_that_the_graph_knows_nothing_of_a_question(strategy: str) -> None:
+    options = {"hypothesis": False} if strategy in ("rok", "hykge") else {}
+    found = answer("Who is Zog?", open_told(), strategy, **options)
+    assert (found.text, found.context, found.trace[-1].outcome) == ("", (), Outcome.EMPTY)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        *(("wts", {name: 0}) for name in ("entities", "depth", "width")),
+        *(("wts", each) for each in ({"distance": 1.5}, {"match": "near"}, {"sufficient": -1})),
+        *(("wts", {"chained": 3}), ("ksl", {"hops": 0}), ("ksl", {"rounds": 0})),
+        *(("rok", each) for each in ({"hops": 0}, {"paths": 0}, {"damping": 1.0})),
+        *(("hykge", each) for each in ({"length": 4}, {"overlap": 10}, {"similar": 2})),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused(strategy: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        answer("Who founded Norway?", open_told(), strategy, **options)

@@ -4,15 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import SettingsError
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.query import open_snapshot, retrieve
 from kpyramid.settings import load_settings
 from kpyramid.storage.layout import open_warehouse
+from tests.commands import run
 from tests.corpora import make_settings, pass_gates
 from tests.files import make_pdf
 
@@ -77,7 +76,7 @@ def test_columns_become_properties_and_evidence_has_its_page(
         "founding year=1990",
     )
 
-    done = CliRunner().invoke(app, [*asked, "--warehouse", str(warehouse), "--json"])
+    done = run(*asked, "--warehouse", str(warehouse), "--json")
 
     (member,) = json.loads(done.stdout)["members"]
     assert member["name"] == "Orm Bank"

@@ -1,14 +1,9 @@
 """A pyramid of a few sentences, built once for all tests of the query module that share it."""
 
-from pathlib import Path
+from functools import cache
 
-import pytest
-
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import pass_gates, share, write_corpus
+from kpyramid.query import Snapshot
+from tests.corpora import open_told
 
 TEXTS = {
     "ada.txt": "Ada Lovelace was born in London on 10 December 1815. She was a mathematician.",
@@ -21,18 +16,7 @@ TEXTS = {
 }
 
 
-_built: list[Snapshot] = []
-
-
+@cache
 def open_tiny() -> Snapshot:
     """The snapshot of `TEXTS`; the first call of a test run builds it."""
-    if not _built:
-        _built.append(open_snapshot("main", share("tiny", _build) / "warehouse"))
-    return _built[0]
-
-
-def _build(folder: Path) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_gates(monkeypatch)
-        corpus = write_corpus(folder / "corpus", TEXTS)
-        build(corpus, open_warehouse(folder / "warehouse"), Settings())
+    return open_told("tiny", TEXTS)

@@ -2,15 +2,9 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
-import pytest
-
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, open_snapshot
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import pass_gates, share, write_corpus
+from kpyramid.query import Snapshot
+from tests import corpora
 
 TOLD: Mapping[str, str] = {
     "bridge.txt": "The Orm Bridge spans the river Vess. Its main span is 1,250 metres long. "
@@ -28,11 +22,4 @@ TOLD: Mapping[str, str] = {
 @cache
 def open_told() -> Snapshot:
     """The pyramid of `TOLD`, for reading only."""
-    return open_snapshot("main", share("told", _build) / "warehouse")
-
-
-def _build(folder: Path) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_gates(monkeypatch)
-        corpus = write_corpus(folder / "corpus", TOLD)
-        build(corpus, open_warehouse(folder / "warehouse"), Settings())
+    return corpora.open_told("told", TOLD)

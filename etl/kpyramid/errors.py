@@ -1,6 +1,11 @@
-"""The errors a user can meet; each names what went wrong, where, and what to do next."""
+"""The errors a user can meet; each names what went wrong, where, and what to do next.
 
-from collections.abc import Mapping
+And imports of what may not be installed.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -71,3 +76,17 @@ def name_extra(missing: ModuleNotFoundError) -> str:
     """What to install for a module that is not there: the base install only reads snapshots."""
     extra = {"lancedb": "export", "duckdb": "duckdb"}.get(str(missing.name), "build")
     return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'"
+
+
+@contextmanager
+def without(library: str) -> Iterator[None]:
+    """Imports go as if a library were not installed that others load wherever it is.
+
+    It can be imported afterwards. Where it is loaded already nothing is gained or lost.
+    """
+    held = sys.modules.setdefault(library, None)  # type: ignore[arg-type]  # its import fails
+    try:
+        yield
+    finally:
+        if held is None:
+            sys.modules.pop(library, None)

@@ -33,7 +33,6 @@ Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 Maker = Literal["rules", "llm"]
-EngineName = Literal["processes", "ray"]
 
 MINILM = "minilm-int8"
 """The embedding model that is installed with the package."""
@@ -261,6 +260,7 @@ class IngestSettings:
     that hold its text, all read in this order; none named, the first of text, content and body.
     `title_fields`, `id_fields`: fields that hold its title and its id; the first of them is read.
     `columns`: what the columns of tables mean, by the ontology; else their headers say it.
+    `require_access`: a document without access labels is rejected instead of everybody's to read.
     """
 
     max_document_bytes: Count = 50_000_000
@@ -270,6 +270,7 @@ class IngestSettings:
     title_fields: tuple[str, ...] = ("title", "name", "heading")
     id_fields: tuple[str, ...] = ("id", "_id", "doc_id")
     columns: ColumnSettings | None = None
+    require_access: bool = False
 
     @model_validator(mode="after")
     def _fallback_is_known(self) -> "IngestSettings":
@@ -485,22 +486,8 @@ class PublishSettings:
 
 
 @dataclass(frozen=True, config=STRICT)
-class EngineSettings:
-    """Where texts are extracted, parsed and embedded; the results are the same bytes.
-
-    `name`: processes of this machine, or of a Ray cluster whose nodes have the same
-    versions installed.
-    `address`: of the cluster's head, `HOST:PORT` or `ray://HOST:PORT`; `auto` finds the one that
-    this machine belongs to.
-    """
-
-    name: EngineName = "processes"
-    address: str = "auto"
-
-
-@dataclass(frozen=True, config=STRICT)
 class Settings:
-    """All settings: a section per stage, the model's, the engine's, and that of questions."""
+    """All settings: a section per stage, the model's, and that of questions."""
 
     ingest: IngestSettings = field(default_factory=IngestSettings)
     chunk: ChunkSettings = field(default_factory=ChunkSettings)
@@ -515,7 +502,6 @@ class Settings:
     publish: PublishSettings = field(default_factory=PublishSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     evaluate: EvaluateSettings = field(default_factory=EvaluateSettings)
-    engine: EngineSettings = field(default_factory=EngineSettings)
 
     @model_validator(mode="after")
     def _model_is_there_when_asked(self) -> "Settings":
@@ -547,17 +533,17 @@ class Settings:
         return cascade or self.induce.mode != "rules" or "llm" in makers
 
     def with_operations(self, other: "Settings") -> "Settings":
-        """These settings with the other's engine, endpoint, limits, prices, budget, and [query].
+        """These settings with the other's endpoint, limits, prices, budget, and [query].
 
         None of them shapes what is made, so a run may go on with others than it was started with;
         those of another model do not concern it.
         """
         mine, theirs = self.llm, other.llm
         if (mine.provider, mine.model) != (theirs.provider, theirs.model):
-            return replace(self, engine=other.engine)
+            return self
         shaping = ("temperature", "seed", "max_tokens", "recording")
         llm = replace(theirs, **{name: getattr(mine, name) for name in shaping})
-        return replace(self, llm=llm, query=other.query, engine=other.engine)
+        return replace(self, llm=llm, query=other.query)
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""
@@ -580,6 +566,10 @@ _REMOVED: Mapping[str, str] = {
     **{
         f"query.{name}": f"is an option now: write {name} under [query.options]" for name in RETIRED
     },
+    "engine": (
+        "Ray clusters were removed: a build uses the processors of its machine (--workers), and "
+        "Airflow with Celery shares nights out to several: delete this section"
+    ),
     "publish.max_violations": "is now publish.max_violation_share, a share of the individuals",
     "publish.strict": "is now publish.max_violation_share = 0, which lets nothing be withdrawn",
     "cascade.hybrid": (
@@ -596,6 +586,7 @@ _REMOVED: Mapping[str, str] = {
 
 def read_recorded(values: dict[str, Any], place: str) -> Settings:
     """The settings that a run was recorded with, those that are none any more left out."""
+    values.pop("engine", None)
     for name in RETIRED:
         values.get("query", {}).pop(name, None)
     ingest = values.get("ingest", {})
@@ -649,7 +640,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     ]
     if unknown:
         raise SettingsError(
-            f"unknown variable(s) {', '.join(unknown)}: a setting is KPYRAMID_<SECTION>__<NAME>, "
+            f"unknown variables: {', '.join(unknown)}; a setting is KPYRAMID_<SECTION>__<NAME>, "
             "with two underscores between"
         )
     for variable in sorted(environment):
@@ -664,8 +655,8 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if fixed := [name for name in given if name in FIXED]:
         listed = "".join(f"\n  {n}, from {where.get(n, where['file'])}" for n in sorted(fixed))
         raise SettingsError(
-            f"{len(fixed)} setting(s) have a fixed value now, as nothing but a study chooses "
-            f"another: delete{listed}"
+            "these settings have a fixed value now, as nothing but a study chooses another; "
+            f"delete them:{listed}"
         )
     return check_settings(values, where)
 
@@ -688,15 +679,24 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = _REMOVED.get(name) or error["msg"].removeprefix("Value error, ")
+            said = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
+            said = said.removeprefix("Value error, ")
             if not shown:
                 said += _suggest(error["loc"])
             problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
         raise SettingsError(
-            f"{len(problems)} problem(s) in the settings:\n"
+            f"problems in the settings: {len(problems)}\n"
             + "\n".join(problems)
             + "\n`kpyramid plan --help` names the sections; docs/settings.md lists the settings"
         ) from e
+
+
+_WORDS = {
+    "unexpected_keyword_argument": "there is no such setting",
+    "tuple_type": "Input should be a list",
+    "dataclass_type": "Input should be a table of settings",
+}
+"""Of pydantic's messages those that speak of Python."""
 
 
 def _suggest(place: tuple[str | int, ...]) -> str:

@@ -11,7 +11,7 @@ import typer
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import DEFAULT_WAREHOUSE, Corpus, Ref
 from kpyramid.cli.render import Result, lay_out
-from kpyramid.documents.formats import Unread
+from kpyramid.documents.corpus import Unread
 from kpyramid.errors import GateError, InputError
 from kpyramid.pipeline.report.words import word_plan, word_report
 from kpyramid.pipeline.stage import PIPELINE
@@ -113,7 +113,7 @@ def stage(
     stage itself then finds everything computed.
     """
     from kpyramid.pipeline.build import call_stage
-    from kpyramid.pipeline.report.report import describe_mark
+    from kpyramid.pipeline.report.course import describe_mark
 
     with show_progress(quiet=quiet) as progress:
         mark = call_stage(

@@ -58,7 +58,7 @@ def cache(
         if lines:
             listed = "".join(f"\n  line {number}: {detail}" for number, detail in lines[:10])
             moved["fault"] = InputError(
-                f"{import_}: {len(lines)} damaged line(s):{listed}\nAll other lines were taken; "
+                f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were taken; "
                 "export the file again and import it again for the rest"
             )
     contents = asdict(describe_contents(replies))

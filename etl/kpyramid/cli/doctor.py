@@ -36,7 +36,7 @@ class Finding:
 
 
 def doctor(*, place: "Warehouse", loaded: "Settings") -> Result:
-    """Look whether a build can run here: disk, permissions, Java, models, engine, endpoint.
+    """Look whether a build can run here: disk, permissions, Java, models, endpoint.
 
     Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
     endpoint is asked for its list of models. Exit code 8 when a check fails.
@@ -165,18 +165,6 @@ def _check_converter(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
         yield Finding("converter", "warn", f"{endings} files are not read", EXTRA)
 
 
-def _check_engine(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
-    """Processes, or a Ray cluster that this machine can join now."""
-    if settings.engine.name == "processes":
-        yield Finding("engine", "ok", "processes of this machine")
-        return
-    from kpyramid.pipeline.workers import join_cluster
-
-    with join_cluster(settings.engine.address) as (_, processors):
-        detail = f"Ray cluster {settings.engine.address}, {processors} processors"
-    yield Finding("engine", "ok", detail)
-
-
 def _check_endpoint(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
     asked: list[tuple[str, LLMSettings | EmbedSettings]] = []
     if settings.asks_model and settings.llm.is_served:
@@ -228,5 +216,5 @@ def _ask_models(
 
 _CHECKS: tuple[_Check, ...] = (
     *(_check_disk, _check_store, _check_refs, _check_exports, _check_java, _check_models),
-    *(_check_converter, _check_engine, _check_endpoint),
+    *(_check_converter, _check_endpoint),
 )

@@ -70,7 +70,7 @@ def print_extractions(
         out.flush()
     for reason, number in left_out.counts.items():
         first = left_out.first[reason]
-        _log.warning("%s: %d line(s) left out: %s, first line %d", name, number, reason, first)
+        _log.warning("%s: %d of its lines left out: %s, first line %d", name, number, reason, first)
     _log.info("%d sentences, %d extractions", sentences, count)
 
 

@@ -49,6 +49,25 @@ class Corpus:
                 yield SourceFile(path, _read_unchanged(self.root / path, digest))
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Files or records of one ending that were refused for one reason, each with its detail."""
+
+    reason: str
+    ending: str
+    refused: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        named = ", ".join(source for source, _ in self.refused[:_MOST_NAMED])
+        more = f" and {rest} more" if (rest := len(self.refused) - _MOST_NAMED) > 0 else ""
+        reason = self.reason.replace("_", " ")
+        kind = f"{len(self.refused)} {self.ending or 'without ending'}, {reason}"
+        return f"{kind}: {named}{more}. {self.refused[0][1]}"
+
+
+_MOST_NAMED = 3
+
+
 def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     """The files of a folder, or the one file given; hidden files and folders are left aside.
 

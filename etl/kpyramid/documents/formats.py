@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kpyramid.documents.blocks import Block, number_pages
 from kpyramid.documents.cleaning import mend_text, normalise_text
 from kpyramid.documents.conversion import CONVERTED, EXTRA, Converted, Sheet
-from kpyramid.documents.corpus import Corpus
+from kpyramid.documents.corpus import Corpus, Unread
 from kpyramid.documents.labels import (
     FIELD,
     RefusedError,
@@ -168,25 +168,6 @@ class Refusal:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """Files or records of one ending that were refused for one reason, each with its detail."""
-
-    reason: str
-    ending: str
-    refused: tuple[tuple[str, str], ...]
-
-    def __str__(self) -> str:
-        named = ", ".join(source for source, _ in self.refused[:_MOST_NAMED])
-        more = f" and {rest} more" if (rest := len(self.refused) - _MOST_NAMED) > 0 else ""
-        reason = self.reason.replace("_", " ")
-        kind = f"{len(self.refused)} {self.ending or 'without ending'}, {reason}"
-        return f"{kind}: {named}{more}. {self.refused[0][1]}"
-
-
-_MOST_NAMED = 3
-
-
 def group_unread(refusals: Iterable[Refusal]) -> list[Unread]:
     """What was refused by reason and ending, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -309,6 +290,12 @@ def _check(record: Record | Refusal, settings: IngestSettings) -> Record | Refus
         if not text.strip():
             raise RefusedError("empty", "no text in it")
         _check_size(len(text.encode()), settings)
+        if not record.access:
+            cells = (block.start for block in record.blocks if block.kind == "cell")
+            refuse_fields(text[: next(cells, None)])
+            if settings.require_access:
+                detail = f"no field {FIELD!r}, and ingest.require_access is set"
+                raise RefusedError("no_access", detail)
     except RefusedError as e:
         return Refusal(record.source, e.reason, e.detail)
     return replace(record, text=text, title=title or None)
@@ -470,7 +457,9 @@ def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
     if isinstance(found, dict):
         lists = [value for value in found.values() if isinstance(value, list)]
         is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
-        read_labels({} if is_record else {n: v for n, v in found.items() if v is not lists[0]})
+        above = {} if is_record else {n: v for n, v in found.items() if v is not lists[0]}
+        if read_labels(above):
+            raise RefusedError("bad_access", f"{FIELD!r} stands above the rows: write it in each")
         found = [found] if is_record else lists[0]
     if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
         raise RefusedError("bad_json", "neither an object nor an array of objects")
@@ -545,7 +534,9 @@ def _read_grid(
         if isinstance(row, Refusal):
             yield row
         elif sum(map(bool, row[1])) < min(2, widest) and head:
-            yield Refusal(f"{path}{mark}{row[0]}", "above_header", " ".join(row[1]).strip())
+            above = " ".join(row[1]).strip()
+            refuse_fields(above.lstrip("#%/ "), row[0] - 1)
+            yield Refusal(f"{path}{mark}{row[0]}", "above_header", above)
         else:
             columns = name_columns(row[1])
     repeated = _find_repeated(columns)

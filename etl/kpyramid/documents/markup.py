@@ -153,16 +153,18 @@ class _Article:
         if not self._open and tag != "article":
             detail = f"the root is <{tag}>: of XML only JATS articles are read; save it as .html"
             raise RefusedError("other_xml", detail)
-        for name in (tag, *attrs):
-            if names_labels(name):
-                detail = f"its <{tag}> has {name!r}: an article has no labels"
-                raise RefusedError("bad_access", f"{detail}; write a row of .jsonl for it")
+        self._refuse_labels(tag, *attrs)
         kind = "unread" if tag in _JATS_UNREAD or attrs.get("ref-type") == "bibr" else tag
         kind = "text" if tag in _JATS_TEXTS else kind
         self._open.append((kind, tag))
         self._inside[kind] += 1
         spans = "".join(f' {k}="{escape(v)}"' for k, v in attrs.items() if k.endswith("span"))
         self._write(f"<{self._name(tag)}{spans}>" if tag in _JATS else "")
+
+    def _refuse_labels(self, *names: str) -> None:
+        for name in filter(names_labels, names):
+            detail = f"the article says {name!r}, and has no labels: write a row of .jsonl for it"
+            raise RefusedError("bad_access", detail)
 
     def close(self, tag: str) -> None:
         self._write(f"</{self._name(tag)}>" if tag in _JATS else "")
@@ -172,6 +174,8 @@ class _Article:
     def add(self, data: str) -> None:
         if self._inside["article-title"] and not self._inside["unread"]:
             self.title.append(data)
+        if self._inside["meta-name"]:
+            self._refuse_labels(data)
         self._write(escape(data))
 
     def _name(self, tag: str) -> str:
@@ -195,10 +199,15 @@ _ADOC_FENCE = re.compile(r"^(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|/{4,})$")
 _ADOC_UNREAD = re.compile(
     r"^(?:\[.*\]|:[\w!-]+:.*|//.*|(?:include|image|ifdef|ifndef|endif)::.*|\+)$"
 )
+_ADOC_ATTRIBUTE = re.compile(r":([\w!-]+):")
 
 
 def read_asciidoc(text: str) -> Markup:
-    """Headings, lists, tables and blocks of code; comments and attributes are left out."""
+    """Headings, lists, tables and blocks of code; comments and attributes are left out.
+
+    Raises:
+        RefusedError: `bad_access` for an attribute that is nearly named `access`.
+    """
     lines: list[str] = []
     fence = ""
     cells: list[str] | None = None
@@ -218,6 +227,8 @@ def read_asciidoc(text: str) -> Markup:
             cells = [] if cells is None else None
         elif cells is not None:
             cells.append(line)
+        elif (attribute := _ADOC_ATTRIBUTE.match(line)) and names_labels(attribute[1]):
+            raise RefusedError("bad_access", f"{line.strip()!r}: labels are not read from AsciiDoc")
         elif not delimiter and not _ADOC_UNREAD.match(line):
             for pattern, change in _ADOC:
                 line = pattern.sub(change, line)

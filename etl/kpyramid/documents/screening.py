@@ -337,9 +337,14 @@ def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | No
         yield stretch
 
 
+_TITLE_WIDTH = 70
+"""Characters of a line that may be one of two of a title; longer ones may be a broken sentence."""
+
+
 def _is_list(text: str, lines: list[Span]) -> bool:
-    """Whether these are three or more items: each begins large and none ends as a sentence."""
-    return len(lines) > 2 and all(
+    """Whether these are items or lines of a title: each begins large, none ends as a sentence."""
+    wide = max(line.end - line.start for line in lines)
+    return len(lines) > 1 + (wide > _TITLE_WIDTH) and all(
         (text[s.start].isupper() or text[s.start].isdigit())
         and not _SENTENCE_END.search(text[max(s.start, s.end - 4) : s.end])
         and text[s.end - 1] not in ",-–"

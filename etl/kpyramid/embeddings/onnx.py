@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 MAX_WORD_PIECES = 256
 
 
+_PIECES_TOGETHER = 512
+"""Word pieces that go through the model at once: more are no faster."""
+
+
 class OnnxModel:
     """A model with its tokenizer, which reads at most so many word pieces of a text or a pair.
 
-    Texts go through one at a time: an int8 model scales its activations over the whole batch, so
-    that in a batch a result would depend on its neighbours. One session thread, for the same
-    reason: a pure function may not depend on the number of cores.
+    One session thread: a pure function may not depend on the number of cores.
 
     Raises:
         SettingsError: a file is missing or bad; the message begins with its name.
@@ -48,27 +50,33 @@ class OnnxModel:
         self._tokenizer.enable_truncation(most_pieces)
         self._inputs = {node.name for node in self._session.get_inputs()}
 
-    def run(self, text: str, pair: str | None = None) -> tuple[Any, "Encoding"]:
-        """The first output for a text or a pair, and the word pieces that it is of."""
-        encoded = self._tokenizer.encode(text, pair)
+    def encode(self, text: str, pair: str | None = None) -> "Encoding":
+        """The word pieces of a text or a pair."""
+        return self._tokenizer.encode(text, pair)
+
+    def run(self, encoded: Sequence["Encoding"]) -> Any:
+        """The first output, a row for each text or pair; all have as many word pieces."""
         feed = {
-            "input_ids": encoded.ids,
-            "attention_mask": encoded.attention_mask,
-            "token_type_ids": encoded.type_ids,
+            "input_ids": [one.ids for one in encoded],
+            "attention_mask": [one.attention_mask for one in encoded],
+            "token_type_ids": [one.type_ids for one in encoded],
         }
-        taken = {k: np.array([v], np.int64) for k, v in feed.items() if k in self._inputs}
-        return self._session.run(None, taken)[0], encoded
+        taken = {k: np.array(v, np.int64) for k, v in feed.items() if k in self._inputs}
+        return self._session.run(None, taken)[0]
 
 
 class OnnxEmbedder:
     """A BERT-like encoder such as all-MiniLM-L6-v2 (384 dimensions).
 
-    `prefix` is put before each text, such as "query: ".
+    `prefix` is put before each text, such as "query: ". Texts of as many word pieces go through
+    together, without padding, when the first such batch has the same bytes one by one: a model
+    that scales its activations over the whole batch has others, and reads each text alone.
     """
 
     def __init__(self, name: str, model: Path, tokenizer: Path, prefix: str = "") -> None:
         self.name = name
         self._prefix = prefix
+        self._takes_several: bool | None = None
         try:
             self._model = OnnxModel(model, tokenizer, MAX_WORD_PIECES)
         except SettingsError as e:
@@ -78,9 +86,27 @@ class OnnxEmbedder:
         """See `Embedder.embed`."""
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        return np.stack([self._embed_text(self._prefix + text) for text in texts])
+        encoded = [self._model.encode(self._prefix + text) for text in texts]
+        lengths = [len(one.ids) for one in encoded]
+        rows: dict[int, Matrix] = {}
+        for length in sorted({*lengths}):
+            group = [place for place, own in enumerate(lengths) if own == length]
+            most = max(1, _PIECES_TOGETHER // length)
+            for part in (group[at : at + most] for at in range(0, len(group), most)):
+                rows.update(zip(part, self._run([encoded[at] for at in part]), strict=True))
+        return np.stack([rows[place] for place in range(len(texts))])
 
-    def _embed_text(self, text: str) -> Matrix:
-        output, _ = self._model.run(text)
-        mean = output[0].astype(np.float64).mean(axis=0)
-        return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
+    def _run(self, encoded: Sequence["Encoding"]) -> list[Matrix]:
+        """The vectors of texts of one length."""
+        if self._takes_several or len(encoded) == 1:
+            return [_average(tokens) for tokens in self._model.run(encoded)]
+        alone = [self._model.run([one])[0] for one in encoded]
+        if self._takes_several is None:
+            self._takes_several = np.array_equal(self._model.run(encoded), alone)
+        return [_average(tokens) for tokens in alone]
+
+
+def _average(tokens: Matrix) -> Matrix:
+    """The mean of the token vectors, shape (pieces, size), of length 1."""
+    mean = tokens.astype(np.float64).mean(axis=0)
+    return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)

@@ -63,7 +63,7 @@ class CrossEncoder:
         return np.array(rows, np.float32).reshape(len(texts), len(queries))
 
     def _score_pair(self, query: str, text: str) -> float:
-        output, _ = self._model.run(query, text)
+        output = self._model.run([self._model.encode(query, text)])
         logits = np.asarray(output, np.float64).ravel()
         logit = logits[-1] - logits[0] if len(logits) > 1 else logits[0]
         return float(1 / (1 + np.exp(-logit)))

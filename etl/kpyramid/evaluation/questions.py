@@ -126,7 +126,7 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
             shown.append(f"  and {more} more")
         listed = "\n".join(shown)
         raise InputError(
-            f"{path}: {len(problems)} row(s) are no question:\n{listed}\nMend them and run again"
+            f"{path}: rows that are no question: {len(problems)}\n{listed}\nMend them and run again"
         )
     if not questions:
         raise InputError(f"{path}: no questions; give one a line")

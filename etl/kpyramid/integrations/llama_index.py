@@ -52,9 +52,10 @@ class PyramidGraphStore(types.PropertyGraphStore):
         self._snapshot = snapshot
 
     def get(self, properties: Fields = None, ids: Names = None) -> list[types.LabelledNode]:
-        """The things that ids or names mean, as far as they have the properties."""
+        """The things that ids or names mean, or all, as far as they have the properties."""
         kinds, names = self._snapshot.types, self._snapshot.names
-        found = [_make_thing(key, names[key], kinds[key]) for key in self._link(ids or ())]
+        keys = names if ids is None else self._link(ids)
+        found = [_make_thing(key, names[key], kinds[key]) for key in keys]
         wanted = (properties or {}).items()
         return [thing for thing in found if wanted <= thing.properties.items()]
 
@@ -65,12 +66,15 @@ class PyramidGraphStore(types.PropertyGraphStore):
         properties: Fields = None,
         ids: Names = None,
     ) -> list[types.Triplet]:
-        """The facts of things, as far as they have one of the relations and the properties."""
-        keys = self._link([*(entity_names or ()), *(ids or ())])
+        """The facts of things, or all, as far as they have one of the relations and properties."""
+        if entity_names is None and ids is None:
+            facts = self._snapshot.table("condensed")["condensed_id"].to_pylist()
+        else:
+            facts = self._snapshot.facts_about(self._link([*(entity_names or ()), *(ids or ())]))
         wanted = (properties or {}).items()
         return [
             fact
-            for fact in map(self._read, self._snapshot.facts_about(keys))
+            for fact in map(self._read, facts)
             if (not relation_names or fact[1].label in relation_names)
             and wanted <= fact[1].properties.items()
         ]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kpyramid.errors import without
 from kpyramid.numerics.arrays import Integers
 from kpyramid.numerics.moments import Array, Points, read_blocks
 
@@ -114,8 +115,9 @@ def _choose_medoids(distances: Array, most: int, seed: int) -> Integers:
 
 
 def _load_kmedoids() -> Any:
-    """The library, which takes a second to load: a build that finds its results has no need."""
-    import kmedoids
+    """The library, without its wrapper for scikit-learn, which takes a second to load."""
+    with without("sklearn"):
+        import kmedoids
 
     return kmedoids
 

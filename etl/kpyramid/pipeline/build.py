@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kpyramid.errors import GateError, InputError
-from kpyramid.pipeline.checks import load_checks
-from kpyramid.pipeline.gates import require_floor
-from kpyramid.pipeline.models import put_run, require_model
-from kpyramid.pipeline.plan import plan_build
-from kpyramid.pipeline.report.report import PLAN, list_differences, measure_report, write_report
-from kpyramid.pipeline.runner import Shard, run_stage
+from kpyramid.pipeline.report.course import PLAN, list_differences, measure_report
 from kpyramid.pipeline.stage import PIPELINE, Progress
-from kpyramid.pipeline.wiring import load_schema, require_ontology
+from kpyramid.pipeline.unchanged import find_repeat, repeat_run
 from kpyramid.settings import Settings, load_settings
-from kpyramid.storage.layout import Warehouse, open_warehouse
+from kpyramid.storage.layout import Warehouse, clean_staging, open_warehouse
 from kpyramid.storage.runs import LOG, Run, StageMark, note_state, open_run, start_run
 from kpyramid.storage.writing import write_durably
+
+if TYPE_CHECKING:
+    from kpyramid.pipeline.runner import Shard
+
+# What computes is imported where it is used: a build that changes nothing loads none of it.
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +56,18 @@ def build(
         GateError: a gate refused; the snapshot is kept and the ref stays.
         PyramidError: any other expected failure; run again to go on where it stopped.
     """
-    _require_all(settings)
+    repeat = find_repeat(corpus, warehouse, settings, ref)
+    if repeat is None:
+        _require_all(settings)
     run = start_run(warehouse, corpus, settings, ref=ref, order=order, allow_shrink=allow_shrink)
     with remember(run):
+        if repeat is not None:
+            clean_staging(warehouse)
+            report = repeat_run(run, repeat)
+            note_state(run, "done", figures=measure_report(report))
+            return BuildOutcome(run, repeat.marks, report)
+        from kpyramid.pipeline.runner import run_stage
+
         _write_plan(run, workers)
         marks = tuple(
             run_stage(run, stage.name, workers=workers, progress=progress or Progress())
@@ -115,7 +124,7 @@ def call_stage(
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int = 1,
-    shard: Shard | None = None,
+    shard: "Shard | None" = None,
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> StageMark:
@@ -126,6 +135,8 @@ def call_stage(
         GateError: publish was refused by a gate.
         PyramidError: whatever else the stage found wrong.
     """
+    from kpyramid.pipeline.runner import run_stage
+
     place = open_warehouse(warehouse)
     if name == PIPELINE[0].name:
         if corpus is None:
@@ -172,6 +183,11 @@ def call_stage(
 
 def _require_all(settings: Settings) -> None:
     """Passes when the settings name what a build can use: said before any work."""
+    from kpyramid.pipeline.checks import load_checks
+    from kpyramid.pipeline.gates import require_floor
+    from kpyramid.pipeline.models import require_model
+    from kpyramid.pipeline.wiring import load_schema, require_ontology
+
     if settings.asks_model:
         require_model(settings, "a stage asks")
     require_ontology(settings)
@@ -184,6 +200,8 @@ def _write_plan(run: Run, workers: int) -> None:
     settings, path = run.settings, run.folder / PLAN
     asks = settings.asks_model and settings.llm.is_served
     if (asks or settings.embed.is_served) and not path.exists():
+        from kpyramid.pipeline.plan import plan_build
+
         plan = plan_build(
             run.corpus, run.warehouse, settings, ref=run.ref, keep=True, workers=workers
         )
@@ -196,6 +214,9 @@ def _finish(run: Run, marks: tuple[StageMark, ...] | None) -> dict[str, Any]:
     Raises:
         GateError: one did; it has the report.
     """
+    from kpyramid.pipeline.models import put_run
+    from kpyramid.pipeline.report.report import write_report
+
     report = write_report(run, marks)
     failed = {name: report["gates"][name] for name in report["refused_by"]}
     if not failed:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -33,13 +32,7 @@ from kpyramid.ontology.sandbox import end_process, list_environment, list_python
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import Progress, find_function
 from kpyramid.pipeline.workers import (
-    Compute,
-    Load,
-    R,
-    load_embedder,
     pack_vector,
-    share_out,
-    share_over_ray,
 )
 from kpyramid.settings import Settings
 from kpyramid.storage.former import Former
@@ -53,6 +46,9 @@ _FLUSH_SECONDS = 2.0
 
 _BLOCK = 1 << 19
 """Texts whose keys are in memory at a time: 100 MB."""
+
+_TOGETHER = 128
+"""Texts that a thread embeds at a time: enough of one length to go through the model together."""
 
 _SIZE = "\x00size"
 """Stands among the texts with zeros as many as the numbers of a served model's vectors."""
@@ -118,7 +114,7 @@ class CachedFunction(Generic[Row, T]):
             for key, payload in found.items():
                 yield left.pop(key), self._decode(payload)
         keys = {text: key for key, text in left.items()}
-        missing = sorted(keys)
+        missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
         self._progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
@@ -168,25 +164,6 @@ class CachedFunction(Generic[Row, T]):
         return self._cache.folder
 
 
-def share_work(
-    function: str,
-    context: Context,
-    load: Load[R],
-    chosen: tuple[object, ...],
-    here: Compute[R] | None = None,
-) -> Compute[R]:
-    """A function's work over the settings' engine: actors of a Ray cluster, or this machine.
-
-    There it is worker processes, or `here`.
-    """
-    engine = context.settings.engine
-    if engine.name == "processes":
-        return here or (lambda texts: share_out(texts, context.workers, load, chosen))
-    identify = partial(fingerprint_function, find_function(function), context.settings)
-    address = engine.address
-    return lambda texts: share_over_ray(texts, address, load, chosen, identify)
-
-
 class CachedEmbedder:
     """The embedding model behind its cache; it is opened when the first text is new.
 
@@ -199,8 +176,6 @@ class CachedEmbedder:
         identity = identify_resource("embedding", settings)
         self.name = identity.name
         self._files = identity.files
-        chosen = (settings.embed,)
-        self._share = share_work("embedder", context, load_embedder, chosen, self._compute_here)
         self._workers = context.workers
         self._progress = context.progress
         self._connect = connect
@@ -246,16 +221,13 @@ class CachedEmbedder:
                 f"vectors of {self.name!r} that were stored in {self.function.folder} are gone: "
                 "another program removes them. Run the same command again without it"
             )
-        yield from self._share(texts)
-
-    def _compute_here(self, texts: Sequence[str]) -> Iterator[bytes]:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), 64 * self._workers):
-                part = texts[start : start + 64 * self._workers]
-                for vector in pool.map(lambda text: model.embed([text])[0], part):
-                    yield pack_vector(vector)
+            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
+            for at in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
+                    yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:
         """The length of the vectors that the endpoint gave first, in whatever run."""

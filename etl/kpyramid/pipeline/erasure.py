@@ -240,8 +240,8 @@ def _list_unclean(
         if name in damaged:
             continue
         read = [m for m in read_marks(warehouse, [name]) if m.startswith("ingest/")]
-        if not read:  # it has read nothing yet; why it ended may name a document
-            unclean += [name] if run["error"] else []
+        if not read:  # it has read nothing yet; its log may name a document
+            unclean += [name] if run["status"] != "running" else []
             continue
         is_known = f"cache/results/{read[0]}" in results or (
             made and made not in gone and has_snapshot(warehouse, made)

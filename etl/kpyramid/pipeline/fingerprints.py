@@ -9,17 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from kpyramid.completion.corrections import load_corrections
-from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import PyramidError
 from kpyramid.graph import synonyms
-from kpyramid.keys import ID_DIGITS, JsonValue, hash_value
-from kpyramid.llm.cache import describe_source
+from kpyramid.keys import ID_DIGITS, JsonValue, hash_bytes, hash_value
+from kpyramid.ontology.validation.reasoner import find_java
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Function, Stage
-from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.settings import Settings
 from kpyramid.storage.contracts import hash_contract
-from kpyramid.storage.declarations import identify_ontology
+from kpyramid.storage.declarations import OntologyFiles, identify_ontology, locate_ontology
 from kpyramid.storage.former import Former
 from kpyramid.storage.identity import (
     Identity,
@@ -62,6 +59,18 @@ def identify_resource(resource: str, settings: Settings) -> Identity:
     if resource == "embedding":
         return identify_embedding(settings.embed)
     return identify_ontology(settings.induce.ontology)
+
+
+def locate_files(settings: Settings) -> OntologyFiles:
+    """The files of the seed ontology that the settings name.
+
+    Raises:
+        SettingsError: there is none of that name.
+    """
+    identify_resource("ontology", settings)
+    files = locate_ontology(settings.induce.ontology)
+    assert files is not None  # it was identified
+    return files
 
 
 def _identify_lexicon() -> Identity:
@@ -122,6 +131,11 @@ def list_row_folders(warehouse: Warehouse, runs: Iterable[str]) -> frozenset[str
 
 def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] | None:
     """What shapes a language model's part in a stage; None where rules do all of it."""
+    if not settings.asks_model:
+        return None
+    from kpyramid.llm.cache import describe_source  # both load what rules have no use for
+    from kpyramid.pipeline.tasks import list_tasks
+
     asked = list_tasks(stage, settings)
     if not asked:
         return None
@@ -168,15 +182,9 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             ),
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
+            **({"decisions": _describe_decisions(settings)} if "decisions" in stage.ports else {}),
             **(
-                {"decisions": load_decisions(settings.complete).describe()}
-                if "decisions" in stage.ports
-                else {}
-            ),
-            **(
-                {"corrections": load_corrections(settings.publish.corrections).describe()}
-                if "corrections" in stage.ports
-                else {}
+                {"corrections": _list_corrections(settings)} if "corrections" in stage.ports else {}
             ),
             **(
                 {"replies": describe_model_part("extract", settings)}  # it reads them again
@@ -191,6 +199,22 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             **({"lexicon": _identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )
+
+
+def _list_corrections(settings: Settings) -> list[JsonValue]:
+    if settings.publish.corrections is None:
+        return []
+    from kpyramid.completion.corrections import load_corrections
+
+    return load_corrections(settings.publish.corrections).describe()
+
+
+def _describe_decisions(settings: Settings) -> list[JsonValue]:
+    if settings.complete.decisions is None:
+        return []
+    from kpyramid.completion.decisions import load_decisions
+
+    return [*load_decisions(settings.complete).describe()]
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
@@ -210,6 +234,41 @@ def key_row(fingerprint: str, row: JsonValue) -> str:
 def key_inputs(stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]) -> str:
     """The key of all that shapes a stage's tables but former names: `inputs` are hashes."""
     return hash_value([fingerprint_stage(stage, settings), inputs])
+
+
+def hash_judges(settings: Settings) -> str:
+    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
+    files, publish, evaluate = locate_files(settings), settings.publish, settings.evaluate
+    found = [*files.checks, *([files.questions] if files.questions else [])]
+    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
+    said: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
+    if evaluate.questions is not None:
+        path, floor = Path(evaluate.questions), dict[str, JsonValue](sorted(evaluate.floor.items()))
+        asked = hash_bytes(path.read_bytes()) if path.is_file() else None
+        said.append([evaluate.strategy, floor, asked])
+    return hash_value(said)
+
+
+_PUBLISHING = (
+    *("duckdb", "faiss-cpu", "kpyramid", "numpy", "owlready2", "pyarrow"),
+    *("pyoxigraph", "pyshacl", "PyStemmer", "rdflib", "simplemma"),
+)
+"""Distributions that shape what is made of a run's tables, or judge it."""
+
+
+def key_publishing(settings: Settings, judges: str, keys: Sequence[str]) -> str:
+    """The key of a snapshot and of the gates' verdicts on it, beside this release's code.
+
+    `judges`: the hash of what judges without shaping; `keys`: those of all stages' tables.
+    """
+    return hash_value(
+        [
+            fingerprint_stage(PIPELINE[-1], settings),
+            [judges, settings.publish.reasoner_seconds, find_java() is not None, *keys],
+            settings.section("index"),
+            _list_versions(_PUBLISHING),
+        ]
+    )
 
 
 def find_stored(

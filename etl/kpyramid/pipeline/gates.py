@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.errors import InputError, IntegrityError, SettingsError
-from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -396,16 +395,6 @@ def judge_floor(
     return {GATE: f"fail: {said}, of {asked}; {lost}"}
 
 
-def describe_floor(settings: Settings) -> list[JsonValue]:
-    """What of the floor decides a verdict: the settings, and what the file says."""
-    evaluate = settings.evaluate
-    if evaluate.questions is None:
-        return []
-    _read_floor(settings)  # what is wrong with the file is an error of the settings
-    floor: dict[str, JsonValue] = dict(sorted(evaluate.floor.items()))
-    return [[evaluate.strategy, floor, hash_bytes(Path(evaluate.questions).read_bytes())]]
-
-
 def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
     """The questions of [evaluate], and the strategy that answers them."""
     from kpyramid.evaluation.harness import parse_arm
@@ -475,12 +464,3 @@ def judge_expected(run: Run, snapshot: str) -> "list[Measured]":
     return measure_checks(
         load_checks(run.settings.publish.checks, opened.schema), opened, run.order
     )
-
-
-def hash_judges(settings: Settings, files: OntologyFiles) -> str:
-    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
-    found = [*files.checks, *([files.questions] if files.questions else [])]
-    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    publish = settings.publish
-    limits: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share]
-    return hash_value([*limits, texts, *describe_floor(settings)])

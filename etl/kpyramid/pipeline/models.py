@@ -289,8 +289,12 @@ def open_backends(
     chosen = settings
     if not isinstance(chosen, Settings):
         chosen = load_settings(Path(chosen) if chosen else None)
+    if patience <= 0:
+        raise SettingsError(f"patience is {patience}: pass the seconds to wait, more than 0")
     if llm:
-        values = {**asdict(chosen.llm), "provider": "openai", **llm}
+        values = {**asdict(chosen.llm), **llm}
+        if "provider" not in llm and chosen.llm.provider == "none":
+            values["provider"] = "openai"
         chosen = replace(chosen, llm=check_settings({"llm": values}, {"file": "open_backends"}).llm)
     require_model(chosen, "a question asks")
     most = min(patience, chosen.llm.max_wait)

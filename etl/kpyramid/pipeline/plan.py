@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kpyramid.completion import naming
-from kpyramid.documents.corpus import Corpus
-from kpyramid.documents.formats import Unread
+from kpyramid.documents.corpus import Corpus, Unread
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows

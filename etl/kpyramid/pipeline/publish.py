@@ -20,10 +20,11 @@ from kpyramid.pipeline.fingerprints import (
     describe_model_part,
     describe_settings,
     fingerprint_stage,
+    hash_judges,
     identify_resource,
+    locate_files,
 )
 from kpyramid.pipeline.gates import (
-    hash_judges,
     judge_answers,
     judge_expected,
     judge_floor,
@@ -37,7 +38,7 @@ from kpyramid.pipeline.gates import (
 )
 from kpyramid.pipeline.stage import PIPELINE, find_stage
 from kpyramid.pipeline.stages import publish as stage
-from kpyramid.pipeline.wiring import load_schema, locate_files
+from kpyramid.pipeline.wiring import load_schema
 from kpyramid.snapshot.export import describe_folder
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.store import VECTORS
@@ -76,7 +77,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     documents = read_result(tables["documents"], load_contracts()["documents"])
     columns = (documents[name].to_pylist() for name in ("source", "sha256"))
     load_erased(run.warehouse).require_none(*columns)
-    given, judges = tables["instances"], hash_judges(run.settings, locate_files(run.settings))
+    given, judges = tables["instances"], hash_judges(run.settings)
     settled = _settle(run, tables, judges)
     tables, texts = settled.tables, settled.texts
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
@@ -215,8 +216,9 @@ def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mappin
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
     """What the manifest says besides the files: a function of corpus and settings only."""
     settings = run.settings
-    contracts = load_contracts()
+    contracts, erased = load_contracts(), load_erased(run.warehouse).digest
     return {
+        **({"erased": erased} if erased else {}),
         "format": FORMAT,
         "software": library_version("kpyramid"),
         "corpus": corpus,

@@ -20,7 +20,7 @@ from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
 from kpyramid.pipeline.cache import Context
-from kpyramid.pipeline.fingerprints import INPUTS, find_stored, key_inputs
+from kpyramid.pipeline.fingerprints import INPUTS, find_stored, key_inputs, key_publishing
 from kpyramid.pipeline.models import Opener, put_run
 from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
@@ -75,6 +75,9 @@ def run_stage(
             corpus = marks[0].details["corpus"]
             tables = {table: _merge_parts(run, table) for table in load_contracts()}
             mark = publish(run, corpus, tables)
+            keys = [earlier.key for earlier in marks]
+            made = key_publishing(run.settings, mark.details["judges"], keys)
+            mark = replace(mark, details={**mark.details, INPUTS: made})
         else:
             mark = _compute_or_reuse(run, stage, context)
     finally:
@@ -300,8 +303,8 @@ def _check_output(
         lost = lost.filter(pc.invert(pc.is_in(lost, value_set=made["rejects"]["row_key"])))
     if len(lost):
         raise IntegrityError(
-            f"stage {stage.name} lost {len(lost)} row(s) of {stage.accounts[0]} without a "
-            f"reject, {lost[0].as_py()!r} first; this is a defect of the stage, please report it"
+            f"stage {stage.name} lost rows of {stage.accounts[0]} without a reject: {len(lost)}, "
+            f"{lost[0].as_py()!r} first; this is a defect of the stage, please report it"
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,21 +37,15 @@ from kpyramid.ontology.population.task import group_properties, list_pairs, writ
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.pipeline.cache import (
-    CachedEmbedder,
-    CachedFunction,
-    Context,
-    open_converter,
-    share_work,
-)
-from kpyramid.pipeline.fingerprints import identify_resource
+from kpyramid.pipeline.cache import CachedEmbedder, CachedFunction, Context, open_converter
+from kpyramid.pipeline.fingerprints import locate_files
 from kpyramid.pipeline.models import Looker, Model, Opener, open_collector
 from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
-from kpyramid.pipeline.workers import load_extractor, load_parser
+from kpyramid.pipeline.workers import load_extractor, load_parser, share_out
 from kpyramid.settings import ColumnSettings, Settings
 from kpyramid.storage.copies import bring_corpus
-from kpyramid.storage.declarations import OntologyFiles, locate_declarations, locate_ontology
+from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.erasure import Erased, load_erased
 from kpyramid.storage.layout import Warehouse, is_address
 
@@ -77,14 +71,15 @@ def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]
 def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
     """Finds the facts in texts, on several processes when there is enough to do."""
     extract = context.settings.extract
-    compute = share_work("extractor", context, load_extractor, (extract.parser, extract.language))
+    chosen = (extract.parser, extract.language)
+    compute = partial(share_out, workers=context.workers, load=load_extractor, chosen=chosen)
     return CachedFunction("extractor", context, compute, _EXTRACTION.validate_json)
 
 
 def open_annotator(context: Context) -> CachedFunction[str, str]:
     """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
     chosen = (context.settings.extract.parser,)
-    compute = share_work("annotator", context, load_parser, chosen)
+    compute = partial(share_out, workers=context.workers, load=load_parser, chosen=chosen)
     return CachedFunction("annotator", context, compute, bytes.decode)
 
 
@@ -418,15 +413,3 @@ def load_schema(settings: Settings) -> Schema:
 def _parse_once(turtle: str, source: str) -> Schema:
     """A schema is a frozen value, and most stages of a build ask for the same one."""
     return parse_schema(turtle, source=source)
-
-
-def locate_files(settings: Settings) -> OntologyFiles:
-    """The files of the seed ontology that the settings name.
-
-    Raises:
-        SettingsError: there is none of that name.
-    """
-    identify_resource("ontology", settings)
-    files = locate_ontology(settings.induce.ontology)
-    assert files is not None  # it was identified
-    return files

@@ -1,32 +1,26 @@
-"""Texts shared out to workers, each of which loads its model once: processes, or a Ray cluster."""
+"""Texts shared out to worker processes, each of which loads its model once."""
 
-import logging
 import multiprocessing
 import os
-import platform
 import signal
-import socket
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.errors import EndpointError, InputError, PyramidError
+from kpyramid.errors import PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
 from kpyramid.extraction.types import Extraction, Titled
-from kpyramid.settings import EmbedSettings
-from kpyramid.storage.identity import identify_embedding
 
 R = TypeVar("R", str, Titled)
 
@@ -35,13 +29,6 @@ _FEW = 24
 
 _BATCH_CHARACTERS = 20_000
 """Characters that a worker process extracts at a time: a few seconds of work."""
-
-_AHEAD = 8
-"""Batches that a cluster has at a time for each of its processors: enough that none waits while the
-first of them is done again elsewhere."""
-
-_PATIENCE = 5.0
-"""Seconds to wait for a cluster's head to accept a connection."""
 
 _EXTRACTION = TypeAdapter(Extraction)
 
@@ -131,13 +118,9 @@ _loaded: list[tuple[object, object, Compute[Any]]] = []
 
 def _work(batch: Sequence[R], load: Load[R], chosen: tuple[object, ...]) -> list[bytes]:
     """The results of a batch, in a worker process."""
-    if not _is_ready(load, chosen):
+    if [each[:2] for each in _loaded] != [(load, chosen)]:
         _loaded[:] = [(load, chosen, load(*chosen))]
     return list(_loaded[0][2](batch))
-
-
-def _is_ready(load: object, chosen: tuple[object, ...]) -> bool:
-    return [each[:2] for each in _loaded] == [(load, chosen)]
 
 
 def load_extractor(parser: str, language: str) -> Compute[Titled]:
@@ -155,108 +138,9 @@ def load_parser(package: str) -> Compute[str]:
     return lambda texts: (pack_tree(tree).encode() for tree in parser.parse_all(texts))
 
 
-def load_embedder(embed: EmbedSettings) -> Compute[str]:
-    """The vector of each text, packed."""
-    found = identify_embedding(embed)
-    model = open_embedder(found.name, found.files, embed.provider, embed.instruction)
-    return lambda texts: (pack_vector(model.embed([text])[0]) for text in texts)
-
-
 def pack_vector(vector: Matrix) -> bytes:
     """A vector as little-endian 32-bit floats."""
     return vector.astype("<f4").tobytes()
-
-
-def share_over_ray(
-    texts: Sequence[R],
-    address: str,
-    load: Load[R],
-    chosen: tuple[object, ...],
-    identify: Callable[[], str],
-) -> Iterator[bytes]:
-    """The results in order, of a Ray cluster's processors, whose processes load their model once.
-
-    What a lost node had under way is done again by the others. `identify` gives the hash of all
-    that shapes a result; a node where it differs from this machine's is refused.
-
-    Raises:
-        EndpointError: there is no cluster at the address, or it has no processors.
-        InputError: Ray is not installed.
-        PyramidError: a task failed, or its node has other versions; says which.
-    """
-    if len(texts) < _FEW:
-        yield from share_out(texts, 1, load, chosen)
-        return
-    with join_cluster(address) as (ray, processors):
-        send = ray.remote(num_cpus=1)(_work_on_node).remote
-        most = _AHEAD * processors
-        expected, waiting = identify(), deque[Any]()
-        try:
-            for batch in _make_batches(texts):
-                waiting.append(send(batch, load, chosen, identify, expected))
-                if len(waiting) == most:
-                    yield from ray.get(waiting.popleft())
-            while waiting:
-                yield from ray.get(waiting.popleft())
-        except ray.exceptions.RayError as e:
-            cause = getattr(e, "cause", None) or e
-            raise PyramidError(
-                f"Ray cluster {address}: {str(cause).strip().splitlines()[-1]}. What was "
-                "finished is kept: run the command again"
-            ) from e
-
-
-def _work_on_node(
-    batch: Sequence[R],
-    load: Load[R],
-    chosen: tuple[object, ...],
-    identify: Callable[[], str],
-    expected: str,
-) -> list[bytes]:
-    """The results of a batch, in a process of a cluster's node."""
-    if not _is_ready(load, chosen) and identify() != expected:
-        raise PyramidError(
-            f"node {platform.node()} has another version of kpyramid, a library or a model "
-            "than the machine that builds; install the same on both"
-        )
-    return _work(batch, load, chosen)
-
-
-@contextmanager
-def join_cluster(address: str) -> Iterator[tuple[Any, int]]:
-    """Ray, joined to the cluster for a while, and its processors; what it prints goes to stderr.
-
-    Raises:
-        EndpointError: there is no cluster at the address, or it has no processors.
-        InputError: Ray is not installed.
-    """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as e:
-        raise InputError("engine ray needs its extra: pip install 'kpyramid[build,ray]'") from e
-    with redirect_stdout(sys.stderr):
-        try:
-            host, _, port = address.removeprefix("ray://").rpartition(":")
-            if host:  # Ray itself waits minutes for one that nobody listens at
-                socket.create_connection((host, int(port)), _PATIENCE).close()
-            ray.init(address, log_to_driver=False, logging_level=logging.ERROR)
-        except (OSError, ValueError) as e:
-            raise EndpointError(
-                f"no Ray cluster at {address} ({str(e).splitlines()[0]}): start one with "
-                "`ray start --head`, or give --address HOST:PORT of its head"
-            ) from e
-        try:
-            resources = ray.cluster_resources()
-            processors = int(resources.get("CPU", 0))
-            if not processors:  # tasks would wait for ever
-                raise EndpointError(
-                    f"Ray cluster {address} has no processors: start a node that has some, "
-                    "`ray start --address HEAD`"
-                )
-            yield ray, processors
-        finally:
-            ray.shutdown()
 
 
 def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:

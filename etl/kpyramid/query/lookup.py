@@ -103,7 +103,7 @@ def look_up(
     Without `embeds` the cosine of a whole fact stands for that of its relation, and nothing but
     the question is embedded. What may be, is planned or was once answers who asks in such words.
     """
-    words = {*map(lemmatise, list_plain_words(asked.text))}
+    words = {word.plain for word in asked.words}
     plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
@@ -126,12 +126,18 @@ def look_up(
 
 
 def _is_asked(fact: NearFact, words: Set[str]) -> bool:
-    """Whether a fact is plain, or the question has a modal or the words that make it none."""
-    return fact.modality == "fact" or any(
-        word in words
-        for word in (*MODALS, *map(lemmatise, fact.relation.split()[:2]))
-        if word != "be"
-    )
+    """Whether a fact is plain, or a question of these words asks for what holds as it does."""
+    return fact.modality == "fact" or not words.isdisjoint(_ASKING[fact.modality])
+
+
+_ASKING = {
+    "possible": MODALS | {"maybe", "perhaps", "possible", "possibly", "potential", "probably"},
+    "planned": MODALS | {"going", "intend", "intends", "plan", "planned", "plans", "scheduled"},
+    "required": MODALS | {"have", "has", "need", "needs", "obliged", "required", "requires"},
+    "reported": frozenset("alleged allegedly reported reportedly said say says".split()),
+    "former": frozenset("did ex former formerly had once previously used was were".split()),
+}
+"""Words by which a question asks for facts of each modality."""
 
 
 def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query.retrieval import retrieve
+from kpyramid.snapshot.relabelled import list_later
 from kpyramid.snapshot.snapshot import (
     Snapshot,
     is_path,
@@ -37,10 +38,14 @@ _WARMING = "What is this about?"
 
 @dataclass(slots=True)
 class _Held:
-    """An open snapshot, its views by labels, and how many requests read it."""
+    """An open snapshot, its views by labels, and how many requests read it.
+
+    `later`: the snapshots whose labels hide what they hide in this one.
+    """
 
     snapshot: Snapshot
     lease: ExitStack
+    later: list[tuple[str, ...]]
     views: "OrderedDict[frozenset[str], Snapshot]" = field(default_factory=OrderedDict)
     readers: int = 0
     is_retired: bool = False
@@ -100,9 +105,10 @@ class Current:
         newest = ""
         try:
             newest = locate_snapshot(*self._place).name
-            if newest == self.id:
+            is_same = newest == self.id and self._list_later(newest) == self._held.later
+            if is_same:
                 self.problem = ""
-            if newest in (self.id, self._damaged):
+            if is_same or newest == self._damaged:
                 return False
             fresh = self._open()
         except Exception as e:  # whatever it is, the former is served and the next look is made
@@ -117,6 +123,9 @@ class Current:
             former, self._held, self.problem = self._held, fresh, ""
             former.is_retired = True
             self._release(former)
+        if former.snapshot.id == fresh.snapshot.id:
+            log.warning("%s is read by the labels of later snapshots", self.id)
+            return False
         log.warning("%s moved from %s to %s", self.ref, former.snapshot.id, fresh.snapshot.id)
         return True
 
@@ -164,8 +173,15 @@ class Current:
         """Ends the lease."""
         self._held.lease.close()
 
+    def _list_later(self, snapshot: str) -> list[tuple[str, ...]]:
+        """Snapshots whose labels hold for this one too; a copied folder knows its own only."""
+        if is_path(self._place[0]):
+            return []
+        return list_later(open_warehouse(name_warehouse(self._place[1])), snapshot)
+
     def _open(self) -> _Held:
         folder = locate_snapshot(*self._place)
+        later = self._list_later(folder.name)
         lease = ExitStack()
         try:
             if not is_path(self._place[0]):
@@ -174,13 +190,14 @@ class Current:
             log.warning("no lease on %s, so gc may remove it: %s", folder.name, e)
         try:
             require_whole(folder, ". Serve another snapshot, or build again")
-            snapshot = open_snapshot(folder, model=self._model, scope=EVERYTHING)
+            name = folder if is_path(self._place[0]) else folder.name
+            snapshot = open_snapshot(name, self._place[1], model=self._model, scope=EVERYTHING)
             view = snapshot.scoped(Scope())
             retrieve(_WARMING, view)
         except BaseException:
             lease.close()
             raise
-        return _Held(snapshot, lease, OrderedDict({frozenset[str](): view}))
+        return _Held(snapshot, lease, later, OrderedDict({frozenset[str](): view}))
 
     def _view(self, held: _Held, labels: frozenset[str]) -> Snapshot:
         with self._guard:

@@ -530,6 +530,8 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
             relations = [view.state_standard(row)[2] for row in numbers]
             more = [view.find_detailed(row) or None for row in numbers]
             columns["relation"] = pa.array(relations, pa.string())
+            own = pa.array(part.rows.numbers("relation")[some])
+            columns["relation_id"] = view.rows("relations").column("relation_id").take(own)
             columns["negated"] = part.rows.column("negated").take(at)
             columns["modality"] = pa.array(map(view.hold_fact, numbers), pa.string())
             valid = zip(*map(view.date_fact, numbers), strict=True) if numbers else [[], []]

@@ -103,8 +103,8 @@ JOIN raw_triples USING (raw_triple_id);
 
 CREATE TEMP TABLE spot AS
 SELECT DISTINCT claim_id, chunks.document_id, chunks.chunk_id, span.start AS first,
-    span."end" AS last
-FROM (SELECT claim_id, chunk_id, unnest(spans) AS span FROM claims) AS claims
+    span."end" AS last, span <> spans[-1] AS aside
+FROM (SELECT claim_id, chunk_id, spans, unnest(spans) AS span FROM claims) AS claims
 JOIN chunks USING (chunk_id);
 
 CREATE TEMP VIEW place AS
@@ -123,9 +123,12 @@ WITH said AS (
         gather(list(document_id)) AS documents, gather(list(chunk_id)) AS chunks,
         gather(list(source)) AS sources, gather(list(licence)) AS licences,
         gather(list(attribution)) AS attributions,
-        gather(list({'document': document_id, 'first': first, 'last': last,
-            'chunk': chunk_id})) AS places
-    FROM stated JOIN spot USING (claim_id) JOIN document ON document.id = document_id
+        list_transform(gather(list({'aside': aside, 'document': document_id, 'first': first,
+            'last': last, 'chunk': chunk_id})), lambda p: {'document': p.document,
+            'first': p.first, 'last': p.last, 'chunk': p.chunk}) AS places
+    FROM (SELECT * EXCLUDE (aside), bool_and(aside) OVER (PARTITION BY condensed_id, document_id,
+            chunk_id, first, last) AS aside FROM stated JOIN spot USING (claim_id))
+    JOIN document ON document.id = document_id
     GROUP BY condensed_id
 )
 SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,

@@ -1,7 +1,8 @@
-"""Labels of today on snapshots of yesterday: what newer labels hide of earlier snapshots."""
+"""Labels that documents got later hold for earlier snapshots: which texts those hide."""
 
 import logging
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,18 +17,48 @@ from kpyramid.storage.snapshots import has_snapshot, list_table
 log = logging.getLogger(__name__)
 
 
-def list_heads(warehouse: Warehouse, snapshot: str) -> list[str]:
-    """The ids of the snapshots, as far as they are here, of the refs that once were at this one."""
-    heads = set[str]()
+def list_later(warehouse: Warehouse, snapshot: str) -> list[tuple[str, ...]]:
+    """Of each ref that was at a snapshot: those it first came to after that, the newest first.
+
+    Those that are no longer here are left out. A ref that was moved back is still of its log.
+    """
+    chains = set[tuple[str, ...]]()
     for ref in list_logs(warehouse):
         try:
-            ids = [entry.snapshot for entry in list_entries(warehouse, ref)]
+            ids = [*dict.fromkeys(entry.snapshot for entry in list_entries(warehouse, ref))]
         except IntegrityError as e:  # one damaged ref does not stop who reads another
             log.warning("labels of ref %s are not looked at: %s", ref, e)
             continue
-        if snapshot in ids[:-1] and has_snapshot(warehouse, ids[-1]):
-            heads.add(ids[-1])
-    return sorted(heads - {snapshot})
+        later = ids[ids.index(snapshot) + 1 :] if snapshot in ids else []
+        chains.add(tuple(each for each in reversed(later) if has_snapshot(warehouse, each)))
+    return sorted(chain for chain in chains if chain)
+
+
+def list_guarded_since(
+    warehouse: Warehouse, snapshot: str, scopes: Sequence[Scope]
+) -> frozenset[str]:
+    """Sources, and hashes of texts, that labels of later snapshots hide from scopes.
+
+    Of a source or a text the newest snapshot that has it decides.
+
+    Raises:
+        IntegrityError: one cannot be read, so nobody knows what it hides.
+    """
+    hidden = set[str]()
+    for chain in list_later(warehouse, snapshot):
+        decided = set[str]()
+        for later in chain:
+            folder = f"snapshots/{later}"
+            names = [f"{folder}/tables/documents.parquet"]
+            if warehouse.store.read(names[0]) is None:
+                names = [blob.name for blob in warehouse.store.list(f"{folder}/tables/documents")]
+            blobs = [warehouse.store.read(name) for name in names]
+            if not has_snapshot(warehouse, later):
+                continue  # gc took it meanwhile
+            guarded, seen = _part(later, [BytesIO(blob or b"") for blob in blobs], scopes)
+            hidden |= guarded - decided
+            decided |= guarded | seen
+    return frozenset(hidden)
 
 
 def list_guarded(folder: Path, scopes: Sequence[Scope]) -> set[str]:
@@ -36,22 +67,27 @@ def list_guarded(folder: Path, scopes: Sequence[Scope]) -> set[str]:
     Raises:
         IntegrityError: its documents cannot be read, so nobody knows what they hide.
     """
+    return _part(folder.name, list_table(folder, "documents"), scopes)[0]
+
+
+def _part(
+    snapshot: str, files: Sequence[Path | BytesIO], scopes: Sequence[Scope]
+) -> tuple[set[str], set[str]]:
+    """Sources and hashes of a snapshot's texts: those hidden from scopes, and the others."""
     readers = [scope.access for scope in scopes if scope.access is not None]
-    files = list_table(folder, "documents") if readers else []
+    columns = ["source", "sha256", "access"]
     try:
-        parts = [pq.read_table(file, columns=["source", "sha256", "access"]) for file in files]
+        rows = [row for f in files for row in pq.read_table(f, columns=columns).to_pylist()]
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(
-            f"the labels of snapshot {folder.name} cannot be read, and they hold for earlier ones "
+            f"the labels of snapshot {snapshot} cannot be read, and they hold for earlier ones "
             f"too: {e}. `kpyramid verify` says what is damaged"
         ) from e
-    if not any(len(part["access"].combine_chunks().flatten()) for part in parts):
-        return set()
     guarded, seen = set[str](), set[str]()
-    for row in (row for part in parts for row in part.to_pylist()):
+    for row in rows:
         is_guarded = row["access"] and any(map(frozenset(row["access"]).isdisjoint, readers))
         (guarded if is_guarded else seen).update((row["source"], row["sha256"]))
-    return guarded - seen
+    return guarded - seen, seen
 
 
 def hide(folder: Path, guarded: Iterable[str]) -> Scope | None:

@@ -21,7 +21,7 @@ from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.conflicts import Conflicts
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.relabelled import hide, list_guarded, list_heads
+from kpyramid.snapshot.relabelled import hide, list_guarded_since
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
@@ -152,8 +152,8 @@ def open_snapshot(
     snapshot is copied to this machine first, and stays. `model` is the
     folder of the embedding model or the section [embed] of the settings, needed when the snapshot
     was built with a model of one's own or a served one. `scope` is what is seen of it, by default
-    the documents without access labels; the labels that documents have today, in what the refs
-    that once were at this snapshot are at now, hold for it too.
+    the documents without access labels; labels that documents got in later snapshots of a ref that
+    was at this one hold for it too.
 
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
@@ -161,12 +161,8 @@ def open_snapshot(
     folder = locate_snapshot(ref, warehouse)
     if is_path(ref):
         return Snapshot(folder, model, scope)
-    return Snapshot(folder, model, scope, partial(_locate_heads, warehouse, folder.name))
-
-
-def _locate_heads(warehouse: str | Path | None, snapshot: str) -> list[Path]:
     opened = open_warehouse(name_warehouse(warehouse))
-    return [locate_snapshot(head, warehouse) for head in list_heads(opened, snapshot)]
+    return Snapshot(folder, model, scope, partial(list_guarded_since, opened, folder.name))
 
 
 def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Path:
@@ -236,7 +232,7 @@ class Snapshot:
         folder: Path,
         model: "str | EmbedSettings | None" = None,
         scope: Scope = PUBLIC,
-        list_newer: Callable[[], Sequence[Path]] = tuple,
+        list_guarded: Callable[[Sequence[Scope]], Collection[str]] = lambda _: (),
     ) -> None:
         self._store = Store(folder)
         self.folder = folder
@@ -244,7 +240,7 @@ class Snapshot:
         self.manifest = self._store.manifest
         self.model = model
         self.scopes: tuple[Scope, ...] = (scope,)
-        self._list_newer = list_newer
+        self._list_guarded = list_guarded
         self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
 
     def scoped(self, scope: Scope) -> "Snapshot":
@@ -267,8 +263,7 @@ class Snapshot:
         """What is seen, found when it is first read."""
         scopes = self.scopes
         if any(s.access is not None for s in scopes):
-            newer = (list_guarded(folder, scopes) for folder in self._list_newer())
-            relabelled = hide(self.folder, {name for guarded in newer for name in guarded})
+            relabelled = hide(self.folder, self._list_guarded(scopes))
             scopes = (*scopes, relabelled) if relabelled else scopes
         if not any(s.narrows for s in scopes):
             labelled = self._store.rows("documents").column("access").flatten()

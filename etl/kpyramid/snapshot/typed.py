@@ -10,7 +10,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import date
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
@@ -319,8 +321,12 @@ class Finder:
         rows = self._view.rows("instances")
         held = pc.is_in(rows.column(column), value_set=pa.array(iris, pa.string()))
         seen = self._view.select("instances", np.flatnonzero(to_mask(held)))
-        if self._at and rows.has("facts"):
-            seen = [row for row in seen if self._covers(*rows.list_of("facts", row).tolist())]
+        if self._at and not rows.has("facts"):
+            raise InputError("at: values of the ontology have no dates here; build it again")
+        if self._at:
+            resting = {row: rows.list_of("facts", row).tolist() for row in seen}
+            facts = {row: self._view.select("condensed", some) for row, some in resting.items()}
+            seen = [row for row in seen if self._covers(*facts[row])]
         stated = np.zeros(len(seen), _FIELDS)
         stated["in_ontology"], stated["row"] = True, seen
         for end in ("subject", "object"):
@@ -658,10 +664,13 @@ def _check_value(name: str, value: object) -> None:
 def _read_date(at: str) -> str:
     """A date of the calendar in ISO 8601."""
     words = str(at).strip()
-    if re.fullmatch(r"[0-9]{4}(-(0[1-9]|1[0-2])(-[0-3][0-9])?)?", words):
-        return words
+    is_written = re.fullmatch(r"[0-9]{4}(-[0-9]{2}){0,2}", words)
+    if is_written:
+        with suppress(ValueError):
+            date.fromisoformat(f"{words}-01-01"[:10])
+            return words
     time = read_time(words)
-    if time is not None and time[0] is not None and time[0] == time[1]:
+    if not is_written and time is not None and time[0] is not None and time[0] == time[1]:
         return time[0]
     raise InputError(
         f"at {_show(at)} is no date: pass a year, a month or a day, as 1995 or 1995-07"

@@ -37,12 +37,15 @@ class Erased:
                 "for what this run stored"
             )
 
+    @property
+    def digest(self) -> str | None:
+        """The id of all that was erased; None where nothing was."""
+        listed: list[JsonValue] = [*sorted(self.sources), *sorted(self.texts)]
+        return content_id("erased", listed) if listed else None
+
     def mark(self, corpus: str) -> str:
         """The fingerprint of a corpus without what was erased."""
-        if not self.texts:
-            return corpus
-        listed: list[JsonValue] = [*sorted(self.sources), *sorted(self.texts)]
-        return content_id("corpus", corpus, listed)
+        return content_id("corpus", corpus, self.digest) if self.texts else corpus
 
 
 def hash_source(source: str) -> str:

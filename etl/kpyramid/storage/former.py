@@ -19,7 +19,7 @@ from kpyramid.storage.refs import RefEntry
 from kpyramid.storage.runs import Run, open_run
 from kpyramid.storage.snapshots import read_manifest, require_format
 
-_TABLES = ("condensed", "documents", "relations", "triples")
+_TABLES = ("condensed", "relations", "triples")
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,9 @@ class Former:
 
 
 def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
-    """The snapshot of an entry, when its names may go on: it is whole, and not of what is erased.
+    """The snapshot of an entry, when its names may go on: whole, and nothing was erased since.
 
-    A name could tell what was erased, so that all are given anew then.
+    A name could tell what was erased, and be an earlier snapshot's: all are given anew then.
     """
     if head is None:
         return None
@@ -62,8 +62,6 @@ def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
     run = None
     with suppress(InputError, IntegrityError, SettingsError):  # gc took it, or of another release
         run = open_run(warehouse, head.run)
-    former, erased = Former(head.snapshot, folder, run), load_erased(warehouse)
-    documents = former.read("documents", ["source", "sha256"]) if erased.texts else None
-    if documents and any(map(erased.holds, *(column.to_pylist() for column in documents))):
+    if manifest.get("erased") != load_erased(warehouse).digest:
         return None
-    return former
+    return Former(head.snapshot, folder, run)

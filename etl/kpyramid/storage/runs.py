@@ -130,7 +130,7 @@ def start_run(
         "allow_shrink": allow_shrink,
         "former": head and asdict(head),
         "started": now.isoformat(timespec="seconds"),
-        "git_sha": _read_git_sha(),
+        "git_sha": read_git_sha(),
     }
     warehouse.store.replace(record_name, json.dumps(record, indent=1).encode())
     return run
@@ -273,7 +273,7 @@ def _name_mark(run: Run, stage: str) -> str:
     return f"runs/{run.name}/stages/{stage}.json"
 
 
-def _read_git_sha() -> str | None:
+def read_git_sha() -> str | None:
     """The commit of the checkout this code runs from; None for an installed package."""
     checkout = Path(__file__).parent.parent.parent.parent
     if not (checkout / ".git").exists():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from kpyramid.documents.cleaning import CleanText, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
+from kpyramid.errors import without
 from kpyramid.extraction.syntax.repairs import repair_tree
 from kpyramid.extraction.syntax.tree import Node, Tree
 
@@ -25,8 +28,12 @@ _BATCH = 128
 _TOKENS = 4096
 """Of docs whose decisions are taken together: their features fill 16 MB."""
 _DOUBT = "doubt"
+_TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
+"""Packages whose pipelines run on torch, which spaCy loads wherever it is: twice its own time."""
 _UNIT_END = re.compile(r"\d ?[a-z]{1,3}\. (?=[A-Z])")
 """The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake"."""
+_UNIT = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)")
+"""A unit that the tokenizer takes apart: "20 °C", "120 km/h"."""
 
 
 class Parser:
@@ -47,7 +54,9 @@ class Parser:
         change the speed and no tensor, so no result.
         """
         if self._pipeline is None:
-            import spacy
+            needs_torch = any(map(find_spec, _TRANSFORMERS))
+            with nullcontext() if needs_torch else without("torch"):
+                import spacy
 
             self._pipeline = spacy.load(self.package)
         waiting: list[tuple[str, list[CleanText]]] = []
@@ -76,6 +85,10 @@ class Parser:
             for unit in _UNIT_END.finditer(part.words):
                 begun = doc.char_span(unit.end(), unit.end() + 1, alignment_mode="expand")
                 begun[0].is_sent_start = True
+            with doc.retokenize() as retokenizer:
+                for unit in _UNIT.finditer(part.words):
+                    if (whole := doc.char_span(*unit.span(1))) is not None:
+                        retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
                 for batch in minibatch_by_words(sorted(docs, key=len), _TOKENS):

@@ -31,6 +31,8 @@ _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
+REPORTED = "reported"
+"""The mood of what somebody heard: "I heard that", "we were told that"."""
 _UNPROVEN = "unproven"
 """The mood of what something fails to show."""
 
@@ -194,11 +196,15 @@ def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Sta
         return _STATED
     if lemma in WORDS["true"] and word is not head:
         return Stance(mood=_UNPROVEN if _is_void(head, frames) else None)
+    passive = any(c.dep == "auxpass" for c in head.children)
+    if lemma == "hear" or (lemma in WORDS["informing"] and passive):
+        return Stance(mood=REPORTED if not _is_void(word, frames) else _UNPROVEN)
     holds = WORDS["factive_nouns"] if word.pos == "NOUN" else WORDS["factive"]
     if lemma in holds and lemma not in WORDS["presupposing"]:
         void = _lacks(word, frames) if word.pos == "NOUN" else _is_void(word, frames)
-        weak = read_modal(group_kids(head))
-        mood = _UNPROVEN if void else weak if weak in WORDS["weak"] else None
+        modal = read_modal(group_kids(head))
+        bound = modal in WORDS["weak"] or (modal is not None and lemma == "ensure")
+        mood = _UNPROVEN if void else modal if bound else None
         believer = _find_believer(head, frames)
         return Stance(mood=mood, source=believer if believer is not head else None)
     if head.lemma == "be" and word.pos == "NOUN":

@@ -15,7 +15,7 @@ import openai
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import dump_json
-from kpyramid.llm.endpoint import OPENAI, find_place
+from kpyramid.llm.endpoint import find_place
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
 from kpyramid.llm.task import Message, Request, Usage, load_json, quote_text
 from kpyramid.settings import LLMSettings, ModelPrice
@@ -26,13 +26,12 @@ from kpyramid.storage.store import BlobStore
 # creates the next number (the store lets one) may ask for its requests; so no request is in two
 # batches. `batches/requests/` holds what is asked, `batches/books/` what it cost.
 
-State = Literal["intent", "uploaded", "submitted", "collected", "limited", "gone", "dropped"]
+State = Literal["intent", "submitted", "collected", "limited", "gone", "dropped"]
 """intent: noted; the batch is perhaps created. submitted: its id is known. collected: all it gave
 is stored. limited: refused for its size. gone: given up, so its requests are pending again.
-dropped: never created. uploaded is of earlier versions: an intent whose file was sent."""
+dropped: never created."""
 
-UNFINISHED: frozenset[State] = frozenset({"intent", "uploaded"})
-OPEN: frozenset[State] = UNFINISHED | {"submitted"}
+OPEN: frozenset[State] = frozenset({"intent", "submitted"})
 """States whose requests are not asked elsewhere."""
 
 _RECORDS, _REQUESTS = "batches/records", "batches/requests"
@@ -195,10 +194,7 @@ def _read(blobs: BlobStore, name: str) -> Record | None:
         return None
     try:
         values = json.loads(data)
-        known = {field.name: values[field.name] for field in fields(Record) if field.name in values}
-        if known["endpoint"] == "default":  # of earlier versions
-            known["endpoint"] = OPENAI
-        return Record(**{**known, "errors": tuple(known["errors"])})
+        return Record(**{**values, "errors": tuple(values["errors"])})
     except (ValueError, TypeError, KeyError) as e:
         raise IntegrityError(
             f"the record {name} of a batch in the cache cannot be read: {e!r}; the batch may be "
@@ -439,7 +435,7 @@ def find_orphans(
     client: openai.OpenAI, blobs: BlobStore, records: Iterable[Record], now: float
 ) -> list[Record]:
     """The records of batches that exist although nobody noted their ids, noted now."""
-    missing = {record.id: record for record in records if record.state in UNFINISHED}
+    missing = {record.id: record for record in records if record.state == "intent"}
     found: list[Record] = []
     if not missing:
         return found
@@ -447,7 +443,7 @@ def find_orphans(
         for batch in client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
             present = record and read_record(blobs, record.number)
-            if present is not None and present.state in UNFINISHED:  # else it is noted by now
+            if present is not None and present.state == "intent":  # else it is noted by now
                 noted = replace(present, state="submitted", batch=batch.id, submitted=now)
                 found.append(save_record(blobs, noted))
             if not missing:

@@ -102,13 +102,13 @@ def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
     records = jobs.read_records(desk.blobs)
     done.batches += jobs.find_orphans(desk.client, desk.blobs, records, desk.now())
     for record in jobs.read_records(desk.blobs):
-        if record.state in jobs.UNFINISHED and _is_stale(record, desk):
+        if record.state == "intent" and _is_stale(record, desk):
             _drop(record, jobs.read_asked(desk.blobs, record), desk)
     while not _submit_rest(pending, desk, done):
         pass  # another process submitted meanwhile: what is left is less
     records = jobs.read_records(desk.blobs)
     done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
-    done.unfinished = sum(r.requests for r in records if r.state in jobs.UNFINISHED)
+    done.unfinished = sum(r.requests for r in records if r.state == "intent")
     done.pending = done.waiting + done.refused
     return done
 
@@ -250,7 +250,7 @@ def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: 
 def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Record | None:
     """The record of the batch, now created; None when it took so long that others may drop it."""
     present, stale = jobs.read_record(desk.blobs, record.number), desk.limits.stale
-    is_ours = present is not None and present.state in jobs.UNFINISHED
+    is_ours = present is not None and present.state == "intent"
     if not is_ours or desk.now() - record.at >= stale / 2:
         return None
     record = jobs.save_record(desk.blobs, replace(record, at=desk.now()))

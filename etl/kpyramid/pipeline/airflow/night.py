@@ -33,7 +33,7 @@ from kpyramid.pipeline.build import call_stage
 from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import Looker
-from kpyramid.pipeline.report.report import describe_mark
+from kpyramid.pipeline.report.course import describe_mark
 from kpyramid.pipeline.runner import Shard, read_parts
 from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.stages.extract import list_passages

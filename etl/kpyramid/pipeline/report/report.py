@@ -3,9 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +13,6 @@ import pyarrow.compute as pc
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.errors import InputError, IntegrityError, PyramidError
 from kpyramid.keys import JsonValue
-from kpyramid.llm.ledger import Sum, Totals, read_totals
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.report.account import (
     describe_completion,
@@ -25,36 +22,31 @@ from kpyramid.pipeline.report.account import (
     open_tables,
     read_facts,
 )
-from kpyramid.pipeline.report.figure import Figure, draw_trend, read_figure
+from kpyramid.pipeline.report.course import add_trend, describe_course, write_pages
+from kpyramid.pipeline.report.figure import Figure, read_figure
 from kpyramid.pipeline.report.words import load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
-from kpyramid.settings import Settings
 from kpyramid.snapshot.diff import Change, Row, compare
 from kpyramid.snapshot.overview import summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts, read_table
 from kpyramid.storage.copies import locate_snapshot
-from kpyramid.storage.identity import library_version
 from kpyramid.storage.refs import read_head
-from kpyramid.storage.runs import Run, StageMark, list_runs, read_mark
+from kpyramid.storage.runs import Run, StageMark, read_mark
 from kpyramid.storage.snapshots import find_manifest, has_snapshot
-from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
 
 log = logging.getLogger(__name__)
 
-PLAN = "plan.json"
-"""What a build with a language model expected to pay, in the run's folder."""
-
 _MOST_WITHDRAWN = 200
 """Withdrawn statements that a report names; the table `rejects` has all of them."""
 _MOST_CHANGES = 12
 """Rows of a kind of change that a report names; `kpyramid diff` has all of them."""
-_MOST_THINGS, _MOST_RUNS = 10, 30
+_MOST_THINGS = 10
 
 
 def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[str, Any]:
@@ -74,10 +66,8 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[s
         "completion": account.completion,
         "condensation": account.condensation,
     }
-    write_durably(run.folder / "report.json", json.dumps(report, indent=1).encode())
-    drawn = {"trend": draw_trend(report["trend"]), "figure": account.figure}
-    text = load_template("report.html.jinja").render(report=report, **drawn)
-    write_durably(run.folder / "report.html", text.encode(errors="replace"))
+    drawn = account.figure and load_template("figure.svg.jinja").render(figure=account.figure)
+    write_pages(run, report, drawn or "")
     return report
 
 
@@ -117,9 +107,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
     snapshot, committed = publish.details["snapshot"], publish.details["committed"]
     folder = locate_snapshot(run.warehouse, snapshot)
     rejects = _read_rows(run, snapshot, "rejects")
-    head, before = read_head(run.warehouse, run.ref), _find_before(run, committed)
-    totals, runs = read_totals(run.folder), list_runs(run.warehouse)
-    record = next((row for row in runs if row["run"] == run.name), {})
+    before = _find_before(run, committed)
     with open_tables(folder) as database:
         opened = Snapshot(folder, scope=EVERYTHING)
         overview = summarise_snapshot(opened, _MOST_THINGS)
@@ -127,39 +115,14 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         refused = describe_rejects(database)
         changes, changed = _describe_changes(run, before, opened, database)
     report: dict[str, Any] = {
-        "run": run.name,
-        "snapshot": snapshot,
-        "ref": run.ref,
-        "committed": committed,
-        "head": head.snapshot if head else None,
-        "corpus": run.corpus,
-        "started": record.get("started"),
-        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
-        "took": round(sum(mark.seconds for mark in marks), 1),
-        "host": record.get("host"),
-        "software": library_version("kpyramid"),
-        "git_sha": record.get("git_sha"),
-        "settings": list_differences(Settings(), run.settings),
-        "rows": dict(publish.rows),
+        **describe_course(run, marks),
         "content": content,
         "unread": [asdict(kind) for kind in list_unread(rejects)],
-        "rejects": {mark.stage: dict(mark.rejects) for mark in marks if mark.rejects},
         "refused": refused,
         "withdrawn": _list_withdrawn(rejects),
+        "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
         "contradictions": publish.rows.get("contradictions", 0),
         "contradicting": _name_contradiction(run, snapshot),
-        "recomputed": {mark.stage: mark.recomputed for mark in marks},
-        "seconds": {mark.stage: mark.seconds for mark in marks},
-        "stages": [
-            {"stage": m.stage, **describe_mark(m), "rejects": sum(m.rejects.values())}
-            for m in marks
-        ],
-        "calls": totals.run.calls,
-        "tokens": totals.run.tokens,
-        "cost": totals.run.cost,
-        "model": _describe_model(run, marks, totals),
-        "gates": dict(publish.gates),
-        "refused_by": [n for n, said in publish.gates.items() if said.startswith("fail")],
         "checks": json.loads(publish.details.get("checks", "[]")),
         "unmatched": [
             row["detail"] for row in rejects.to_pylist() if row["reason"] == "unmatched_correction"
@@ -169,54 +132,8 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
         "decisions": _describe_decisions(run, snapshot),
     }
-    this = {**record, "ended": report["ended"], "figures": measure_report(report)}
-    this["status"] = "refused" if report["refused_by"] else "done"
-    others = [row for row in runs if row["ref"] == run.ref and row["run"] != run.name]
-    report["trend"] = [
-        {name: row.get(name) for name in ("run", "started", "status", "figures")}
-        for row in [*reversed(others[: _MOST_RUNS - 1]), this]
-    ]
-    report["week"] = _find_week(report["trend"])
+    add_trend(run, report)
     return report
-
-
-def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """What a run came to in numbers, for its record: what a trend is drawn of."""
-    rows = report["rows"]
-    return {
-        "documents": rows.get("documents", 0),
-        "facts": rows.get("condensed", 0),
-        "things": rows.get("entities", 0),
-        "values": rows.get("instances", 0),
-        "unread": sum(len(kind["refused"]) for kind in report["unread"]),
-        "rejects": sum(row["count"] for row in report["refused"]),
-        "contradictions": report["contradictions"] + len(report["withdrawn"]),
-        "failing": sum(not check["holds"] for check in report["checks"]),
-        "checks": {check["check"]: check["value"] for check in report["checks"]},
-        "seconds": report["took"],
-        "cost": report["cost"],
-        "changes": report["changes"],
-    }
-
-
-def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The figures of the newest run that was done a week before the last one; None without any."""
-    with suppress(ValueError):  # of a damaged record
-        day = datetime.fromisoformat(str(trend[-1]["started"])) - timedelta(days=6.5)
-        rows = (row for row in reversed(trend) if str(row["started"]) <= day.isoformat())
-        return next((row["figures"] for row in rows if row["figures"]), None)
-    return None
-
-
-def list_differences(one: Settings, other: Settings) -> dict[str, list[JsonValue]]:
-    """The values of both by key, such as `chunk.max_tokens`, where they differ."""
-    old, new = asdict(one), asdict(other)
-    return {
-        f"{part}.{key}": [old[part][key], new[part][key]]
-        for part in old
-        for key in old[part]
-        if old[part][key] != new[part][key]
-    }
 
 
 def _describe_changes(
@@ -261,12 +178,6 @@ def _quote_rows(database: "Database", rows: Sequence[Row]) -> list[dict[str, Any
     ]
 
 
-def describe_mark(mark: StageMark) -> dict[str, JsonValue]:
-    """The counts of a stage, as commands, reports and DAGs show them."""
-    names = ("rows", "rejects", "recomputed", "seconds")
-    return {name: getattr(mark, name) for name in names}
-
-
 def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
     """How many entries the decisions file has, and to how many proposals they apply."""
     if run.settings.complete.decisions is None:
@@ -308,68 +219,6 @@ def _warn_of_lost_decisions(run: Run, committed: str) -> None:
             run.ref,
             count,
         )
-
-
-def _describe_model(
-    run: Run, marks: tuple[StageMark, ...], totals: Totals
-) -> dict[str, JsonValue] | None:
-    """What models were asked and what it took, beside what was planned; None without any.
-
-    A stage that asked for nothing new has no calls; one that is not part of a build, like a
-    batch that was sent before, has no hits.
-    """
-    planned = _read_plan(run)
-    asked = {mark.stage: mark.model for mark in marks if mark.model}
-    names = [s.name for s in PIPELINE if s.name in asked or s.name in totals.stages]
-    names += sorted(set(totals.stages) - set(names))
-    if not names:
-        return None
-    stages: list[JsonValue] = []
-    for name in names:
-        counts = asked.get(name, {})
-        requests, hits = _count(counts, "asked"), _count(counts, "hits")
-        stages.append(
-            {
-                "stage": name,
-                "asked": requests,
-                "hits": hits,
-                "hit_rate": round(hits / requests, 4) if requests else None,
-                "failures": counts.get("failures", {}),
-                **totals.stages.get(name, Sum()).describe(),
-                "planned": planned.get(name),
-            }
-        )
-    return {
-        "stages": stages,
-        "tasks": {name: total.describe() for name, total in sorted(totals.tasks.items())},
-        "documents": [
-            {"document": name, "calls": total.calls, "tokens": total.tokens, "cost": total.cost}
-            for name, total in totals.list_dearest()
-        ],
-        "torn": totals.torn,
-        **totals.run.describe(),
-    }
-
-
-def _count(counts: Mapping[str, JsonValue], name: str) -> int:
-    value = counts.get(name)
-    return value if isinstance(value, int) else 0
-
-
-def _read_plan(run: Run) -> dict[str, JsonValue]:
-    """What the plan at the build's start said of each stage; empty when none was made."""
-    try:
-        rows = json.loads((run.folder / PLAN).read_bytes())
-        return {
-            row["stage"]: {"calls": row["calls"], "tokens": row["tokens"], "cost": row["cost"]}
-            | (row.get("model") or {})
-            for row in rows
-        }
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError) as e:
-        log.warning("plan %s cannot be read, the report leaves it out: %s", run.folder / PLAN, e)
-        return {}
 
 
 def _list_withdrawn(rejects: pa.Table) -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, Template, TemplateError, select_autoescape
 
-from kpyramid.documents.formats import Unread
+from kpyramid.documents.corpus import Unread
 from kpyramid.pipeline.stage import PIPELINE
 
 _WIDE, _MOST = 160, 10

@@ -6,11 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.conversion import CONVERTED, Convert
-from kpyramid.documents.corpus import SourceFile
+from kpyramid.documents.corpus import SourceFile, Unread
 from kpyramid.documents.formats import (
     Record,
     Refusal,
-    Unread,
     group_unread,
     name_ending,
     read_records,

@@ -35,7 +35,7 @@ from kpyramid.graph.nouns import (
     resolve_nouns,
     states_rule,
 )
-from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations
+from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations, spell_key
 from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
@@ -168,11 +168,14 @@ def _name_clusters(
     A statement of an unchanged document has the id that it had.
     """
     words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
-    said = pa.array([relation.get(form.key) for _, form in facts.table.relations], pa.string())
+    said = [relation.get(Statement(form, phrase).key) for phrase, form in facts.table.relations]
     own = {
         "head_id": ("entity", words.take(pa.array(heads))),
         "tail_id": ("entity", words.take(pa.array(tails, mask=facts.is_literal))),
-        "relation_id": ("relation", said.take(pa.array(facts.columns["relation"]))),
+        "relation_id": (
+            "relation",
+            pa.array(said, pa.string()).take(pa.array(facts.columns["relation"])),
+        ),
     }
     votes: Counter[tuple[str, tuple[str, str]]] = Counter()
     if former is not None:
@@ -205,7 +208,8 @@ def _name_clusters(
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
     """The statements of one fact after those of another, and how many each fact has."""
     known: Codes[str] = Codes()
-    said = [known[relation.get(form.key, "")] for _, form in facts.table.relations]
+    keys = [Statement(form, phrase).key for phrase, form in facts.table.relations]
+    said = [known[relation.get(key, "")] for key in keys]
     relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
     columns = (facts.columns["negated"], facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
@@ -292,20 +296,26 @@ def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
 def _find_nouns(
     facts: Facts, raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
 ) -> Iterator[str | None]:
-    """The clusters of heads and tails that are common nouns, the words of literals."""
+    """The clusters of heads and tails that are common nouns, the words of literals.
+
+    A noun is known by the source of its document, not by its text: an edit elsewhere changes no id.
+    """
+    sources = map_column(documents, "document_id", "source")
     titles = {
-        (word, document)
+        (word, sources[document])
         for document, title, _ in _read_titles(documents)
         for word in {parse_name(title).key, *parse_name(title).words}
     }
-    walk = partial(_list_phrases, facts, raw_triples, chunks)
+    walk = partial(_list_phrases, facts, raw_triples, chunks, sources)
     nouns = resolve_nouns(walk, titles)
     for fact in facts:
         yield next(nouns)
         yield " ".join(fact.tail.name.split()) if fact.tail.is_literal else next(nouns)
 
 
-def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
+def _list_phrases(
+    facts: Facts, raw_triples: pa.Table, chunks: pa.Table, sources: Mapping[str, str]
+) -> Iterator[Phrase]:
     """The ends that are entities as their text has them."""
     starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
     _, said = _read_ends(raw_triples, "relation")
@@ -314,7 +324,7 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
         text, first = texts[fact.chunk].as_py(), int(firsts[fact.chunk])
         for side, end in fact.entities:
             yield Phrase(
-                *(end.name, fact.document),
+                *(end.name, sources[fact.document]),
                 _read_before(
                     end.name,
                     int(starts[side][fact.row]),
@@ -384,10 +394,10 @@ def _build_relations(
     wordings: dict[str, Counter[str]] = defaultdict(Counter)
     active: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        key = relation[fact.form.key]
+        key = relation[Statement(fact.form, fact.relation).key]
         wordings[key][fact.relation] += 1
-        inverse = fact.form.inverse_key
-        if inverse is not None and inverse in relation:
+        inverse = spell_key(fact.form.inverse_key or "", fact.relation)
+        if inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
         told = active[key] & wordings.keys()
@@ -445,7 +455,8 @@ def _build_triples(
     for facts in stated:
         is_literal, tail = facts[0].tail.is_literal, str(facts[0].tail.key)
         head_id = ids["entity", str(facts[0].head.key)]
-        relation_id = ids["relation", relation[facts[0].form.key]]
+        said = Statement(facts[0].form, facts[0].relation)
+        relation_id = ids["relation", relation[said.key]]
         tail_id = None if is_literal else ids["entity", tail]
         denied = ["negated"] if facts[0].negated else []
         qualifiers = unite_qualifiers(
@@ -453,11 +464,11 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
-        said = forms[relation[facts[0].form.key]]
+        wordings = forms[relation[facts[0].form.key]]
         if facts[0].negated:
-            said = {normalise_relation(deny(facts[0].relation)).key}
+            wordings = {normalise_relation(deny(facts[0].relation)).key}
         ends = (facts[0].tail.name, None if is_literal else tail)
-        verdict = corrections.judge(str(facts[0].head.key), said, *ends)
+        verdict = corrections.judge(str(facts[0].head.key), wordings, *ends)
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None
         qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers

@@ -221,7 +221,7 @@ def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
         return Found(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
     if len(rows) > most:
         return Found(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"its query finds {len(values)} value(s)", values, sparql=sparql)
+    return Found(Outcome.ANSWERED, f"values of its query: {len(values)}", values, sparql=sparql)
 
 
 def choose_column(
