@@ -1,8 +1,8 @@
 """Checks of one's own: what a snapshot has to hold, one line each in a TOML file.
 
 `expect` lists them: an `entity`, with its `class`; a `fact`, `head | relation | tail`; a `question`
-with its `answer`; a `share`, as `rejects.low_confidence`, that is `below` or `above` a number;
-documents that are `fresh`, the newest `within` such as "2d". `severity` is "fail" or "warn".
+with its `answer`; a `share`, as `rejects.low_confidence`, that is `below` a number; documents that
+are `fresh`, the newest `within` such as "2d". `severity` is "fail" or "warn".
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
@@ -44,8 +44,7 @@ class Check:
     question: Text | None = None
     answer: Text | None = None
     share: Text | None = None
-    below: float | None = None
-    above: float | None = None
+    below: Annotated[float | None, Field(gt=0, le=1)] = None
     fresh: Literal["documents"] | None = None
     within: Text | None = None
     severity: Literal["fail", "warn"] = "fail"
@@ -55,7 +54,7 @@ class Check:
         if sum(getattr(self, kind) is not None for kind in _KINDS) != 1:
             raise ValueError(f"give one of {', '.join(_KINDS)}")
         beside = {"class_": "entity", "answer": "question", "within": "fresh"}
-        beside |= dict.fromkeys(("below", "above"), "share")
+        beside["below"] = "share"
         for name, kind in beside.items():
             if getattr(self, name) is not None and getattr(self, kind) is None:
                 raise ValueError(f"{name.strip('_')} goes with {kind}")
@@ -66,15 +65,10 @@ class Check:
         if self.fresh and not _WITHIN.fullmatch(self.within or ""):
             raise ValueError("within is a number from 1 with h, d or w, such as 2d")
         if self.share is not None:
-            low, high = self.above, self.below
             if not self.share.startswith(_SHARES):
                 raise ValueError(f"{self.share!r} is no share; write {_SHARES}REASON")
-            if low is None and high is None:
-                raise ValueError("a share goes with below, above or both")
-            if not (-1 if low is None else low) < (2 if high is None else high):
-                raise ValueError("it can never hold: above is not less than below")
-            if (high is not None and high <= 0) or (low is not None and low >= 1):
-                raise ValueError("it can never hold: a share is from 0 to 1")
+            if self.below is None:
+                raise ValueError("a share goes with below, from which it does not hold")
         return self
 
     def __str__(self) -> str:
@@ -210,8 +204,7 @@ def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:
     share = count / all_ if all_ else 0.0
     near = get_close_matches(reason, sorted({*reasons}), 1, 0.7) if not count else ()
     hint = f"; there is none of that reason, nearest: {near[0]}" if near else ""
-    holds = not near and share < (2 if check.below is None else check.below)
-    holds = holds and share > (-1 if check.above is None else check.above)
+    holds = not near and check.below is not None and share < check.below
     return holds, round(share, 6), f"it is {share:.4g}: {count:,} of {all_:,}{hint}"
 
 
@@ -233,8 +226,3 @@ def _measure_age(within: str, snapshot: Snapshot, order: str) -> tuple[bool, flo
     # A document has a day, and no hour: it is as new as the end of that day.
     holds = age - timedelta(days=1) < most
     return holds, round(age / timedelta(days=1), 3), f"the newest document is of {max(days)}"
-
-
-def describe_measured(found: Sequence[Measured]) -> list[dict[str, Any]]:
-    """What came of the checks as plain values."""
-    return [asdict(one) for one in found]

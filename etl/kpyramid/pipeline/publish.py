@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.validation.checks import complete_query, read_questions
 from kpyramid.ontology.validation.reasoner import find_java
-from kpyramid.pipeline.checks import describe_measured, judge_measured
+from kpyramid.pipeline.checks import judge_measured
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,
     describe_settings,
@@ -111,7 +111,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             entry = commit(run.warehouse, run.ref, **made, at=name_now())
             committed = "yes" if entry else "unchanged"
         details = {"snapshot": snapshot, "committed": committed, "judges": judges}
-        details |= {"checks": json.dumps(describe_measured(expected))} if expected else {}
+        details |= {"checks": json.dumps([*map(asdict, expected)])} if expected else {}
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
 
 

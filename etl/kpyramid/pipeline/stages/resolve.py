@@ -435,9 +435,6 @@ def _build_triples(
     raw_triples: pa.Table,
     corrections: Corrections,
 ) -> Iterable[Row]:
-    forms: dict[str, set[str]] = defaultdict(set)
-    for form, key in relation.items():
-        forms[key].add(form)
     titles = {
         row["document_id"]: cited
         for row in documents.select(["document_id", "title"])
@@ -456,11 +453,10 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
-        said = forms[relation[facts[0].form.key]]
-        if facts[0].negated:
-            said = {normalise_relation(deny(facts[0].relation)).key}
+        said = [deny(f.relation) if f.negated else f.relation for f in facts]
+        wordings = {normalise_relation(words).key for words in said}
         ends = (facts[0].tail.name, None if is_literal else tail)
-        verdict = corrections.judge(str(facts[0].head.key), said, *ends)
+        verdict = corrections.judge(str(facts[0].head.key), wordings, *ends)
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None
         qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers
