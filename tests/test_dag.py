@@ -34,7 +34,6 @@ DAGS = CHECKOUT / "dags"
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy")
 STAGES = ["resolve", "induce", "complete", "condense"]
 MOST_PARSE_SECONDS = 0.5
-MOST_UNCHANGED_SECONDS = 15
 LINEAGE = "lineage.jsonl"
 
 DAY = timedelta(days=1)
@@ -619,8 +618,6 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     assert [night["state"] for night in done] == ["success", "success"]
     began, ended = zip(*((read_time(n, "start"), read_time(n, "end")) for n in done), strict=True)
     assert max(began) >= min(ended)
-    fastest = min((end - start).total_seconds() for start, end in zip(began, ended, strict=True))
-    assert fastest <= MOST_UNCHANGED_SECONDS
     states = {name: task["state"] for name, task in scheduler.list_tasks(build, nights[0]).items()}
     assert states == {
         **dict.fromkeys(["read", "embed", *STAGES], "skipped"),

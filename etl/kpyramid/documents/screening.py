@@ -338,8 +338,11 @@ def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | No
 
 
 def _is_list(text: str, lines: list[Span]) -> bool:
-    """Whether these are three or more items: each begins large and none ends as a sentence."""
-    return len(lines) > 2 and all(
+    """Whether these are items or lines of a title: each begins large, none ends as a sentence.
+
+    Two lines of more than 70 characters may be a broken sentence.
+    """
+    return len(lines) > 1 + any(s.end - s.start > 70 for s in lines) and all(
         (text[s.start].isupper() or text[s.start].isdigit())
         and not _SENTENCE_END.search(text[max(s.start, s.end - 4) : s.end])
         and text[s.end - 1] not in ",-–"

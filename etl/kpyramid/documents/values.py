@@ -42,7 +42,8 @@ _NUMBERS = re.compile(
     re.IGNORECASE,
 )
 _DIGIT = re.compile(r"[0-9]")
-_UNIT = re.compile(r"\s?(?:%|[^\W\d]+[²³]?)?")
+_UNIT = re.compile(r"\s?(?:%|°\s?[CFK]?|[^\W\d]+[²³23]?(?:/[^\W\d]+[²³23]?)?)?")
+"""What may stand behind a number: "%", "°C", "km2", "m³/s"."""
 
 
 @dataclass(frozen=True, slots=True)

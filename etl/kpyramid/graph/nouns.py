@@ -23,6 +23,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.graph.names import LINKS, TITLES, parse_name
 from kpyramid.graph.relations import Codes, Numbers
+from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.numerics.arrays import Mask
 
 _POINTING = POINTING | frozenset("his her its their our my your whose such same".split())
@@ -38,7 +39,7 @@ _OWNING = ("'s", "’s", "s'", "s’")
 _ONLY_PLURAL = frozenset({"people", "police"})
 """Plurals that the dictionary has for words of their own."""
 _SIGNS = 2
-"""Of a noun that only opens sentences: elsewhere it is small, it is plural, it has no type."""
+"""Of a noun that only opens sentences: it is small elsewhere, plural, without a type, listed."""
 _LOCAL = "the "
 """Begins the cluster of a noun that is its document's; no key holds a space."""
 _CLAUSES = LINKS | frozenset({"who", "that", "which", "whose", "where", "when"})
@@ -135,7 +136,9 @@ def resolve_nouns(
     own = known // width
     found = [(keys[k], documents[d]) for k, d in titles if k in keys and d in documents]
     titled = np.isin(known, [key * width + document for key, document in found])
-    common = _find_common(read, own, place, titled)
+    nouns = load_nouns()
+    listed = np.array([key in nouns for key in keys], dtype=bool)[own]
+    common = _find_common(read, own, place, titled, listed)
     # A shape counts once in each document.
     shaped = np.zeros((len(known), len(_SHAPES)), dtype=bool)
     seen = common[place] & (read[6] > 0)
@@ -202,18 +205,19 @@ def _read_phrase(phrase: Phrase) -> _Read:
     return _Read(parse_name(text.lower()).key, count, shape, large)
 
 
-def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask) -> Mask:
+def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask, listed: Mask) -> Mask:
     """Whether the phrases of each place are common nouns.
 
-    `read`: columns of key, document, count, shape, whether large, typed, placed; `keys` and
-    `titled` are those of the places, `place` that of each phrase.
+    `read`: columns of key, document, count, shape, whether large, typed, placed; `keys`, `titled`
+    and `listed`, in the dictionary, are those of the places, `place` that of each phrase.
     """
     small, large = (np.bincount(place[read[4] == case], minlength=len(keys)) for case in range(2))
     typed, plural = np.zeros((2, len(keys)), dtype=bool)
     typed[place[read[5] > 0]] = True
     plural[place[read[3] == _SHAPES.index("plural")]] = True
     elsewhere = np.isin(keys, keys[small > large])
-    signs = elsewhere.astype(int) + plural + ~typed
+    listed = listed & ~np.isin(keys, keys[large > small])
+    signs = elsewhere.astype(int) + plural + ~typed + listed
     return np.where((small + large == 0) & ~titled, signs >= _SIGNS, small >= np.maximum(1, large))
 
 

@@ -1,4 +1,4 @@
-"""Relation clusters: phrases that differ in light words only are one relation.
+"""Relation clusters: phrases of one tense that differ in light words only are one relation.
 
 Paraphrases are brought together where facts are condensed, by what their words mean.
 """
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.documents.words import RelationForm
+from kpyramid.documents.words import BE, DO, HAVE, IS_A, MODALS, RelationForm, lemmatise
 
 _Key = TypeVar("_Key", bound=Hashable)
 Numbers = npt.NDArray[np.integer[Any]]
@@ -19,11 +19,30 @@ _LIGHT = frozenset({"be", "a", "an", "the"})
 """Words that a relation phrase keeps or leaves without a change of meaning."""
 
 
+_PAST = frozenset({"was", "were", "had", "did"})
+
+
 class Statement(NamedTuple):
     """One relation phrase as a fact words it."""
 
-    form: RelationForm
     wording: str
+    form: RelationForm
+
+    @property
+    def key(self) -> str:
+        """What phrases of one relation agree in: the form, and whether it is past."""
+        return spell_key(self.form.key, self.wording)
+
+
+def spell_key(form: str, wording: str) -> str:
+    """A form's key with the tense of a wording: who lived there need not live there."""
+    word = wording.casefold().split()[0]
+    if form == IS_A or word in MODALS:
+        return form
+    if word in HAVE and "have" not in form.split():
+        return f"{form} <perfect>"
+    full = word not in BE | HAVE | DO and not word.endswith(("s", "ing"))
+    return f"{form} <past>" if word in _PAST or (full and lemmatise(word) != word) else form
 
 
 class Codes(dict[_Key, int]):
@@ -58,12 +77,12 @@ class Union:
 
 
 def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
-    """The cluster of each form's key, called by its member of which most is said."""
+    """The cluster of each statement's key, called by its member of which most is said."""
     forms: dict[str, RelationForm] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for form, wording in statements:
-        forms[form.key] = form
-        counts[form.key, wording] += 1
+    for statement in statements:
+        forms[statement.key] = statement.form
+        counts[statement.key, statement.wording] += 1
     totals: Counter[str] = Counter()
     usual: dict[str, str] = {}
     for (key, wording), count in sorted(counts.items(), key=lambda said: (-said[1], said[0])):
@@ -75,7 +94,8 @@ def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
     by_skeleton: dict[str, str] = {}
     for key in order:
         if _is_plain(forms[key], usual[key]):
-            clusters.join(by_skeleton.setdefault(spell_skeleton(forms[key]), key), key)
+            skeleton = spell_key(spell_skeleton(forms[key]), usual[key])
+            clusters.join(by_skeleton.setdefault(skeleton, key), key)
     return {key: clusters.find(key) for key in order}
 
 

@@ -44,12 +44,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        23,
+        25,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 14, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 15, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -114,7 +114,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=10,
+        version=11,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -124,7 +124,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=13,
+        version=14,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence"),
@@ -134,7 +134,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "embed",
-        version=2,
+        version=3,
         reads=("documents", "chunks", "entities", "relations", "triples"),
         writes=("vectors",),
         ports=("embedder",),
@@ -174,7 +174,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=15,
+        version=16,
         reads=("entities", "relations", "triples", "proposals"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),

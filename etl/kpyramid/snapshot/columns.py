@@ -254,7 +254,10 @@ def _link_statements(tables: Tables) -> Links:
 
 
 def _list_places(tables: Tables, to_raw: Links) -> dict[str, Any]:
-    """Chunk, start and end of each place of the condensed facts, sorted, each once."""
+    """Chunk, start and end of each place of the condensed facts, each once.
+
+    The places that state a fact, the last of each claim's, stand before those of antecedents.
+    """
     to_claims = to_raw.take(link_column(tables, "raw_triples", "claim_id").targets).distinct()
     chunk_of_claim = link_column(tables, "claims", "chunk_id").targets
     spans, owners = unfold(tables["claims"]["spans"])
@@ -263,8 +266,11 @@ def _list_places(tables: Tables, to_raw: Links) -> dict[str, Any]:
     )
     found = to_claims.follow(Links(owners, np.arange(len(owners))), len(tables["claims"]))
     at = found.targets
-    rows = np.stack([found.owners, chunk_of_claim[owners[at]], starts[at], ends[at]], axis=1)
-    rows = np.unique(rows, axis=0) if len(rows) else rows
+    aside = np.diff(owners, append=-1)[at] == 0
+    rows = np.stack([found.owners, aside, chunk_of_claim[owners[at]], starts[at], ends[at]], axis=1)
+    if len(rows):
+        rows = np.unique(rows, axis=0)[:, [0, 2, 3, 4]]
+        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
     sizes = np.bincount(rows[:, 0], minlength=tables["condensed"].num_rows)
     return {
         "place_chunks": list_numbers(rows[:, 1], sizes, pa.int32()),

@@ -53,7 +53,7 @@ def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> li
     titled, paged = documents.has("headings"), documents.has("pages")  # not in older indexes
     pages: dict[int, list[dict[str, int]]] = {}
     found = []
-    for document, chunk, start, end in sorted({*_find_places(rows, table, row)}):
+    for document, chunk, start, end in dict.fromkeys(_find_places(rows, table, row)):
         if seen is not None and not seen[document]:
             continue
         if document not in texts:

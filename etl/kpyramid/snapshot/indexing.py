@@ -38,7 +38,7 @@ from kpyramid.storage.snapshots import list_folders, read_manifest
 
 log = logging.getLogger(__name__)
 
-VERSION = 13
+VERSION = 14
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+from kpyramid.documents.values import MONTH, Date, find_values
 from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
@@ -36,6 +38,7 @@ from kpyramid.extraction.syntax.predicates import (
     word_group,
 )
 from kpyramid.extraction.syntax.stance import (
+    REPORTED,
     find_condition,
     find_modal_above,
     find_wish,
@@ -85,6 +88,8 @@ _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
 _MAX_MEANS = 5
 """Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
+_NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -170,6 +175,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
     mood = (None if means else mood) or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
+    if mood == REPORTED:
+        mood, group = None, replace(group, text=f"reportedly {group.text}")
+        many = replace(many, text=f"reportedly {many.text}")
     group = replace(group, negated=stance.negated, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):
@@ -527,7 +535,10 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
                 continue
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            relation = " ".join([*before, prep])
+            held = " ".join(before).split()
+            if held and held[-1:] == prep.split()[:1]:
+                held.pop()  # "brought the party back to": the adverb is in both
+            relation = " ".join([*held, prep])
             found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
 
@@ -576,9 +587,15 @@ def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
     """A time without a preposition, or the object of one."""
     if part.link:
         return _read_prepositional(part, findings)
-    return [
-        (p, "on" if p.words > 2 else "in", [], False) for p in findings.read_arguments(part.root)
-    ]
+    return [(p, _lead_time(p.text), [], False) for p in findings.read_arguments(part.root)]
+
+
+def _lead_time(words: str) -> str:
+    """The preposition that a time without one would have; a span or rate has none: "20 weeks"."""
+    date = next((v.value for v in find_values(words) if isinstance(v.value, Date)), None)
+    if _WEEKDAY.search(words) or (date is not None and date.day):
+        return "on"
+    return "in" if date is not None or _NAMED_MONTH.search(words) else ""
 
 
 def _list_objects(frame: Frame) -> list[Part]:

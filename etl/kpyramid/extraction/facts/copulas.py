@@ -38,6 +38,8 @@ MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
+_BEGINNING = (" since", " from", " until", " till")
+_PERFECT = {"has been": "is", "have been": "are"}
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -50,6 +52,8 @@ def list_copula_facts(
     frame = findings.frames.get(verb.i)
     subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
     past = group.text.startswith(("was", "were", "had"))
+    if any(c.word == "since" for c in attributes):  # who "has been chair since 2019" is chair
+        group = replace(group, text=_PERFECT.get(group.text, group.text))
     for attribute in attributes:
         _add_dimension(attribute, verb, group, heads, findings)
         if attribute.dep == "prep":
@@ -189,6 +193,10 @@ def _add_kind(
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
+    elif noun.tag == "NNS" and _is_one_of_several(findings.tree[head.root]):
+        relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
+        words = tail.text.removesuffix(noun.text)
+        tail = replace(tail, text=f"{words}{noun.lemma}", literal=words + noun.text != tail.text)
     elif one_of or shared or noun.word in DIRECTIONS:
         relation = None
     if relation is not None:
@@ -202,10 +210,17 @@ def _add_kind(
         found = [(p, w, t) for p, w, t in found if w == "one of"]
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
+        if relation is not None and phrase.label == "DATE" and rest.endswith(_BEGINNING):
+            continue  # from when to when it is so qualifies the kind
         tokens_at = (*group.tokens, *at_all)
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+
+
+def _is_one_of_several(name: Node) -> bool:
+    """Whether a name is one of those that a clause is about."""
+    return name.tag == "NNP" and (name.dep == "conj" or any(c.dep == "conj" for c in name.children))
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:

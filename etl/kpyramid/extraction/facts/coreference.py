@@ -7,11 +7,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from simplemma import is_known
+
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
+    FIRM_ENDINGS,
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
@@ -29,7 +32,9 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     count_brackets,
+    find_close_name,
     find_phrase,
+    is_inside_word,
     is_restrictive,
     list_conjuncts,
 )
@@ -127,6 +132,12 @@ def read_title(title: str) -> Antecedent | None:
     return Antecedent(phrase, None, None, None, kinds, 0.0, -_TOPIC_WINDOW, "", -1)
 
 
+def _is_office(label: str) -> bool:
+    """Whether a label ends in a word for persons: "Managing Director"; "Okafor" only looks so."""
+    word = label.split()[-1].lower()
+    return is_person_noun(word) and is_known(word, lang="en")
+
+
 def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase]]:
     """The turns in their order, each with the name of its speaker.
 
@@ -140,7 +151,7 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
     proper = {
         name: is_person_noun(label.strip(" )").split()[-1].lower())
         for name, label in zip(names, labels, strict=True)
-        if all(word[0].isupper() for word in name.split()) and not is_person_noun(name.lower())
+        if all(word[0].isupper() for word in name.split()) and not _is_office(name)
     }
     long = {name for name in proper if " " in name}
     known = {word for name in long for word in name.split()}
@@ -239,23 +250,28 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     words = {w.lower().strip(".") for w in phrase.text.split()}
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
     own = token.word
+    full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
     person: bool | None
     named = LABEL_BY_NOUN.get(own) if phrase.is_named else None
     if named == "ORG":  # "Dovra Paper Company" is a manufacturer
         person = False
     elif any(is_person_noun(k) for k in kinds) or (
-        token.pos == "NOUN" and is_person_noun(token.lemma)
+        (token.pos == "NOUN" or token.left_edge.word == "the")
+        and is_person_noun(token.lemma.lower())
     ):
-        person = True
-    elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or kinds:
+        person = True  # "the Data Protection Officer"
+    elif token.pos == "NOUN" or phrase.label in _NOT_PERSON or (kinds and not full):
         person = False
     elif phrase.label != "PERSON" and any(c.word == "the" for c in token.children):
         person = False  # no person's name has an article: "the Ister Court"
     else:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
+    told = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
     for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
         label = LABEL_BY_NOUN.get(word)
+        if told and label not in told:
+            continue  # "Castle Dunnet is a town"
         work = phrase.label in {"WORK_OF_ART", "MISC"}
         open_kind = label is None and person is not True and phrase.words > 1
         open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
@@ -295,6 +311,16 @@ def list_kinds(token: Node) -> set[str]:
         nouns += [before] if before is not None else []
     kinds = {k.word for n in nouns for k in list_conjuncts(n) if k.pos == "NOUN"}
     return kinds - {"one", "part"}
+
+
+def find_bearer(noun: Node) -> Node | None:
+    """The name that a clause gives a definite noun: "the aide, Ann Lee,", "the chair is Ann"."""
+    if noun.pos != "NOUN" or noun.tag == "NNS" or find_kind_label(noun.word) == "WORK_OF_ART":
+        return None
+    names = [c for c in noun.head.children if c.dep == "attr" and c.pos == "PROPN"]
+    if noun.dep != "nsubj" or noun.head.lemma != "be" or not is_person_noun(noun.word):
+        return find_close_name(noun)
+    return names[0] if names and noun.left_edge.word != "a" else None
 
 
 def is_predicate_noun(token: Node) -> bool:
@@ -385,6 +411,16 @@ def list_governors(token: Node) -> set[int]:
     return verbs
 
 
+def _is_amount(subject: Node) -> bool:
+    """Whether a clause says how much its subject is: "it remains 4.5 pence", "it fell to 3 %"."""
+    verb = subject.head if subject.dep in SUBJECTS else subject
+    parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
+    return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
+
+
+_AMOUNTING = frozenset("be remain amount rise fall stand".split())
+
+
 def is_expletive(token: Node) -> bool:
     """Return whether "it" stands for a clause: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
@@ -431,6 +467,14 @@ def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
     alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
     joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
     return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
+
+
+def _leads(one: Antecedent) -> bool:
+    """Whether it may be a person by its full name, and was the subject where it was named last."""
+    words = one.phrase.text.split()
+    full = len(words) in {2, 3} and all(word[0].isupper() for word in words)
+    named = one.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
+    return full and named and one.person is not False and one.role in SUBJECTS
 
 
 def agrees(one: Antecedent, word: str) -> bool:
@@ -519,6 +563,10 @@ class Antecedents:
         self._resolved: dict[int, Phrase] = {}
         self._owners: dict[int, Antecedent | None] = {}
         """What each attribute without an owner beside it is of."""
+        self._lent: set[int] = set()
+        """Names that stand beside the noun in whose role they are: "the engineer, Ann Lee,"."""
+        self._unclear: dict[str, int] = {}
+        """By gender the last sentence in which nobody knows whom a pronoun means."""
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
@@ -614,11 +662,20 @@ class Antecedents:
         sure = best.phrase.is_named or token.word in THING
         floor = _ALONE if sure and len(weighed) == 1 else _FLOOR
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
+            self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
             return
         if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
             return
+        if token.word in PERSON and best.sentence < token.sentence - 1:
+            gender = GENDER[token.word]
+            near = (a for a in self._active if a.sentence == token.sentence - 1)
+            near = (a for a in near if a.gender in {None, gender})
+            if self._unclear.get(gender) == token.sentence - 1 or any(map(_leads, near)):
+                # who the sentence before was about may be meant, or whom the text is about
+                self._unclear[gender] = token.sentence
+                return
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:
             best.person = True
@@ -677,6 +734,8 @@ class Antecedents:
         if token.word in PERSON and one.person is None:
             # The recogniser may have missed the person the text is about, hardly another.
             return one is self._local or one is self.topic
+        if one.phrase.is_named and token.word in THING and _is_amount(token):
+            return False  # no firm or place "rose to 3 %"
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
         if is_inside(token, one.last):
@@ -720,12 +779,18 @@ class Antecedents:
         return weight
 
     def _read_noun(self, token: Node) -> None:
+        if token.i in self._lent or is_inside_word(self.tree.nodes, token.i - 1):
+            return  # nor is the "call" of "on-call" spoken of
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
-        if not named and is_bare_definite(token) and self._read_definite(token):
+        bearer = None if named else find_bearer(token)
+        if bearer is not None:
+            self._lent.add(bearer.i)
+        elif not named and (
+            (is_bare_definite(token) and self._read_definite(token)) or self._read_repeated(token)
+        ):
             return
-        if not named and self._read_repeated(token):
-            return
+        role, token, named = token, bearer or token, named or bearer is not None
         introduced = token.dep == "attr" and any(c.dep == "expl" for c in token.head.children)
         opening = self._opens(token) and self._title is not None
         if not (named or introduced or opening or token.dep in _TRACKED):
@@ -753,9 +818,9 @@ class Antecedents:
             if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
                 self._refer(token, known)
         self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
-        self._touch(known, token)
-        if known.phrase.is_named and token.dep in SUBJECTS and not self._depths[token.i]:
-            self._set_topic(known, token)
+        self._touch(known, role)
+        if known.phrase.is_named and role.dep in SUBJECTS and not self._depths[token.i]:
+            self._set_topic(known, role)
 
     def _keep(self, one: Antecedent, sentence: int) -> None:
         self._active.append(one)
@@ -977,6 +1042,8 @@ class Antecedents:
         words = one.phrase.text.split()
         if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
             self._learn_short(one, words)
+        if one is not self._title and self.tree[one.phrase.root].left_edge.word == "the":
+            return  # an office is called by no part of its name
         maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
         maybe = maybe and all(word[0].isupper() for word in words)
         if not (one.person or maybe) or not 2 <= len(words) <= 5:
@@ -1017,11 +1084,14 @@ class Antecedents:
                 a
                 for a in self._active
                 if a.kinds.isdisjoint(LABEL_BY_NOUN)
+                and (not a.person or a.phrase.label == "PERSON")
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             # "the company" may be none of the many names of organisations
             about = {id(self._local), id(self.topic)}
+            known = {id(a): a for a in self._names.values() if "ORG" in list_labels(a)}
+            about |= known.keys() if len(known) == 1 else set()
             if len(fitting) != 1 or (
                 fitting[0].phrase.label == "ORG" and id(fitting[0]) not in about
             ):

@@ -174,7 +174,8 @@ def _name_context(context: Sequence[tuple[int, Cell]], nouns: Collection[str] = 
         stem = first.removesuffix("ing")
         doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
         deed = doing or _is_participle(first)
-        is_name = large and not plural and not deed and ": " not in cell.text
+        asks = first in QUESTION_WORDS
+        is_name = large and not (plural or deed or asks) and ": " not in cell.text
         short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
         return cell if is_name and short else None
     return None
@@ -295,6 +296,15 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
     return even or None
 
 
+def _opens_with_header(rows: Sequence[_Row]) -> bool:
+    """Whether the first row of a table without a header is one: words above a column of values."""
+    first, rest = rows[0], rows[1:]
+    if len(first) < 2 or {_classify(cell.text) for cell in first.values()} != {"text"}:
+        return False
+    below = [{_classify(row[at].text) for row in rest if at in row} for at in first]
+    return len(rest) > 1 and any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
+
+
 # Headers as relations.
 
 
@@ -409,6 +419,8 @@ class _Findings:
 
     def add_table(self, table: _Table, context: Cell | None) -> None:
         """The values of a table, read by rows or by columns; or why it is not read."""
+        if not table.header and _opens_with_header(table.rows):
+            table.header, table.rows = table.rows[:1], table.rows[1:]
         rows = table.rows
         width = max(max(row) + 1 for row in (*table.header, *rows))
         names = _name_columns(table.header, width)
@@ -504,7 +516,9 @@ class _Findings:
             if len(cell.text.split()) > _LONGEST_VALUE:
                 self._drop("long_cell", [cell])
                 continue
-            for value in _split_values(cell, dated=_is_participle(said.words.casefold())):
+            last, dated = said.words.casefold().split()[-1], _is_participle(said.words.casefold())
+            many = lemmatise(last) != last and not _is_participle(last)
+            for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
                 if usual.get(column) == "text" and kind == "number":
                     kind = "text"  # "3M" among names
@@ -581,13 +595,28 @@ _LETTER = re.compile(r"[^\W\d_]|%")
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 
-def _split_values(cell: Cell, *, dated: bool = False) -> Iterator[Cell]:
+_PARTED = re.compile(r"[;\n•]+")
+_LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
+_SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]")
+
+
+def _cut(text: str, marks: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Where the parts of a text between its marks begin and end."""
+    ends = [match.span() for match in marks.finditer(text)]
+    return [*zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(text)], strict=True)]
+
+
+def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Iterator[Cell]:
     """The values of a cell, parted by semicolons or lines unless they are sentences.
 
-    `dated`: a date comes first, and what follows it is the place, or says more of it.
+    `dated`: a date comes first, and what follows it is the place, or says more of it. `many`: the
+    header is a plural, so that commas and "and" part values too; those of "A, B and C" always do.
     """
     (span,) = cell.spans
-    parts = [match.span() for match in re.finditer(r"[^;\n•]+", cell.text)]
+    parts = _cut(cell.text, _PARTED)
+    listed = _cut(cell.text, _LISTED) if many or _SERIES.match(cell.text) else []
+    if all(cell.text[s].isupper() or cell.text[s].isdigit() for s, e in listed if s < e):
+        parts = listed or parts
     if any(len(cell.text[s:e].split()) > _LONGEST_NAME for s, e in parts) or cell.text.endswith(
         "."
     ):

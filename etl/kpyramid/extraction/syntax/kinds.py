@@ -53,6 +53,8 @@ _ALIKE: dict[str, frozenset[str]] = {
     for word in sorted(frozenset().union(*_SYNONYMS))
 }
 
+FIRM_ENDINGS, PLACE_OPENINGS = _WORDS["firm_endings"], _WORDS["place_openings"]
+
 _FEMALE, _MALE = _WORDS["female"], _WORDS["male"]
 
 

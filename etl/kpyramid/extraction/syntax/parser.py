@@ -32,6 +32,8 @@ _TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
 """Packages whose pipelines run on torch, which spaCy loads wherever it is: twice its own time."""
 _UNIT_END = re.compile(r"\d ?[a-z]{1,3}\. (?=[A-Z])")
 """The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake"."""
+_UNIT = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)")
+"""A unit that the tokenizer takes apart: "20 °C", "120 km/h"."""
 
 
 class Parser:
@@ -83,6 +85,10 @@ class Parser:
             for unit in _UNIT_END.finditer(part.words):
                 begun = doc.char_span(unit.end(), unit.end() + 1, alignment_mode="expand")
                 begun[0].is_sent_start = True
+            with doc.retokenize() as retokenizer:
+                for unit in _UNIT.finditer(part.words):
+                    if (whole := doc.char_span(*unit.span(1))) is not None:
+                        retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
                 for batch in minibatch_by_words(sorted(docs, key=len), _TOKENS):

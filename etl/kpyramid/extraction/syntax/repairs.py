@@ -7,7 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kpyramid.documents.values import MONTH, Date, read_value
-from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
+from kpyramid.extraction.syntax.kinds import (
+    ATTRIBUTES,
+    FIRM_ENDINGS,
+    LABEL_BY_NOUN,
+    PLACE_OPENINGS,
+    find_kind_label,
+)
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
@@ -187,6 +193,11 @@ _DEEDS = {
     name.removeprefix("deeds."): words for name, words in VERBS.items() if name.startswith("deeds.")
 }
 """What things of one type alone do, undergo ("be_bear") and have ("have_office")."""
+_SETTLING = {
+    "in": frozenset("bear live settle reside base headquarter".split()),
+    "to": frozenset("move relocate emigrate migrate".split()),
+}
+"""Verbs by the preposition behind them that a place follows."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
@@ -475,26 +486,35 @@ def _retype_names(tree: Tree) -> None:
     """
     votes: dict[str, Counter[str]] = {}
     said = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
-    for name, label in (*said, *_list_deeds(tree)):
+    for name, label in (*said, *_list_deeds(tree), *_list_owners(tree)):
         if name.text[:1].isupper():
             if name.pos == "NOUN":
                 name.pos, name.tag = "PROPN", "NNP"
             first, last = _find_name(name)
             text = " ".join(n.text for n in tree.nodes[first : last + 1])
             votes.setdefault(text, Counter())[label] += 1
-    if not votes:
-        return
     ends = {text.rsplit(" ", 1)[-1] for text in votes}
     for node in tree.nodes:
-        if node.text not in ends or node.pos != "PROPN":
+        if node.pos != "PROPN" or not (node.text in ends or node.entity not in PLACES):
             continue
         first, last = _find_name(node)
-        text = " ".join(n.text for n in tree.nodes[first : last + 1])
-        if text in votes and last == node.i:
-            label = _choose_label(node.entity, votes[text])
+        words = [n.text for n in tree.nodes[first : last + 1]]
+        own = _read_label(node, words)
+        counts = own if own == {"ORG": 1} else votes.get(" ".join(words)) or own
+        if counts and last == node.i:
+            label = _choose_label(node.entity, counts)
             for at in tree.nodes[first : last + 1]:
                 at.entity, at.iob = label, "I"
             tree.nodes[first].iob = "B"
+
+
+def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:
+    """The type that a name's own words tell where the recogniser sees a person or nothing."""
+    if len(words) < 2 or node.entity not in {"", "PERSON", "ORG"}:
+        return None
+    if words[-1].lower().rstrip(".") in FIRM_ENDINGS:
+        return Counter(["ORG"])
+    return Counter(["LOC"]) if words[0].lower().rstrip(".") in PLACE_OPENINGS else None
 
 
 def _find_label(noun: Node) -> str | None:
@@ -542,6 +562,8 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
             subject = next((c for c in node.head.children if c.dep == "nsubj"), None)
             if subject is not None and (subject.pos == "PROPN" or _is_lone_name(subject, node)):
                 yield from ((subject, noun) for noun in _list_nouns(node))
+            elif subject is not None and node.pos == "PROPN" and subject.left_edge.word == "the":
+                yield node, subject  # "the managing director is Ann Lee"
         elif node.dep == "appos":
             if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
                 # "born in Salem, the son of ..." hangs the son on the place.
@@ -580,17 +602,38 @@ def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
     for name in tree.nodes:
         if name.pos != "PROPN" or name.dep not in SUBJECTS or name.head.pos not in {"VERB", "AUX"}:
             continue
-        if name.entity == "PERSON" and name.iob == "I":
-            continue  # the recogniser knows a full name
+        full = name.entity == "PERSON" and name.iob == "I"
         verb, lemma = name.head, name.head.lemma.lower()
         if any(c.dep in {"det", "cc", "conj"} for c in name.children):
             continue  # "the Titanic died"; of two names each may be anything
-        words = {f"be_{lemma}"} if name.dep == "nsubjpass" else {lemma}
+        words = {lemma, *(f"{lemma}_{c.word}" for c in verb.children if c.dep == "prep")}
+        if name.dep == "nsubjpass":
+            words = {f"be_{lemma}"} if lemma != "found" or name.entity not in PLACES else set()
         if lemma == "have":
             words = {f"have_{c.lemma.lower()}" for c in verb.children if c.dep == "dobj"}
         for label, deeds in _DEEDS.items():
-            if not words.isdisjoint(deeds):
+            # A person's full name to the recogniser may be that of a firm, hardly of a town.
+            if not words.isdisjoint(deeds) and (label == "ORG" or not full):
                 yield name, label
+
+
+def _list_owners(tree: Tree) -> Iterator[tuple[Node, str]]:
+    """Pairs of a name and the type of all that has an office or holds what is born there.
+
+    "The mayor of Holtwick", "born in Castle Ambry".
+    """
+    for name in tree.nodes:
+        made = name.dep == "dobj" and name.head.lemma == "found" and name.head.word == "founded"
+        if name.pos == "PROPN" and made and name.entity not in {"GPE", "LOC"}:
+            yield name, "ORG"
+        if name.pos != "PROPN" or name.dep != "pobj" or name.entity in PLACES:
+            continue
+        above, prep = name.head.head, name.head.word
+        labels = ATTRIBUTES.get(above.word, frozenset()) if prep == "of" else frozenset()
+        if len(labels) == 1 and find_kind_label(above.word) == "PERSON":
+            yield name, next(iter(labels))
+        elif above.lemma.lower() in _SETTLING.get(prep, ()) and name.entity in {"", "PERSON"}:
+            yield name, "GPE"
 
 
 def _list_nouns(noun: Node) -> Iterator[Node]:

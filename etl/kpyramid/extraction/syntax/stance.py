@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpyramid.documents.blocks import Block
+from kpyramid.documents.values import MONTH
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import WORDS, is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,
@@ -31,6 +33,8 @@ _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
+REPORTED = "reported"
+"""The mood of what somebody heard: "I heard that", "we were told that"."""
 _UNPROVEN = "unproven"
 """The mood of what something fails to show."""
 
@@ -194,11 +198,15 @@ def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Sta
         return _STATED
     if lemma in WORDS["true"] and word is not head:
         return Stance(mood=_UNPROVEN if _is_void(head, frames) else None)
+    passive = any(c.dep == "auxpass" for c in head.children)
+    if lemma == "hear" or (lemma in WORDS["informing"] and passive):
+        return Stance(mood=REPORTED if not _is_void(word, frames) else _UNPROVEN)
     holds = WORDS["factive_nouns"] if word.pos == "NOUN" else WORDS["factive"]
     if lemma in holds and lemma not in WORDS["presupposing"]:
         void = _lacks(word, frames) if word.pos == "NOUN" else _is_void(word, frames)
-        weak = read_modal(group_kids(head))
-        mood = _UNPROVEN if void else weak if weak in WORDS["weak"] else None
+        modal = read_modal(group_kids(head))
+        bound = modal in WORDS["weak"] or (modal is not None and lemma == "ensure")
+        mood = _UNPROVEN if void else modal if bound else None
         believer = _find_believer(head, frames)
         return Stance(mood=mood, source=believer if believer is not head else None)
     if head.lemma == "be" and word.pos == "NOUN":
@@ -392,7 +400,6 @@ _PAUSES = frozenset({",", ".", "!", "?", "\u2026", "..."})
 _SPEAKERS = frozenset("NN NNS NNP NNPS PRP".split())
 _NEAR = 8
 """Tokens between a quotation and the verb that says whose it is."""
-_NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
 _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
 
 
@@ -431,32 +438,41 @@ def find_told(
 
 
 def _is_tale(tree: Tree) -> bool:
-    """Whether a text is a made story: told in the past, its people talk and ask, undated.
+    """Whether a text is a made story: told in the past, its people talk to each other, undated.
 
-    Reports and histories date what they quote, and name in full who said it.
+    Reports and histories date what they quote, name in full who said it, and have firms that act.
+    Of 18 invented news texts with lively quotations none is one, of 12 short tales 7 are.
     """
     quotations = [*_list_quotations(tree)]
-    if len(quotations) < _FEWEST_SPEECHES:
-        return False
-    spoken = lively = 0
+    spoken = lively = called = 0
     outside = [True] * len(tree)
     for first, end in quotations:
         outside[first:end] = [False] * (end - first)
         speaker = _find_speaker(first, end, tree)
         if speaker is not None and speaker.head.tag == "VBD":
             spoken += speaker.tag == "PRP" or all(c.dep != "compound" for c in speaker.children)
-            lively += tree[end - 1].text in _CALLS or speaker.head.lemma.lower() in WORDS["calling"]
+            calls = speaker.head.lemma.lower() in WORDS["calling"]
+            lively += calls or any(n.word in WORDS["addressed"] for n in tree.nodes[first:end])
+            called += calls
     verbs = [n.tag for n in tree.nodes if outside[n.i] and n.tag in {"VBD", "VBZ", "VBP"}]
     dated = any(
         n.entity in {"PERCENT", "MONEY"} or (n.entity == "DATE" and _A_YEAR.fullmatch(n.text))
         for n in tree.nodes
     )
+    factual = sum(
+        "ORG" in {n.entity if n.pos == "PROPN" else "", find_kind_label(n.lemma.lower())}
+        if n.dep in SUBJECTS
+        else n.entity == "DATE" and _CALENDAR.fullmatch(n.text) is not None
+        for n in tree.nodes
+    )
     past = verbs.count("VBD") >= _PAST_SHARE * len(verbs)
-    return spoken >= _FEWEST_SPEECHES and lively > 0 and past and not dated
+    talks = len(quotations) + called >= _FEWEST_SPEECHES and spoken > 1 and 2 * lively >= spoken
+    return talks and lively > 2 * factual and past and not dated
 
 
-_FEWEST_SPEECHES, _PAST_SHARE = 2, 0.75
-_CALLS = frozenset({"?", "!"})
+_FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
+"""Speeches that a story has; one that is whispered or shouted counts twice."""
+_CALENDAR = re.compile(rf"{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
 _A_YEAR = re.compile(r"[12]\d{3}")
 
 
@@ -551,12 +567,11 @@ def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[in
             yield verb.i + 1, end, work
             continue
         opening = _find_opening(first, tree)
-        setting = opening or _find_setting(verb)
         present = is_general(verb)
         if about or verb.lemma in WORDS["performing"] or not (present or opening):
             continue
         passive = any(c.dep == "auxpass" for c in verb.children)
-        work = setting or work
+        work = opening or work
         if work is not None and (present or (opening is not None and not passive)):
             yield first, end, work
 
@@ -566,7 +581,7 @@ def _is_work(noun: Node) -> bool:
 
 
 def _find_opening(first: int, tree: Tree) -> Node | None:
-    """The work or act that a sentence opens with: "In the novel The Reed, ..."."""
+    """The work that a sentence opens with: "In the novel The Reed, ..."."""
     if tree[first].word != "in":
         return None
     for node in tree.nodes[first + 1 : first + _NEAR]:
@@ -574,21 +589,6 @@ def _find_opening(first: int, tree: Tree) -> Node | None:
         if node.text == "," or node.pos == "VERB":
             break
         closed = after.pos in {"PROPN", "PUNCT", "DET"} or after.text[:1].isupper()
-        if (closed and _is_work(node)) or _is_act(node):
+        if closed and _is_work(node):
             return node
     return None
-
-
-def _find_setting(verb: Node) -> Node | None:
-    """The work that a clause with an object is set in: "Otto kills Lena in the play"."""
-    preps = [c for c in verb.children if c.word == "in"]
-    acts = any(c.dep == "dobj" for c in verb.children)
-    nouns = (noun for prep in preps if acts for noun in prep.children)
-    return next((n for n in nouns if _is_work(n) and n.tag not in {"NNS", "NNPS"}), None)
-
-
-def _is_act(noun: Node) -> bool:
-    """Whether it is a part of a play by its number: "Act II", "the third act"."""
-    after = noun.tree[noun.i + 1].text if noun.i + 1 < len(noun.tree) else ""
-    ordinal = any(c.entity == "ORDINAL" for c in noun.children)
-    return noun.word == "act" and (ordinal or bool(_NUMERAL.fullmatch(after)))

@@ -195,9 +195,9 @@ def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]
 
     "well-being", "240 +/- 50", "Lund, Jr.".
     """
-    while first > 1 and _is_inside_word(nodes, first - 1):
+    while first > 1 and is_inside_word(nodes, first - 1):
         first -= 2
-    while _is_inside_word(nodes, last + 1):
+    while is_inside_word(nodes, last + 1):
         last += 2
     number = first
     while number < last and nodes[number].text in _RANGES:
@@ -212,7 +212,7 @@ def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]
     return first, last
 
 
-def _is_inside_word(nodes: list[Node], i: int) -> bool:
+def is_inside_word(nodes: list[Node], i: int) -> bool:
     """Whether the token is a hyphen between two parts of a word: "well-being"."""
     if not 0 < i < len(nodes) - 1 or nodes[i].text not in _HYPHENS:
         return False
@@ -296,7 +296,7 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
 
 
 def _is_stripped_start(token: Node, only: bool) -> bool:
-    if _is_inside_word(token.tree.nodes, token.i + 1):
+    if is_inside_word(token.tree.nodes, token.i + 1):
         return False
     if not _has_letter(token.text):
         return token.text not in {"$", "£", "€", "¥", "#"}
@@ -714,7 +714,10 @@ def find_close_name(noun: Node) -> Node | None:
         if gap == [","]:
             # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
             label = find_kind_label(noun.word)
-            return child if label == child.entity and label in _NAMED_AFTER_COMMA else None
+            known = label == child.entity and label in _NAMED_AFTER_COMMA
+            definite = any(c.word == "the" or c.dep == "poss" for c in children)
+            named = label in {None, "ORG", "PERSON"} and child.entity in {label, "ORG", "PRODUCT"}
+            return child if known or (definite and named) else None
         if len(gap) <= 1:
             return child if not gap or gap[0] not in {",", "(", ":", "\u2013"} else None
     return None

@@ -131,7 +131,8 @@ def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     with suppress(ValueError):  # of a damaged record
         day = datetime.fromisoformat(str(trend[-1]["started"])) - timedelta(days=6.5)
         rows = (row for row in reversed(trend) if str(row["started"]) <= day.isoformat())
-        return next((row["figures"] for row in rows if row["figures"]), None)
+        done = (row["figures"] for row in rows if row["status"] == "done")
+        return next(filter(None, done), None)
     return None
 
 

@@ -38,7 +38,7 @@ from kpyramid.keys import content_id
 from kpyramid.llm.caller import Loss
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
-from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.pipeline.stages.tables import (
     build_rejects,
@@ -132,7 +132,8 @@ def _condense(
         losses = answer.losses
     standards = name_relations(graph, linked, schema, comparer)
     if former is not None:
-        standards = keep_names(standards, had, schema, former.read_schema())
+        known = parse_schema(former.read_schema(), source="the last snapshot")
+        standards = keep_names(standards, had, schema, known)
     found = find_contradictions(graph, made, stated, standards, schema)
     held = _unite_qualifiers(triples, made)
     qualified = {

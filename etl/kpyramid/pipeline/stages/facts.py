@@ -23,7 +23,7 @@ from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, uni
 from kpyramid.graph.entities import UNKNOWN, vote_type
 from kpyramid.graph.names import parse_name
 from kpyramid.graph.nouns import is_of_document
-from kpyramid.graph.relations import Codes, Numbers
+from kpyramid.graph.relations import Codes, Numbers, Statement
 from kpyramid.numerics.arrays import Mask
 from kpyramid.pipeline.stages.tables import Row, make_reject
 
@@ -334,7 +334,7 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     lemmas: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        key = relation[fact.form.key]
+        key = relation[Statement(fact.relation, fact.form).key]
         lemmas[key] |= set(fact.form.lemmas)
         kinds = f"{fact.head.type} {fact.tail.type} {fact.form.passive_by}"
         clusters[key].add(fact.relation, {kinds}, fact)

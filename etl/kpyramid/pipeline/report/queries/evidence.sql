@@ -15,4 +15,4 @@ JOIN documents USING (document_id)
 JOIN entities AS heads ON heads.entity_id = wanted.head_id
 JOIN relations USING (relation_id)
 LEFT JOIN entities AS tails ON tails.entity_id = wanted.tail_id
-ORDER BY triple_id, raw_triples.confidence DESC, raw_triple_id, span.start
+ORDER BY triple_id, raw_triples.confidence DESC, raw_triple_id, span.start DESC
