@@ -214,6 +214,7 @@ def damage(path: Path) -> None:
         ("a document", True),
         ("a setting", True),
         ("a limit of a gate", True),
+        ("a check", True),
         ("a stored result", True),
         ("the snapshot", True),
         ("the code", True),
@@ -233,6 +234,9 @@ def test_a_night_that_changes_nothing_runs_no_stage(
         settings = vary("complete", seed=7)
     elif change == "a limit of a gate":
         settings = vary("publish", min_kept_share=0.5)
+    elif change == "a check":
+        (tmp_path / "checks.toml").write_text("")
+        settings = vary("publish", checks=str(tmp_path / "checks.toml"))
     elif change == "a stored result":
         damage(next(warehouse.cache.glob("results/resolve/*/triples.parquet")))
     elif change == "the snapshot":

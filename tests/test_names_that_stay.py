@@ -48,6 +48,7 @@ def make(statements: list[Statement], former: Any) -> Tables:
     made = condense.run(
         *(tables[name] for name in ("entities", "relations", "triples")),
         load_contracts()["proposals"].build([]),
+        *(tables[name] for name in ("chunks", "raw_triples")),
         former=former,
         settings=settings,
         schema=schema,

@@ -47,11 +47,13 @@ def find_repeat(
     """What a build would repeat; None where it may change something, or has to look closer.
 
     It repeats the ref's last run, which made the snapshot that the ref has, when corpus, settings,
-    libraries and code are as they were then, and snapshot and stored results are whole.
+    libraries and code are as they were then, and snapshot and stored results are whole. Where a
+    model or a bucket is asked, or checks of one's own stand, stages and gates are run.
     """
     started = time.monotonic()
-    here = warehouse.bucket is None and not is_address(str(corpus)) and not settings.asks_model
-    head = read_head(warehouse, ref) if here else None
+    here = warehouse.bucket is None and not is_address(str(corpus))
+    is_told = settings.asks_model or settings.publish.checks  # by a model, by the run's own time
+    head = read_head(warehouse, ref) if here and not is_told else None
     runs = list_runs(warehouse) if head else []
     latest = next((row for row in runs if row["ref"] == ref), {})
     if head is None or (latest.get("status"), latest.get("snapshot")) != ("done", head.snapshot):
