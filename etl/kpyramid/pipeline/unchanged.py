@@ -65,8 +65,7 @@ def find_repeat(
         if [report["software"], report["git_sha"]] != [library_version("kpyramid"), read_git_sha()]:
             return None
         keys, publish = [mark.key for mark in marks[:-1]], marks[-1]
-        judges = hash_judges(settings)
-        if publish.details.get(INPUTS) != key_publishing(settings, judges, keys):
+        if publish.details.get(INPUTS) != key_publishing(settings, hash_judges(settings), keys):
             return None
         listed = list_corpus(Path(corpus), leave_out=warehouse.folders)
         fingerprint = load_erased(warehouse).mark(listed.fingerprint)
