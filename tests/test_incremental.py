@@ -1,5 +1,6 @@
 """A changed corpus costs what changed; what nobody supports any more is gone."""
 
+import random
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -113,6 +114,42 @@ def test_an_incremental_build_equals_one_from_scratch(tmp_path: Path, name: str)
     assert content_id("entity", parse_name("Dr. Leon Batt").key) not in new.values()
 
 
+def edit(texts: dict[str, str], chooser: random.Random) -> None:
+    """Adds, takes away or renames a document, or gives it another one's first sentence."""
+    name, other = chooser.sample(sorted(texts), 2)
+    match chooser.randrange(4):
+        case 0:
+            texts[f"{chooser.randrange(10**6)}.txt"] = texts[name].replace("Batt", "Marsh")
+        case 1 if len(texts) > 3:
+            del texts[name]
+        case 2:
+            texts[f"{chooser.randrange(10**6)}.txt"] = texts.pop(name)
+        case _:
+            texts[name] += " " + texts[other].partition(". ")[0] + "."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_nights_of_random_edits_equal_builds_from_scratch(tmp_path: Path, seed: int) -> None:
+    chooser, texts = random.Random(seed), dict(TEXTS)
+    warehouse, _ = copy_shared_build(tmp_path / "w")
+    for night in range(3):
+        for _ in range(chooser.randint(1, 3)):
+            edit(texts, chooser)
+        corpus = write_corpus(tmp_path / f"corpus{night}", texts)
+        same = Warehouse(tmp_path / f"same{night}")  # names go on from the ref's snapshot
+        shutil.copytree(warehouse.root, same.root)
+        shutil.rmtree(same.cache)
+
+        snapshots = [build_corpus(corpus, one).snapshot for one in (warehouse, same)]
+
+        trees = [
+            hash_tree(one.snapshots / name)
+            for one, name in zip((warehouse, same), snapshots, strict=True)
+        ]
+        assert trees[0] == trees[1]
+
+
 def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:
     warehouse, before = copy_shared_build(tmp_path / "w")
     said_in = {
@@ -177,6 +214,7 @@ def damage(path: Path) -> None:
         ("a document", True),
         ("a setting", True),
         ("a limit of a gate", True),
+        ("a check", True),
         ("a stored result", True),
         ("the snapshot", True),
         ("the code", True),
@@ -196,6 +234,9 @@ def test_a_night_that_changes_nothing_runs_no_stage(
         settings = vary("complete", seed=7)
     elif change == "a limit of a gate":
         settings = vary("publish", min_kept_share=0.5)
+    elif change == "a check":
+        (tmp_path / "checks.toml").write_text("")
+        settings = vary("publish", checks=str(tmp_path / "checks.toml"))
     elif change == "a stored result":
         damage(next(warehouse.cache.glob("results/resolve/*/triples.parquet")))
     elif change == "the snapshot":

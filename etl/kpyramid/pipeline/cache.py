@@ -47,7 +47,7 @@ _FLUSH_SECONDS = 2.0
 _BLOCK = 1 << 19
 """Texts whose keys are in memory at a time: 100 MB."""
 
-_TOGETHER = 128
+_TOGETHER = 64
 """Texts that a thread embeds at a time: enough of one length to go through the model together."""
 
 _SIZE = "\x00size"

@@ -47,7 +47,8 @@ def find_repeat(
     """What a build would repeat; None where it may change something, or has to look closer.
 
     It repeats the ref's last run, which made the snapshot that the ref has, when corpus, settings,
-    libraries and code are as they were then, and snapshot and stored results are whole.
+    libraries and code are as they were then, and snapshot and stored results are whole. Where a
+    model or a bucket is asked, or checks of one's own stand, stages and gates are run.
     """
     started = time.monotonic()
     here = warehouse.bucket is None and not is_address(str(corpus)) and not settings.asks_model
@@ -64,8 +65,7 @@ def find_repeat(
         if [report["software"], report["git_sha"]] != [library_version("kpyramid"), read_git_sha()]:
             return None
         keys, publish = [mark.key for mark in marks[:-1]], marks[-1]
-        judges = hash_judges(settings)
-        if publish.details.get(INPUTS) != key_publishing(settings, judges, keys):
+        if publish.details.get(INPUTS) != key_publishing(settings, hash_judges(settings), keys):
             return None
         listed = list_corpus(Path(corpus), leave_out=warehouse.folders)
         fingerprint = load_erased(warehouse).mark(listed.fingerprint)
