@@ -125,7 +125,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=15,
+        version=14,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -175,7 +175,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=17,
+        version=16,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
