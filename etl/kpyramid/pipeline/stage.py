@@ -125,7 +125,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=14,
+        version=15,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -175,7 +175,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=16,
+        version=17,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),

@@ -124,9 +124,9 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "contradictions": publish.rows.get("contradictions", 0),
         "contradicting": _name_contradiction(run, snapshot),
         "checks": json.loads(publish.details.get("checks", "[]")),
-        "unmatched": rejects.filter(pc.equal(rejects["reason"], "unmatched_correction"))[
-            "detail"
-        ].to_pylist(),
+        "unmatched": [
+            row["detail"] for row in rejects.to_pylist() if row["reason"] == "unmatched_correction"
+        ],
         "changes": changes,
         "changed": changed,
         "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
