@@ -337,14 +337,12 @@ def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | No
         yield stretch
 
 
-_TITLE_WIDTH = 70
-"""Characters of a line that may be one of two of a title; longer ones may be a broken sentence."""
-
-
 def _is_list(text: str, lines: list[Span]) -> bool:
-    """Whether these are items or lines of a title: each begins large, none ends as a sentence."""
-    wide = max(line.end - line.start for line in lines)
-    return len(lines) > 1 + (wide > _TITLE_WIDTH) and all(
+    """Whether these are items or lines of a title: each begins large, none ends as a sentence.
+
+    Two lines of more than 70 characters may be a broken sentence.
+    """
+    return len(lines) > 1 + any(s.end - s.start > 70 for s in lines) and all(
         (text[s.start].isupper() or text[s.start].isdigit())
         and not _SENTENCE_END.search(text[max(s.start, s.end - 4) : s.end])
         and text[s.end - 1] not in ",-–"

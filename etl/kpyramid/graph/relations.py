@@ -25,8 +25,8 @@ _PAST = frozenset({"was", "were", "had", "did"})
 class Statement(NamedTuple):
     """One relation phrase as a fact words it."""
 
-    form: RelationForm
     wording: str
+    form: RelationForm
 
     @property
     def key(self) -> str:
@@ -39,12 +39,10 @@ def spell_key(form: str, wording: str) -> str:
     word = wording.casefold().split()[0]
     if form == IS_A or word in MODALS:
         return form
-    auxiliary = word in BE | HAVE | DO
-    past = (
-        word in _PAST if auxiliary else lemmatise(word) != word and not word.endswith(("s", "ing"))
-    )
-    perfect = word in HAVE and "have" not in form.split()
-    return f"{form} <perfect>" if perfect else f"{form} <past>" if past else form
+    if word in HAVE and "have" not in form.split():
+        return f"{form} <perfect>"
+    full = word not in BE | HAVE | DO and not word.endswith(("s", "ing"))
+    return f"{form} <past>" if word in _PAST or (full and lemmatise(word) != word) else form
 
 
 class Codes(dict[_Key, int]):

@@ -268,9 +268,9 @@ def _list_places(tables: Tables, to_raw: Links) -> dict[str, Any]:
     at = found.targets
     aside = np.diff(owners, append=-1)[at] == 0
     rows = np.stack([found.owners, aside, chunk_of_claim[owners[at]], starts[at], ends[at]], axis=1)
-    rows = np.unique(rows, axis=0) if len(rows) else rows
-    rows = np.delete(rows, 1, axis=1)
-    rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])] if len(rows) else rows
+    if len(rows):
+        rows = np.unique(rows, axis=0)[:, [0, 2, 3, 4]]
+        rows = rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])]
     sizes = np.bincount(rows[:, 0], minlength=tables["condensed"].num_rows)
     return {
         "place_chunks": list_numbers(rows[:, 1], sizes, pa.int32()),

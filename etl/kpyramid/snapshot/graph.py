@@ -89,33 +89,29 @@ CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
 
 CREATE TEMP VIEW entity AS
 SELECT entity_id AS id, name, type, surface_forms AS forms, coalesce(classes, []) AS classes
-FROM entities LEFT JOIN (SELECT subject_id AS entity_id,
-    list_sort(list(DISTINCT class_iri)) AS classes FROM instances GROUP BY ALL) USING (entity_id)
-ORDER BY id;
+FROM entities LEFT JOIN (SELECT subject_id AS entity_id, list_sort(list(DISTINCT class_iri))
+    AS classes FROM instances GROUP BY ALL) USING (entity_id) ORDER BY id;
 
 CREATE TEMP TABLE stated AS
 SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality AS mood,
     raw_triples.claim_id
 FROM (SELECT condensed_id, unnest(derived_from) AS triple_id FROM condensed)
 JOIN (SELECT triple_id, confidence, unnest(raw_triple_ids) AS raw_triple_id FROM triples)
-    AS triples USING (triple_id)
-JOIN raw_triples USING (raw_triple_id);
+    AS triples USING (triple_id) JOIN raw_triples USING (raw_triple_id);
 
-CREATE TEMP TABLE spot AS
-SELECT DISTINCT claim_id, chunks.document_id, chunks.chunk_id, span.start AS first,
+CREATE TEMP TABLE spot AS SELECT DISTINCT claim_id, document_id, chunk_id, span.start AS first,
     span."end" AS last, span <> spans[-1] AS aside
 FROM (SELECT claim_id, chunk_id, spans, unnest(spans) AS span FROM claims) AS claims
 JOIN chunks USING (chunk_id);
 
 CREATE TEMP VIEW place AS
 SELECT document_id || '#char=' || first || ',' || last AS id, document_id, first, last,
-    CASE WHEN first >= chunks.start AND last <= chunks."end"
-        THEN substring(chunks.text, first - chunks.start + 1, last - first)
+    CASE WHEN first >= chunks.start AND last <= chunks."end" THEN substring(chunks.text,
+        first - chunks.start + 1, last - first)
         ELSE substring(documents.text, first + 1, last - first) END AS text
 FROM (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
-    WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL)
-JOIN chunks USING (document_id, chunk_id) JOIN documents USING (document_id)
-ORDER BY document_id, first, last;
+    WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL) JOIN chunks
+USING (document_id, chunk_id) JOIN documents USING (document_id) ORDER BY document_id, first, last;
 
 CREATE TEMP VIEW facts AS
 WITH said AS (
@@ -123,13 +119,12 @@ WITH said AS (
         gather(list(document_id)) AS documents, gather(list(chunk_id)) AS chunks,
         gather(list(source)) AS sources, gather(list(licence)) AS licences,
         gather(list(attribution)) AS attributions,
-        list_transform(gather(list({'aside': aside, 'document': document_id, 'first': first,
-            'last': last, 'chunk': chunk_id})), lambda p: {'document': p.document,
-            'first': p.first, 'last': p.last, 'chunk': p.chunk}) AS places
+        list_transform(gather(list({'aside': aside, 'document': document_id, 'first': first, 'last':
+            last, 'chunk': chunk_id})), lambda p: {'document': p.document, 'first': p.first,
+            'last': p.last, 'chunk': p.chunk}) AS places
     FROM (SELECT * EXCLUDE (aside), bool_and(aside) OVER (PARTITION BY condensed_id, document_id,
             chunk_id, first, last) AS aside FROM stated JOIN spot USING (claim_id))
-    JOIN document ON document.id = document_id
-    GROUP BY condensed_id
+    JOIN document ON document.id = document_id GROUP BY condensed_id
 )
 SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
     coalesce(nullif(standard_relation, ''), relations.name) AS relation, relation_id,
@@ -141,12 +136,10 @@ SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
         THEN 'possible' ELSE modality END AS modality, valid_from, valid_to,
     documents, chunks, sources, licences, attributions, places,
     places[1].document AS first_document, places[1].first AS start, places[1].last AS "end"
-FROM condensed JOIN said USING (condensed_id)
-JOIN relations USING (relation_id)
+FROM condensed JOIN said USING (condensed_id) JOIN relations USING (relation_id)
 JOIN entities AS heads ON heads.entity_id = head_id
-JOIN entities AS ends ON ends.entity_id = standard_head_id
-LEFT JOIN entities AS others ON others.entity_id = tail_id
-LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
+JOIN entities AS ends ON ends.entity_id = standard_head_id LEFT JOIN entities AS others
+ON others.entity_id = tail_id LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
 """
 _QUOTED = """
 CREATE TEMP VIEW quoted AS

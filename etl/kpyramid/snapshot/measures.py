@@ -19,9 +19,8 @@ SIZES: Mapping[str, tuple[str, float]] = {
     for unit in units.split()
 }
 """What a unit measures, and its size in metres, kilograms, square kilometres, seconds, percent."""
-_UNIT = re.compile(
-    rf"[ -]?({'|'.join(sorted(map(re.escape, SIZES), key=len, reverse=True))})s?(?!\w)"
-)
+_NAMES = "|".join(sorted(map(re.escape, SIZES), key=len, reverse=True))
+_UNIT = re.compile(rf"[ -]?({_NAMES})s?(?!\w)")
 _WORD = re.compile(r"[ -]?([^\W\d_]+)")
 
 Span = tuple[float, float]

@@ -176,10 +176,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     mood = (None if means else mood) or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
-        mood, texts = None, (f"reportedly {each.text}" for each in (group, many))
-        group, many = (
-            replace(each, text=text) for each, text in zip((group, many), texts, strict=True)
-        )
+        mood, group = None, replace(group, text=f"reportedly {group.text}")
+        many = replace(many, text=f"reportedly {many.text}")
     group = replace(group, negated=stance.negated, modality=mood)
     if is_copula(verb) and frame.way != "existential":
         for group_of, are in ((group, False), (replace(group, text=many.text), True)):

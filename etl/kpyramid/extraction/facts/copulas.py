@@ -52,9 +52,8 @@ def list_copula_facts(
     frame = findings.frames.get(verb.i)
     subjects, way = (frame.subjects, frame.way) if frame is not None else ([], "none")
     past = group.text.startswith(("was", "were", "had"))
-    lasting = any(c.word == "since" for c in attributes) and group.text in _PERFECT
-    if lasting:  # who "has been chair since 2019" is chair
-        group = replace(group, text=_PERFECT[group.text])
+    if any(c.word == "since" for c in attributes):  # who "has been chair since 2019" is chair
+        group = replace(group, text=_PERFECT.get(group.text, group.text))
     for attribute in attributes:
         _add_dimension(attribute, verb, group, heads, findings)
         if attribute.dep == "prep":

@@ -412,10 +412,8 @@ def list_governors(token: Node) -> set[int]:
 def _is_amount(subject: Node) -> bool:
     """Whether a clause says how much its subject is: "it remains 4.5 pence", "it fell to 3 %"."""
     verb = subject.head if subject.dep in SUBJECTS else subject
-    inner = [g for c in verb.children if c.dep == "prep" for g in c.children]
-    return verb.lemma in _AMOUNTING and any(
-        c.entity in {"MONEY", "PERCENT"} for c in (*verb.children, *inner)
-    )
+    parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
+    return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
 
 
 _AMOUNTING = frozenset("be remain amount rise fall stand".split())
@@ -668,13 +666,13 @@ class Antecedents:
             return
         if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
             return
-        near = [one for one in self._active if one.sentence == token.sentence - 1]
-        near = [one for one in near if one.gender in {None, GENDER.get(token.word)}]
         if token.word in PERSON and best.sentence < token.sentence - 1:
-            unclear = self._unclear.get(GENDER[token.word]) == token.sentence - 1
-            if unclear or any(map(_leads, near)):
+            gender = GENDER[token.word]
+            near = (a for a in self._active if a.sentence == token.sentence - 1)
+            near = (a for a in near if a.gender in {None, gender})
+            if self._unclear.get(gender) == token.sentence - 1 or any(map(_leads, near)):
                 # who the sentence before was about may be meant, or whom the text is about
-                self._unclear[GENDER[token.word]] = token.sentence
+                self._unclear[gender] = token.sentence
                 return
         best.gender = best.gender or GENDER.get(token.word)
         if token.word in PERSON:

@@ -516,9 +516,8 @@ class _Findings:
             if len(cell.text.split()) > _LONGEST_VALUE:
                 self._drop("long_cell", [cell])
                 continue
-            last = said.words.casefold().split()[-1]
+            last, dated = said.words.casefold().split()[-1], _is_participle(said.words.casefold())
             many = lemmatise(last) != last and not _is_participle(last)
-            dated = _is_participle(said.words.casefold())
             for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
                 if usual.get(column) == "text" and kind == "number":

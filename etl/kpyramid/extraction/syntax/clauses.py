@@ -10,7 +10,6 @@ from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,
     OBJECTS,
     RELATIVES,
-    SUBJECTS,
     TIMES,
     Frame,
     Kids,
@@ -24,7 +23,6 @@ from kpyramid.extraction.syntax.tree import WORDS, Node, Tree
 # Parts of a clause besides its subject: objects, complements, circumstances.
 
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
-_FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
 _CONNECTIVES = WORDS["connectives"]
@@ -115,21 +113,9 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                 stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
                 stack.append((of, (*link, child, of)))
-            elif child.dep in {"pobj", "pcomp"} and not _opens_clause(at, child):
+            elif child.dep in {"pobj", "pcomp"}:
                 role = "manner" if _tells_manner(child) else "preposition"
                 yield Part("time" if child.entity in TIMES else role, child, link)
-
-
-def _opens_clause(prep: Node, noun: Node) -> bool:
-    """Whether "as" is a conjunction that the parser took for a preposition: "as light warmed it".
-
-    Right behind the noun stands a finite verb that has no other subject.
-    """
-    after = noun.tree.nodes[noun.right_edge.i + 1 : noun.right_edge.i + 2]
-    if prep.word != "as" or not after or after[0].tag not in _FINITE:
-        return False
-    verb = after[0].head if after[0].dep in {"aux", "auxpass"} else after[0]
-    return verb.dep in {"advcl", "xcomp"} and not any(c.dep in SUBJECTS for c in verb.children)
 
 
 def _tells_manner(noun: Node) -> bool:

@@ -334,7 +334,7 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     lemmas: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        key = relation[Statement(fact.form, fact.relation).key]
+        key = relation[Statement(fact.relation, fact.form).key]
         lemmas[key] |= set(fact.form.lemmas)
         kinds = f"{fact.head.type} {fact.tail.type} {fact.form.passive_by}"
         clusters[key].add(fact.relation, {kinds}, fact)

@@ -105,7 +105,7 @@ def run(
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
     facts = facts[~selfish]
-    relation = cluster_relations(Statement(fact.form, fact.relation) for fact in facts)
+    relation = cluster_relations(Statement(fact.relation, fact.form) for fact in facts)
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "relations", list_relations(facts, relation), embedder, disambiguator
@@ -143,14 +143,12 @@ def _name_clusters(
     A statement of an unchanged document has the id that it had.
     """
     words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
-    said = [relation.get(Statement(form, phrase).key) for phrase, form in facts.table.relations]
+    keys = [relation.get(Statement(*pair).key) for pair in facts.table.relations]
+    said = pa.array(keys, pa.string())
     own = {
         "head_id": ("entity", words.take(pa.array(heads))),
         "tail_id": ("entity", words.take(pa.array(tails, mask=facts.is_literal))),
-        "relation_id": (
-            "relation",
-            pa.array(said, pa.string()).take(pa.array(facts.columns["relation"])),
-        ),
+        "relation_id": ("relation", said.take(pa.array(facts.columns["relation"]))),
     }
     votes: Counter[tuple[str, tuple[str, str]]] = Counter()
     if former is not None:
@@ -183,8 +181,7 @@ def _name_clusters(
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
     """The statements of one fact after those of another, and how many each fact has."""
     known: Codes[str] = Codes()
-    keys = [Statement(form, phrase).key for phrase, form in facts.table.relations]
-    said = [known[relation.get(key, "")] for key in keys]
+    said = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
     relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
     columns = (facts.columns["negated"], facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
@@ -231,8 +228,7 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
         for fact in there:
             for _, end in fact.entities:
                 named.setdefault(parse_name(end.name).key, end)
-        name = parse_name(title)
-        short = title.split(",")[0]
+        name, short = parse_name(title), title.split(",")[0]
         if name.key not in named and parse_name(short).key in named:
             title, name = short, parse_name(short)
         lead = named.get(name.key) or _find_lead(name, (fact.head for fact in there))
@@ -275,22 +271,20 @@ def _find_nouns(
 
     A noun is known by the source of its document, not by its text: an edit elsewhere changes no id.
     """
-    sources = map_column(documents, "document_id", "source")
     titles = {
-        (word, sources[document])
+        (word, document)
         for document, title, _ in _read_titles(documents)
         for word in {parse_name(title).key, *parse_name(title).words}
     }
-    walk = partial(_list_phrases, facts, raw_triples, chunks, sources)
-    nouns = resolve_nouns(walk, titles)
+    walk = partial(_list_phrases, facts, raw_triples, chunks)
+    nouns, sources = resolve_nouns(walk, titles), map_column(documents, "document_id", "source")
     for fact in facts:
-        yield next(nouns)
-        yield " ".join(fact.tail.name.split()) if fact.tail.is_literal else next(nouns)
+        own = fact.document, sources[fact.document]
+        yield from [(noun := next(nouns)) and noun.replace(*own) for _ in fact.entities]
+        yield from [" ".join(fact.tail.name.split())] * fact.tail.is_literal
 
 
-def _list_phrases(
-    facts: Facts, raw_triples: pa.Table, chunks: pa.Table, sources: Mapping[str, str]
-) -> Iterator[Phrase]:
+def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
     """The ends that are entities as their text has them."""
     starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
     _, said = _read_ends(raw_triples, "relation")
@@ -299,7 +293,7 @@ def _list_phrases(
         text, first = texts[fact.chunk].as_py(), int(firsts[fact.chunk])
         for side, end in fact.entities:
             yield Phrase(
-                *(end.name, sources[fact.document]),
+                *(end.name, fact.document),
                 _read_before(
                     end.name,
                     int(starts[side][fact.row]),
@@ -322,8 +316,7 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
     at = at - start if at >= 0 else text.find(name, max(0, after - start))
     if at < 0:
         return None
-    words = text[max(0, at - _BEFORE) : at].split()
-    return words[-1] if words else ""
+    return (text[max(0, at - _BEFORE) : at].split() or [""])[-1]
 
 
 def _build_entities(
@@ -364,7 +357,7 @@ def _build_relations(
     wordings: dict[str, Counter[str]] = defaultdict(Counter)
     active: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
-        key = relation[Statement(fact.form, fact.relation).key]
+        key = relation[Statement(fact.relation, fact.form).key]
         wordings[key][fact.relation] += 1
         inverse = spell_key(fact.form.inverse_key or "", fact.relation)
         if inverse in relation:
@@ -421,8 +414,7 @@ def _build_triples(
     for facts in stated:
         is_literal, tail = facts[0].tail.is_literal, str(facts[0].tail.key)
         head_id = ids["entity", str(facts[0].head.key)]
-        said = Statement(facts[0].form, facts[0].relation)
-        relation_id = ids["relation", relation[said.key]]
+        relation_id = ids["relation", relation[Statement(facts[0].relation, facts[0].form).key]]
         tail_id = None if is_literal else ids["entity", tail]
         denied = ["negated"] if facts[0].negated else []
         qualifiers = unite_qualifiers(
