@@ -415,8 +415,7 @@ def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
     """
     if is_copula(frame.verb) or any(node.lemma == "have" for node in auxiliaries):
         return None
-    before = {node.i: node for node in frame.kids.get("advmod", ())}
-    words = (before[at].word for at in _list_words(frame.verb, frame) if at in before)
+    words = (frame.verb.tree[at].word for at in _list_words(frame.verb, frame))
     return next((word for word in words if word in WORDS["past"]), None)
 
 
