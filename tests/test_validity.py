@@ -139,6 +139,9 @@ SAID = [
     "Otto Lind used to own Kelpworks.",
     "Hanna Berg plans to buy Varn Mills.",
     "Sven Roth bought Quillon.",
+    "Lund Dyes formerly owned Norsk Farve.",
+    "Kem Mills was once run by Tom Bell.",
+    "Pia Dorn visited Rome once.",
     "Ormhus Bridge was opened in 1960. It was built by Skanby Ltd. Residents heard that "
     "Ormhus Bridge will be closed in May.",
 ]
@@ -159,6 +162,9 @@ HELD = {
     ("Tarvo Group", "will acquire", "Arden Mills"): ("planned", None, None),
     ("Brelin", "may cause", "insomnia"): ("possible", None, None),
     ("Otto Lind", "used to own", "Kelpworks"): ("former", None, None),
+    ("Lund Dyes", "formerly owned", "Norsk Farve"): ("former", None, None),
+    ("Kem Mills", "was once run by", "Tom Bell"): ("former", None, None),
+    ("Pia Dorn", "visited", "Rome"): ("fact", None, None),
     ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
     ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
     ("Lars Bo", "led", "Voll Mills"): ("fact", None, "2023"),
@@ -201,7 +207,7 @@ def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> N
 
 
 def test_what_is_planned_or_past_is_no_plain_fact(told: Snapshot, tmp_path: Path) -> None:
-    for relation in ("will acquire", "may cause", "used to own", "plans to buy"):
+    for relation in ("will acquire", "may cause", "used to own", "plans to buy", "formerly owned"):
         assert told.find("thing", {relation: {"not": None}}).members == (), relation
     assert [m.name for m in told.find("thing", {"bought": "Quillon"}).members] == ["Sven Roth"]
     for question in ("What did Tarvo Group acquire?", "What does Otto Lind own?"):

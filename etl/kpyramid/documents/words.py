@@ -82,9 +82,7 @@ _OVERRIDES = {
 """Words of which the dictionary has another form, or none: an adjective, the plural of opus."""
 _PASTS = {"bore": "bear", "left": "leave", "shot": "shoot", "thought": "think"}
 """Past tenses that the dictionary takes for other words, which as verbs of a relation they are."""
-_UNCHANGED = frozenset(
-    "bet bid burst cast cost cut hit hurt let put quit read set shed shut split spread".split()
-)
+_UNCHANGED = frozenset("bet bid cast cost cut hit let put quit set shed shut split".split())
 """Verbs whose past tense is their dictionary form."""
 _HOLDING = {
     "possible": "possible possibly potential potentially likely maybe perhaps probably".split(),

@@ -44,7 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        25,
+        26,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),

@@ -46,7 +46,7 @@ from kpyramid.extraction.cascade.tasks import (
     render_prompt,
     split_commas,
 )
-from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from kpyramid.keys import JsonValue, hash_bytes
 from kpyramid.llm.task import Expected, Request, Strict, flatten, parse_json, write_json
@@ -397,8 +397,6 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
 _HELD = {"possible", "planned", "former"}
 _FLAGS = _HELD | {"reported"}
 _FIRST = frozenset("i me my we us our".split())
-_SPEAKING = frozenset("author writer speaker narrator asker poster reader".split())
-"""What "I" and "you" mean where a text names neither."""
 _LEAD = {"time": re.compile(r"(?:in|on|at|during) "), "place": re.compile(r"(?:in|at) ")}
 """Prepositions that say nothing more than the time or the place does; the rules leave them out."""
 _KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
@@ -445,7 +443,7 @@ def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> Windo
     """
     context = " ".join(words for _, words in text.chunk.context)
     known = text.words | text.title | list_forms(context)
-    known |= _SPEAKING if known & _FIRST else frozenset()
+    known |= AUTHORS if known & _FIRST else frozenset()
     window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
     for shown in reading.broken:
         window.drop("not_a_triple", shown)

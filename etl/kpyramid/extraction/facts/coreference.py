@@ -18,6 +18,7 @@ from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
+    UNDERTAKINGS,
     find_gender,
     find_kind_label,
     is_person_noun,
@@ -165,9 +166,6 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
     return speakers
 
 
-_UNDERTAKINGS = frozenset("project program programme operation mission initiative campaign".split())
-
-
 def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Antecedent | None]]:
     """Where each section begins, and what its heading names, or the next one above it.
 
@@ -180,10 +178,10 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
             ends = {word.lower() for word in (*words[:1], *words[-1:])}
             proper = len(words) > 1 and all(word[0].isupper() for word in words)
             named = read_title(" ".join(words)) if proper else None
-            if named is not None and ends.isdisjoint(_UNDERTAKINGS | LABEL_BY_NOUN.keys()):
+            if named is not None and ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys()):
                 named = None
             if named is not None:
-                label = named.phrase.label if ends.isdisjoint(_UNDERTAKINGS) else "ORG"
+                label = named.phrase.label if ends.isdisjoint(UNDERTAKINGS) else "ORG"
                 place = Span(block.start, block.end)
                 named.phrase = replace(named.phrase, span=place, label=label)
             while path and path[-1][0] >= block.level:
@@ -623,8 +621,8 @@ class Antecedents:
     def _choose_owner(self, noun: Node) -> Antecedent | None:
         """The last named subject, or the topic, of a kind that can have the attribute.
 
-        Else what the section's heading names, which nothing from before the heading is asked
-        against. The recogniser alone is not sure of the topic's kind.
+        Else what the section's heading names; nothing from before the heading competes with it.
+        The recogniser alone is not sure of the topic's kind.
         """
         at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
         start, heading = self._sections[at] if at >= 0 else (0, None)

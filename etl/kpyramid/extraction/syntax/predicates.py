@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kpyramid.documents.words import read_words
+from kpyramid.documents.words import BE, DO, MODALS, read_words
+from kpyramid.extraction.syntax.polarity import WORDS
 from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
@@ -360,7 +361,9 @@ def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
 
 
 def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> VerbGroup:
-    """The verb group in a fact's wording: no negation, no adverbs, finite where it can be.
+    """The verb group in a fact's wording: no negation, finite where it can be.
+
+    Of adverbs it has those alone that make it former: "formerly owned".
 
     A copula is put in the singular, as the kinds it joins are; another verb agrees with its
     subject, which may be `plural`.
@@ -395,11 +398,25 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words[0] = _SINGULAR[words[0]]
     elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
         words[0] = "have" if plural else "has"
+    words = " ".join(words).split()
+    if former := _find_past(frame, own):
+        words.insert(len(words) > 1 and words[0] in BE | DO | MODALS, former)
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
         tokens.update(node.i for node in own)
     return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
+
+
+def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
+    """The adverb before a verb that makes it former: "formerly owned".
+
+    A copula's tense says it, and in the perfect such an adverb only orders what happened.
+    """
+    if is_copula(frame.verb) or any(node.lemma == "have" for node in auxiliaries):
+        return None
+    words = (frame.verb.tree[at].word for at in _list_words(frame.verb, frame))
+    return next((word for word in words if word in WORDS["past"]), None)
 
 
 def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:

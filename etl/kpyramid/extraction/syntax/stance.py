@@ -455,25 +455,20 @@ def _is_tale(tree: Tree) -> bool:
             lively += calls or any(n.word in WORDS["addressed"] for n in tree.nodes[first:end])
             called += calls
     verbs = [n.tag for n in tree.nodes if outside[n.i] and n.tag in {"VBD", "VBZ", "VBP"}]
-    dated = any(
-        n.entity in {"PERCENT", "MONEY"} or (n.entity == "DATE" and _A_YEAR.fullmatch(n.text))
-        for n in tree.nodes
-    )
     factual = sum(
-        "ORG" in {n.entity if n.pos == "PROPN" else "", find_kind_label(n.lemma.lower())}
-        if n.dep in SUBJECTS
-        else n.entity == "DATE" and _CALENDAR.fullmatch(n.text) is not None
+        (n.dep in SUBJECTS and "ORG" in {n.pos == "PROPN" and n.entity, find_kind_label(n.word)})
+        or n.entity in {"PERCENT", "MONEY"}
+        or (n.entity == "DATE" and _CALENDAR.fullmatch(n.text) is not None)
         for n in tree.nodes
     )
     past = verbs.count("VBD") >= _PAST_SHARE * len(verbs)
     talks = len(quotations) + called >= _FEWEST_SPEECHES and spoken > 1 and 2 * lively >= spoken
-    return talks and lively > 2 * factual and past and not dated
+    return talks and lively > 2 * factual and past
 
 
 _FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
 """Speeches that a story has; one that is whispered or shouted counts twice."""
-_CALENDAR = re.compile(rf"{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
-_A_YEAR = re.compile(r"[12]\d{3}")
+_CALENDAR = re.compile(rf"[12]\d{{3}}|{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
 
 
 def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:
