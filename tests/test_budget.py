@@ -19,7 +19,7 @@ BUDGETS = {
     "documents": 3234,
     "storage": 3042,
     "llm": 2894,
-    "extraction": 7948,
+    "extraction": 7955,
     "graph": 2410,
     "ontology": 6380,
     "completion": 1829,
