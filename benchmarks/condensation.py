@@ -52,7 +52,7 @@ from kpyramid.storage.layout import Warehouse
 PARAPHRASES = Path(__file__).parent / "relation_paraphrases.tsv"
 SHARE = 0.4
 RANK = 10
-READS = ("entities", "relations", "triples", "proposals")
+READS = ("entities", "relations", "triples", "proposals", "chunks", "raw_triples")
 Tables = Mapping[str, pa.Table]
 
 

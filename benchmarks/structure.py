@@ -35,10 +35,10 @@ from making.structure import TypedQuestion, make_structure_questions
 from options import explain_faults, print_figures, read_options, refuse, report
 from sets.text2kgbench import list_facts
 
+from kpyramid.documents.measures import SIZES, list_measures
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query import Snapshot, call_tool
-from kpyramid.snapshot.measures import SIZES, list_measures
 from kpyramid.snapshot.typed import Comparison, Members
 
 FOLDER = "text2kgbench_public"

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions, parse_decisions
 from kpyramid.completion.types import (
     Completion,
@@ -191,6 +192,7 @@ def plant(statements: Iterable[Statement], former: Any = None) -> dict[str, pa.T
         former=former,
         disambiguator=None,
         min_confidence=0.0,
+        corrections=Corrections(),
     )
     return tables | {name: table for name, table in made.items() if name != "rejects"}
 
@@ -277,6 +279,7 @@ def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dic
         inducer=None,
         cascade=None,
         min_confidence=0.0,
+        corrections=Corrections(),
     )
 
 
@@ -381,7 +384,7 @@ def use_script(
     return scripted
 
 
-READS = ("entities", "relations", "triples", "proposals")
+READS = ("entities", "relations", "triples", "proposals", "chunks", "raw_triples")
 Words = tuple[str, str, str]
 
 
@@ -481,6 +484,7 @@ def state(
             "raw_triple_ids": [],
         }
     made = {"entities": entities, "relations": relations, "triples": triples, "proposals": {}}
+    made |= {"chunks": {}, "raw_triples": {}}
     return {name: build_table(name, rows.values()) for name, rows in made.items()}
 
 

@@ -41,6 +41,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
                    "answered_before answered_after ontologies hidden left_out seeds"),
     "condensation": ("musique100", "--limit 1", "planted_merged false_merges natural_reduction "
                      "hop_facts_kept recall_at_10_before recall_at_10_after"),
+    "conflicts": ("", "--limit 1", "found planted false corpora"),
     "convert_set": (TINY, "", "questions passages licence note left_out"),
     "evolve": ("pathquestion_pq", "--limit 4", "paraphrases_refused new_facts_refused "
                "gain_wts gain_low_wts gain_high_wts curve"),

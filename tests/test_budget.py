@@ -13,24 +13,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 572,
+    "root": 578,
     "numerics": 333,
     "embeddings": 371,
-    "documents": 3234,
+    "documents": 3361,
     "storage": 3042,
     "llm": 2894,
-    "extraction": 7955,
+    "extraction": 7966,
     "graph": 2410,
     "ontology": 6380,
-    "completion": 1829,
-    "condensation": 1532,
-    "snapshot": 4789,
-    "query": 4656,
+    "completion": 2042,
+    "condensation": 1646,
+    "snapshot": 4873,
+    "query": 4679,
     "serve": 567,
     "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8273,
-    "cli": 2810,
+    "pipeline": 8601,
+    "cli": 2879,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -78,6 +78,15 @@ def test_an_edited_paragraph_asks_one_window_again(end: str) -> None:
     assert max(again) <= 3
 
 
+@pytest.mark.parametrize(
+    "block", ["Ada Holm went to see her old friends in town {}. " * 2, "Bo left. " * 9]
+)
+def test_blocks_that_begin_alike_make_windows_of_any_length(block: str) -> None:
+    text = "\n\n".join(block.format(n, n) for n in range(300))
+    sizes = [len(w.text.split()) for _, w in cut_windows(text, (), "T", "d", 300)]
+    assert sum(sizes) / len(sizes) > 300 / 2
+
+
 def test_a_window_names_its_headings_and_what_stood_before() -> None:
     text = (
         "Life\n\nMarie Curie was born in Warsaw.\n\nWork\n\nPrizes\n\nCurie won two. "

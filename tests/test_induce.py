@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from kpyramid.completion.corrections import Corrections
 from kpyramid.documents.sentences import Span
 from kpyramid.ontology.constraints import read_constraints
 from kpyramid.ontology.population.checking import Kinds, Place, combine_confidence, is_count
@@ -89,6 +90,7 @@ def run_induce(
         inducer=None,
         cascade=None,
         min_confidence=0.75,
+        corrections=Corrections(),
     )
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 

@@ -3,10 +3,13 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from kpyramid.condensation.standard import Standard, keep_names
+from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages import condense
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.contracts import load_contracts
@@ -45,6 +48,7 @@ def make(statements: list[Statement], former: Any) -> Tables:
     made = condense.run(
         *(tables[name] for name in ("entities", "relations", "triples")),
         load_contracts()["proposals"].build([]),
+        *(tables[name] for name in ("chunks", "raw_triples")),
         former=former,
         settings=settings,
         schema=schema,
@@ -126,3 +130,23 @@ def test_nothing_is_renamed_in_fifty_nights_of_edits() -> None:
 def test_without_the_last_snapshot_edits_rename_what_stands_elsewhere() -> None:
     """Which is why the test above can fail."""
     assert any(list_renamed(before, after) for before, after in live(25, keeps=False))
+
+
+def test_the_name_of_a_property_ends_with_it_and_a_new_property_gives_its_own() -> None:
+    schema = general_schema()
+    (employer,) = (p for p in schema.properties if p.label == "employer")
+    less = replace(schema, properties=tuple(p for p in schema.properties if p != employer))
+    moved = replace(employer, domain=employer.range)
+    other = replace(schema, properties=(*less.properties, moved))
+    worded, named = Standard("works for", turned=False), Standard("employer", turned=False)
+
+    def keep(chosen: Standard, had: Standard, now: Schema, then: Schema) -> str:
+        (kept,) = keep_names([chosen], {0: had}, now, then)
+        return kept.name
+
+    assert keep(worded, Standard("is with", turned=False), schema, schema) == "is with"
+    assert keep(worded, named, schema, schema) == "employer"
+    assert keep(worded, named, less, schema) == "works for"
+    assert keep(named, worded, schema, less) == "employer"
+    assert keep(named, worded, other, schema) == "employer"
+    assert keep(worded, named, other, schema) == "works for"

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from kpyramid.completion.corrections import Corrections
 from kpyramid.documents.qualifiers import BRACKET, cite_document
 from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
@@ -84,6 +85,7 @@ def run(
         former=None,
         disambiguator=None,
         min_confidence=min_confidence,
+        corrections=Corrections(),
     )
 
 
@@ -262,7 +264,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     documents = build_documents(chunks)
     ports: dict[str, Any] = {
         **{"former": None, "embedder": embedder},
-        **{"disambiguator": None, "min_confidence": 0.0},
+        **{"disambiguator": None, "min_confidence": 0.0, "corrections": Corrections()},
     }
     expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
     assert len(list_facts(expected)) > 20
@@ -356,6 +358,7 @@ def resolve_text(
         former=None,
         disambiguator=None,
         min_confidence=0.0,
+        corrections=Corrections(),
     )
     names = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
     verbs = {r["relation_id"]: r["name"] for r in made["relations"].to_pylist()}

@@ -248,11 +248,13 @@ EVERY_TRIPLE = "SELECT * WHERE { ?s ?p ?o }"
 FILTERED = (
     *("documents", "chunks", "claims", "mentions", "raw_triples", "triples", "entities"),
     *("relations", "condensed", "statements", "instances", "additions", "proposals"),
+    "contradictions",
 )
-WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "contradictions", "vectors")
+WHOLE_ONLY = ("rejects", "phrases", "priorities", "layers", "vectors")
 
 Read = Callable[[Snapshot, Snapshot], object]
 SURFACE: dict[str, Read] = {
+    "conflicts": lambda s, w: [*s.conflicts.list_all()],
     "count": lambda s, w: [s.count(t) for t in ("documents", "chunks", "condensed", "entities")],
     "compare": lambda s, w: [
         s.compare(one, other, p.label).to_dict()

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
+from kpyramid.documents.measures import list_measures, read_measure
 from kpyramid.errors import InputError
 from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
-from kpyramid.snapshot.measures import list_measures, read_measure
 from kpyramid.snapshot.typed import Members
 from tests.corpora import open_told
 from tests.rows import read_rows

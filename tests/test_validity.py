@@ -8,11 +8,13 @@ import pytest
 
 import kpyramid
 from kpyramid.documents.validity import date_fact, differ_in_time, find_date, place_times, read_time
+from kpyramid.documents.words import hold
 from kpyramid.errors import InputError
 from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
+from tests.rows import read_rows
 
 TIMES = {
     "from 1990 to 1998": ("1990", "1998"),
@@ -75,24 +77,12 @@ def test_periods_that_follow_each_other_are_apart(one: object, other: object, ap
     assert differ_in_time([one], [other]) is apart is differ_in_time([other], [one])
 
 
-DAY = datetime.date(2024, 3, 15)
-
-
-@pytest.mark.parametrize(
-    ("words", "placed"),
-    [
-        *(
-            ("last year", "2023"),
-            ("yesterday", "14 March 2024"),
-            ("earlier this month", "March 2024"),
-        ),
-        *(("March", "March 2024"), ("April", "April 2023"), ("next June", "June 2024")),
-        *(("Monday", "11 March 2024"), ("two years ago", "2022"), ("last week", "last week")),
-        ("May 2001", "May 2001"),
-    ],
-)
-def test_times_that_point_from_the_text_are_placed_by_its_day(words: str, placed: str) -> None:
-    assert place_times({"time": words, "by": "car"}, DAY) == {"time": placed, "by": "car"}
+@pytest.mark.parametrize(("words", "day", "placed"), read_rows("validity.pointed_times"))
+def test_times_that_point_from_the_text_are_placed_by_its_day_or_left_out(
+    words: str, day: str | None, placed: str | None
+) -> None:
+    made = place_times({"time": words, "by": "car"}, day and datetime.date.fromisoformat(day))
+    assert made == ({"time": placed, "by": "car"} if placed else {"by": "car"})
 
 
 @pytest.mark.parametrize(
@@ -117,9 +107,10 @@ def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
     assert read_modality(wording) == modality
 
 
-def test_without_a_day_they_say_nothing() -> None:
-    assert place_times({"time": "last year"}, None) == {}
-    assert place_times({"time": "March"}, None) == {"time": "March"}
+@pytest.mark.parametrize(("phrase", "modality", "held"), read_rows("validity.held_wordings"))
+def test_a_wording_is_held_as_english_does(phrase: str, modality: str, held: str) -> None:
+    assert hold(phrase, modality) == held
+    assert read_modality(held) == modality and hold("", modality) == ""
 
 
 @pytest.mark.parametrize(
@@ -128,6 +119,8 @@ def test_without_a_day_they_say_nothing() -> None:
         ({"Date": "Tue, 03 Jun 2025 10:00:00 +0200"}, None, datetime.date(2025, 6, 3)),
         ({"datePublished": "2025-06-03T12:00:00Z"}, None, datetime.date(2025, 6, 3)),
         ({}, "Minutes of 3 June 2025", datetime.date(2025, 6, 3)),
+        ({"date": "3/4/2025", "published": "30/4/2025"}, None, datetime.date(2025, 4, 30)),
+        ({"created": "0001-01-01T00:00:00"}, "Notes of 31 December 9999", None),
         ({"birth_date": "2000-01-01", "updated": "2001-01-01"}, "Notes of 2025", None),
     ],
 )
@@ -153,9 +146,10 @@ SAID = [
 
 @pytest.fixture(scope="module")
 def told() -> Snapshot:
-    dated = {"text": "Mira Voll sold Harrow Press last year.", "published": "2024-03-15"}
+    news = "Mira Voll sold Harrow Press last year. Lars Bo led Voll Mills until last year."
+    dated = [{"text": news, "published": "2024-03-15"}, {"text": news, "created": "0001-01-01"}]
     files = {f"{at:02}.txt": said for at, said in enumerate(SAID)}
-    return open_told("validity", {**files, "news.jsonl": json.dumps(dated)})
+    return open_told("validity", {**files, "news.jsonl": "\n".join(map(json.dumps, dated))})
 
 
 HELD = {
@@ -167,6 +161,7 @@ HELD = {
     ("Otto Lind", "used to own", "Kelpworks"): ("former", None, None),
     ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
     ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
+    ("Lars Bo", "led", "Voll Mills"): ("fact", None, "2023"),
     ("Ormhus Bridge", "reportedly will be closed in", "May"): ("reported", None, None),
 }
 

@@ -89,4 +89,4 @@ def without(library: str) -> Iterator[None]:
         yield
     finally:
         if held is None:
-            del sys.modules[library]
+            sys.modules.pop(library, None)

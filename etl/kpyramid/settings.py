@@ -469,6 +469,9 @@ class PublishSettings:
     it from becoming HEAD, as one that only the reasoner finds always does.
     `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
     says "not run".
+    `checks`: TOML file of what a snapshot has to hold; `corrections`: one of what a person
+    corrected in the graph. By default `checks.toml` and `corrections.toml` beside the settings,
+    where they are; a relative path is one below the working folder.
     """
 
     min_confidence: Share = 0.75
@@ -478,6 +481,8 @@ class PublishSettings:
     max_unanswered_share: Share = 0.02
     max_violation_share: Share = 0.005
     reasoner_seconds: Seconds = 120.0
+    checks: str | None = None
+    corrections: str | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -623,6 +628,10 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
             values = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
             raise SettingsError(f"settings file {path}: {e}") from e
+        beside = {n: str(path.parent / f"{n}.toml") for n in ("checks", "corrections")}
+        publish = values.setdefault("publish", {})
+        if isinstance(publish, dict):
+            values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
     where = {"file": str(path or "no file")}
     unknown = [
         name

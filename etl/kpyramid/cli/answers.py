@@ -17,8 +17,9 @@ from kpyramid.query.decisions import FLOOR
 from kpyramid.query.facts import state_facts
 from kpyramid.query.parameters import parse_options
 from kpyramid.query.paths import STEP
-from kpyramid.query.types import DECISIONS, RULES, Item, Outcome, Step
+from kpyramid.query.types import DECISIONS, RULES, Item, Outcome, Step, state_sides
 from kpyramid.settings import Settings
+from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
 
@@ -89,6 +90,8 @@ class Asked(Result):
             yield "Evidence:"
         words = [text for text in (*answer.choices, answer.text) if text]
         yield from _list_places([(mark(place.text, words), [place]) for place in answer.evidence])
+        shown = answer.conflicts if answer.text else _list_conflicts(answer)
+        yield from state_sides(shown)
         if answer.tokens or answer.calls:
             cost = "" if answer.cost is None else f", ${answer.cost:.6f}"
             yield f"Model: {count_things(answer.calls, 'call')}, {answer.tokens:,} tokens{cost}"
@@ -105,6 +108,12 @@ def _explain_step(number: int, step: Step) -> Iterator[str]:
     if step.query:
         yield f"  asked: {step.query}"
     yield from name_first([f"found: {shorten(each)}" for each in step.found], _SHOWN)
+
+
+def _list_conflicts(answer: Answer) -> list[Conflict]:
+    """The conflicts of what is shown where there is no answer, each once."""
+    shown = _sort_nearest(answer)[:_SHOWN]
+    return [*dict.fromkeys(conflict for item in shown for conflict in item.conflicts)]
 
 
 def _list_sentences(item: Item, question: str) -> list[str]:

@@ -1,10 +1,11 @@
 """The command line: all commands, by group. Results go to stdout, progress and logs to stderr."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from kpyramid.cli import batch, ontology
+from kpyramid.cli import batch, checks, ontology
 from kpyramid.cli.ask import ask
 from kpyramid.cli.builds import build, openie, plan, stage
 from kpyramid.cli.cache import cache
@@ -28,7 +29,9 @@ from kpyramid.cli.refs import (
     verify,
 )
 from kpyramid.cli.rejects import rejects
+from kpyramid.cli.render import Result
 from kpyramid.cli.serve import mcp, serve
+from kpyramid.cli.tables import conflicts, sql
 
 app = typer.Typer(
     cls=Commands,
@@ -43,14 +46,14 @@ app = typer.Typer(
     "5 budget reached, 6 integrity, 7 lost a race, 8 model or storage unreachable.",
 )
 
-GROUPS = {
+GROUPS: Mapping[str, Sequence[Callable[..., Result | None]]] = {
     "Build a pyramid": (build, plan, stage, openie, doctor),
-    "Ask it, and learn from answers": (ask, find, evaluate, learn),
-    "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals),
+    "Ask it, and learn from answers": (ask, find, sql, evaluate, learn),
+    "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals, conflicts),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),
     "Hand it on": (serve, mcp, export, import_),
 }
-"""The commands in the order of --help; those of `ontology` and `batch` stand below their name."""
+"""The commands in the order of --help; those of a group stand below its name."""
 
 for title, functions in GROUPS.items():
     for each in functions:
@@ -75,6 +78,11 @@ batches = typer.Typer(
 )
 command(batches)(batch.submit)
 command(batches)(batch.collect)
+checked = typer.Typer(
+    name="check", no_args_is_help=True, help="Say what every build has to hold, in one line each."
+)
+command(checked)(checks.add)
+app.add_typer(checked, rich_help_panel="Groups of commands")
 app.add_typer(ontologies, rich_help_panel="Groups of commands")
 app.add_typer(batches, rich_help_panel="Groups of commands")
 

@@ -9,6 +9,7 @@ import json
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, cast
@@ -213,7 +214,7 @@ def load_decisions(settings: CompleteSettings) -> Decisions:
 
 
 def read_text(path: Path) -> str:
-    """The text of a decisions file.
+    """The text of a file of entries.
 
     Raises:
         InputError: it cannot be read.
@@ -221,7 +222,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as e:
-        raise InputError(f"decisions file {path} cannot be read: {e}; it is TOML in UTF-8") from e
+        raise InputError(f"{path} cannot be read: {e}; it is TOML in UTF-8") from e
 
 
 def parse_decisions(text: str, source: str) -> Decisions:
@@ -231,26 +232,9 @@ def parse_decisions(text: str, source: str) -> Decisions:
         InputError: it is not TOML, has an unknown name or a wrong value, or two entries that
             decide on the same kind and label; names the entry.
     """
-    try:
-        values = tomllib.loads(text.removeprefix(_MARK))
-    except tomllib.TOMLDecodeError as e:
-        raise InputError(f"{source}: not valid TOML: {e}; correct that line") from e
-    given = values.pop("proposal", [])
-    if values or not isinstance(given, list):
-        strange = min(values, default="proposal")
-        raise InputError(f"{source}: {strange!r} is not read; each decision is a [[proposal]]")
-    entries: list[Decision] = []
+    entries = read_entries(text, source, "proposal", Decision)
     seen: dict[tuple[str, str], int] = {}
-    for number, value in enumerate(given, 1):
-        try:
-            entry = TypeAdapter(Decision).validate_python(value)
-        except ValidationError as e:
-            first = e.errors()[0]
-            name = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
-            raise InputError(
-                f"{source}, entry {number}: {name + ': ' if name else ''}{said}; correct it"
-            ) from e
+    for number, entry in enumerate(entries, 1):
         key = entry.kind, _reduce(entry.kind, entry.label)
         if key in seen:
             raise InputError(
@@ -258,8 +242,39 @@ def parse_decisions(text: str, source: str) -> Decisions:
                 f"{seen[key]} already; remove one of them"
             )
         seen[key] = number
-        entries.append(entry)
     return Decisions(entries, source)
+
+
+def read_entries(text: str, source: str, table: str, kind: type[T]) -> list[T]:
+    """The entries of a file's text, all in one list of tables, as objects of a kind.
+
+    Raises:
+        InputError: it is not TOML, or has an unknown name or a wrong value; names the entry.
+    """
+    try:
+        values = tomllib.loads(text.removeprefix(_MARK))
+    except tomllib.TOMLDecodeError as e:
+        raise InputError(f"{source}: not valid TOML: {e}; correct that line") from e
+    given = values.pop(table, [])
+    if values or not isinstance(given, list):
+        strange = min(values, default=table)
+        raise InputError(f"{source}: {strange!r} is not read; each entry is a [[{table}]]")
+    entries: list[T] = []
+    for number, value in enumerate(given, 1):
+        try:
+            entries.append(TypeAdapter(kind).validate_python(value))
+        except ValidationError as e:
+            first = e.errors()[0]
+            name = ".".join(str(part) for part in first["loc"])
+            said = first["msg"].removeprefix("Value error, ")
+            if first["type"] == "unexpected_keyword_argument":
+                fields = [str(f).strip("_") for f in kind.__dataclass_fields__]  # type: ignore[attr-defined]
+                near = get_close_matches(name, fields, 3, 0.0)
+                said = f"is not read; nearest: {', '.join(near)}"
+            raise InputError(
+                f"{source}, entry {number}: {name + ': ' if name else ''}{said}; correct it"
+            ) from e
+    return entries
 
 
 def add_decision(text: str, entry: Decision) -> str:
@@ -334,12 +349,12 @@ def _write_entry(entry: Decision) -> list[str]:
     lines = ["[[proposal]]"]
     for name, value in _list_values(entry).items():
         if isinstance(value, str):
-            lines.append(f"{name} = {_quote(value)}")
+            lines.append(f"{name} = {quote(value)}")
         elif isinstance(value, tuple):
-            lines += [f"{name} = [", *(f"    {_quote(str(v))}," for v in value), "]"]
+            lines += [f"{name} = [", *(f"    {quote(str(v))}," for v in value), "]"]
     return lines
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
     """A TOML string on one line."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

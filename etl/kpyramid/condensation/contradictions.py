@@ -1,6 +1,5 @@
 """Facts that cannot hold together: they are reported, none is removed."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +8,32 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kpyramid.condensation.graph import Graph, Qualifiers, read_value
+from kpyramid.condensation.graph import Graph, read_value
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.condensation.standard import Standard
+from kpyramid.documents.measures import Quantity, read_quantity
+from kpyramid.documents.qualifiers import DOCUMENT
 from kpyramid.documents.validity import Time, differ_in_time
-from kpyramid.documents.words import deny, normalise_relation
+from kpyramid.documents.words import WORD, deny, lemmatise, normalise_name, normalise_relation
+from kpyramid.graph.entities import UNKNOWN
+from kpyramid.graph.names import REGIONS, STATES
+from kpyramid.graph.synonyms.comparison import is_past_state
+from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
-Kind: TypeAlias = Literal["functional", "denied", "contrary", "amount"]
+Kind: TypeAlias = Literal["functional", "denied", "contrary", "amount", "single"]
 Times: TypeAlias = Mapping[int, tuple[Time, ...]]
-_AMOUNT = re.compile(r"(?:text|year) ([-+~$€£¥]?)\d+(?:\.\d+)? *(\D*)")
-"""A value that is one number, before or after its unit; "2001" is read as a year."""
+_Relation: TypeAlias = tuple[str, str]
+"""The name of a relation, and the kind of its values."""
+_AMOUNT, _THING = "amount", "thing"
+_TURNED = "^"
+_NEUTRAL = frozenset("in on at to of for by as year date day".split())
+"""Words at the end of a relation that say no other time or amount: `founded in`, `founding year`,
+not `chair from`."""
+_LEAST, _SHARE = 3, 0.6
+"""Subjects of a relation, and the share of them that have one value, for it to have one."""
 _MOST = 16
 """Values of one subject that are compared with each other."""
 
@@ -35,6 +47,7 @@ class _Value:
     entity: int
     text: str
     canonical: str
+    quantity: Quantity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +66,12 @@ def find_contradictions(
     stated: Stated,
     standards: Sequence[Standard],
     schema: Schema,
+    sources: Sequence[frozenset[int]],
 ) -> list[Contradiction]:
-    """The contradictions among the condensed facts; what holds at different times is none."""
+    """The contradictions among the condensed facts; what holds at different times is none.
+
+    `sources`: the documents that state each fact of the graph, as numbers.
+    """
     times = _unite_times(graph, made)
     contrary = []
     for found in made.contraries:
@@ -65,12 +82,13 @@ def find_contradictions(
             if differ_in_time(*(times.get(row, ()) for row in rows)):
                 continue
             contrary.append(Contradiction("contrary", None, rows, found.reason))
-    return [
+    every = [
         *contrary,
         *_find_denied(graph, made, standards, times),
         *_find_second_values(graph, made, stated, standards, schema, times),
-        *_find_second_amounts(graph, made),
+        *_find_several(graph, made, standards, times, sources),
     ]
+    return [*{one.rows: one for one in reversed(every)}.values()][::-1]
 
 
 def _unite_times(graph: Graph, made: Condensation) -> Times:
@@ -93,13 +111,15 @@ def _find_denied(
 
     def read_ends(row: int) -> tuple[str, object, object]:
         tail, standard = int(graph.tails[row]), standards[row]
-        value = tail if tail >= 0 else read_value(graph.texts[graph.literals[row]])
-        ends = (int(graph.heads[row]), value)
+        value: object = tail if tail >= 0 else read_value(graph.texts[graph.literals[row]])
+        if tail >= 0 and graph.names[tail] == graph.names[tail].lower():
+            value = normalise_name(graph.names[tail])  # a common noun is a thing of its document
+        ends: tuple[object, object] = (int(graph.heads[row]), value)
         return (standard.name, *(ends[::-1] if standard.turned and tail >= 0 else ends))
 
     for row in np.flatnonzero(standing & graph.plain).tolist():
         stated[read_ends(row)].append(row)
-    for row in sorted(graph.denied):
+    for row in sorted({*graph.denied} - {*graph.corrected}):
         for twin in stated.get(read_ends(row), ()):
             if not differ_in_time(times.get(row, ()), times.get(twin, ())):
                 name, tail = graph.names[graph.heads[row]], int(graph.tails[row])
@@ -158,23 +178,144 @@ def _find_second_values(
             yield Contradiction("functional", iri, tuple(v.row for v in ordered), detail)
 
 
-def _find_second_amounts(graph: Graph, made: Condensation) -> Iterator[Contradiction]:
-    """Things that amount to several numbers of one unit, said of the same group and time."""
-    keys = [normalise_relation(wording).key for wording in graph.wordings]
-    amounting = [at for at, key in enumerate(keys) if key == "amount to"]
-    standing = (made.stands == np.arange(len(graph))) & graph.plain
-    told: dict[tuple[int, str, Qualifiers], list[int]] = defaultdict(list)
-    rows = np.flatnonzero(standing & np.isin(graph.relations, amounting) & (graph.tails < 0))
-    for row in rows.tolist():
-        amount = _AMOUNT.fullmatch(read_value(graph.texts[graph.literals[row]]).stem)
-        if amount:
-            held = graph.qualifiers.get(row, frozenset())
-            told[int(graph.heads[row]), amount[1] + amount[2], held].append(row)
-    for (head, _, _), found in sorted(told.items(), key=lambda entry: entry[1]):
-        if len(found) > 1:
-            said = ", ".join(graph.texts[graph.literals[row]] for row in found)
-            detail = f"{graph.names[head]}: one amount, not {said}"
-            yield Contradiction("amount", None, tuple(found), detail)
+def _find_several(
+    graph: Graph,
+    made: Condensation,
+    standards: Sequence[Standard],
+    times: Times,
+    sources: Sequence[frozenset[int]],
+) -> Iterator[Contradiction]:
+    """Subjects with several values of a relation that mostly has one, as this graph uses it.
+
+    A relation is taken with the kind of its values: dates, numbers on one scale, or named things,
+    these from either end. Amounts have one value in every graph, of one group and time. A common
+    noun means its document's own thing, save where what the documents say of it mostly agrees: a
+    handbook's "test centre" is one.
+    """
+    stated: dict[int, frozenset[int]] = defaultdict(frozenset)
+    for row, standing in enumerate(made.stands.tolist()):
+        stated[standing] |= sources[row]
+    groups: dict[_Relation, dict[int, list[_Value]]] = {}
+    for row in np.flatnonzero((made.stands == np.arange(len(graph))) & graph.plain).tolist():
+        if read_modality(graph.wordings[graph.relations[row]]) == "fact":
+            for relation, value in _list_readings(row, standards[row], graph):
+                groups.setdefault(relation, {}).setdefault(value.subject, []).append(value)
+    joined = _list_joined(graph)
+
+    def list_against(relation: _Relation, values: Sequence[_Value]) -> list[tuple[_Value, _Value]]:
+        return [
+            pair
+            for pair in combinations(values[:_MOST], 2)
+            if relation[0] == _AMOUNT or stated[pair[0].row].isdisjoint(stated[pair[1].row])
+            if not _agree(*pair, graph, joined) and not _are_apart(*pair, graph, times)
+        ]
+
+    nouns = [_join_nouns(subjects, graph) for subjects in groups.values()]
+    shared = [
+        not list_against(relation, values)
+        for relation, found in zip(groups, nouns, strict=True)
+        for values in found.values()
+        if len({value.subject for value in values}) > 1
+    ]
+    agreeing = sum(shared)
+    if shared and 2 * (agreeing + 1) >= len(shared) + 2:
+        groups = dict(zip(groups, nouns, strict=True))
+    for relation, subjects in sorted(groups.items()):
+        against = {subject: list_against(relation, values) for subject, values in subjects.items()}
+        is_amount = relation[0] == _AMOUNT
+        told = [
+            subject
+            for subject, values in subjects.items()
+            if len(frozenset().union(*(stated[value.row] for value in values))) > 1
+        ]
+        if not is_amount and not _has_one(relation, against, told):
+            continue
+        for subject, pairs in sorted(against.items()):
+            if pairs:
+                rows = tuple(sorted({value.row for pair in pairs for value in pair}))
+                said = "; ".join(_state(row, graph) for row in rows)
+                detail = f"{graph.names[subject]} has one value of this, not several: {said}"
+                yield Contradiction("amount" if is_amount else "single", None, rows, detail)
+
+
+def _join_nouns(subjects: Mapping[int, Sequence[_Value]], graph: Graph) -> dict[int, list[_Value]]:
+    """The subjects, common nouns that are written alike as one: of several words, or plurals."""
+    first: dict[str, int] = {}
+    found: dict[int, list[_Value]] = defaultdict(list)
+    for subject, values in subjects.items():
+        noun = normalise_name(graph.names[subject])
+        is_noun = graph.types[subject] == UNKNOWN and (" " in noun or lemmatise(noun) != noun)
+        found[first.setdefault(noun, subject) if is_noun else subject] += values
+    return found
+
+
+def _has_one(
+    relation: _Relation, against: Mapping[int, Sequence[object]], told: Sequence[int]
+) -> bool:
+    """Whether a relation mostly has one value, by the share of its subjects that have one.
+
+    Of the subjects of which several documents state it (`told`) half have to agree, by Laplace's
+    rule of succession: what one document states says nothing of how many values there may be.
+    Numbers and dates, of which a thing seldom has several, have one success more before the count,
+    and what things have from their other end one less: many are born in one town.
+    """
+    single = sum(not pairs for pairs in against.values())
+    agreeing = sum(not against[subject] for subject in told)
+    lead = 2 if relation[1] != _THING else 0 if relation[0].startswith(_TURNED) else 1
+    return (
+        len(against) >= _LEAST
+        and single >= _SHARE * len(against)
+        and 2 * (agreeing + lead) >= len(told) + lead + 1
+    )
+
+
+def _list_readings(
+    row: int, standard: Standard, graph: Graph
+) -> Iterator[tuple[_Relation, _Value]]:
+    """What a fact says of its subject, and, of two named things, of its object."""
+    head, tail = int(graph.heads[row]), int(graph.tails[row])
+    text = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
+    quantity = read_quantity(text)
+    if quantity is not None:
+        kind = quantity.kind
+        said = graph.wordings[graph.relations[row]] if kind == "date" else standard.name
+        lemmas = [*normalise_relation(said).lemmas]
+        while len(lemmas) > 1 and lemmas[-1] in _NEUTRAL:
+            lemmas.pop()
+        kind = " ".join(word for word in kind.split() if lemmatise(word) not in lemmas)
+        yield (" ".join(lemmas), kind), _Value(row, head, -1, text, text, quantity)
+    elif tail >= 0:
+        ends = (tail, head) if standard.turned else (head, tail)
+        for name, (subject, value) in (
+            (standard.name, ends),
+            (_TURNED + standard.name, ends[::-1]),
+        ):
+            text = graph.names[value]
+            if text != text.lower():  # a common noun may be one of several of its kind
+                yield (name, _THING), _Value(row, subject, value, text, text)
+
+
+def _are_apart(one: _Value, other: _Value, graph: Graph, times: Times) -> bool:
+    """Whether two values hold at different times or in different circumstances.
+
+    What was is none of what is: "was chair" and "is chair".
+    """
+    first, second = (dict(graph.qualifiers.get(value.row, ())) for value in (one, other))
+    roles = (first.keys() | second.keys()) - {DOCUMENT}
+    if one.quantity is None or one.quantity.kind == "date":
+        roles &= (first.keys() & second.keys()) - {"time"}
+    past = [is_past_state(graph.wordings[graph.relations[value.row]]) for value in (one, other)]
+    return (
+        any(first.get(role) != second.get(role) for role in roles)
+        or (one.quantity is None and past[0] != past[1])
+        or differ_in_time(times.get(one.row, ()), times.get(other.row, ()))
+    )
+
+
+def _state(row: int, graph: Graph) -> str:
+    tail = int(graph.tails[row])
+    value = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
+    return f"{graph.names[graph.heads[row]]} {graph.wordings[graph.relations[row]]} {value}"
 
 
 def _read_fact(
@@ -202,15 +343,25 @@ def _read_fact(
 
 def _agree(one: _Value, other: _Value, graph: Graph, joined: Integers) -> bool:
     """Whether both values can hold: they are one, or one is in the other."""
+    if one.quantity and other.quantity:
+        return one.quantity.agrees(other.quantity)
     if one.entity < 0 or other.entity < 0:
         return one.canonical == other.canonical
-    words = [set(value.text.casefold().replace(",", " ").split()) for value in (one, other)]
-    if words[0] <= words[1] or words[1] <= words[0]:
+    words = [WORD.findall(value.text.casefold()) for value in (one, other)]
+    if _says_name(*words) or _says_name(*words[::-1]):
         return True
+    places = [(tuple(each) in STATES, tuple(each) in REGIONS) for each in words]
+    if places[0] != places[1]:
+        return True  # a town may lie in a country, whether a text says so or not
     pair = sorted((one.entity, other.entity))
     code = pair[0] * len(graph.names) + pair[1]
     at = int(np.searchsorted(joined, code))
     return at < len(joined) and int(joined[at]) == code
+
+
+def _says_name(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether all words of a name are among those of another, one letter for a word with it."""
+    return all(any(o == w or (len(w) == 1 and o[0] == w) for o in others) for w in words)
 
 
 def _list_joined(graph: Graph) -> Integers:

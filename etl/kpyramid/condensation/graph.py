@@ -127,7 +127,8 @@ class Graph:
 
     `tails`: -1 where the tail is a literal; `literals`: the place of its text in `texts`, else -1.
     `names`, `types`: of the entities. `wordings`, `support`: of the relations. `qualifiers`: of the
-    facts that have any, by row; `times`: those among them. `denied`: rows that the text denies.
+    facts that have any, by row; `times`: those among them. `denied`: rows that the text denies;
+    `corrected`: rows that a person says do not hold.
     """
 
     heads: Integers
@@ -142,12 +143,13 @@ class Graph:
     qualifiers: Mapping[int, Qualifiers]
     times: Mapping[int, tuple[Time, ...]]
     denied: Collection[int] = ()
+    corrected: Collection[int] = ()
 
     @property
     def plain(self) -> Mask:
-        """The facts that the text does not deny."""
+        """The facts that neither the text denies nor a person corrected."""
         mask = np.ones(len(self), dtype=np.bool_)
-        mask[list(self.denied)] = False
+        mask[[*self.denied, *self.corrected]] = False
         return mask
 
     def __len__(self) -> int:

@@ -80,14 +80,16 @@ def name_relations(
 
 
 def keep_names(
-    chosen: Sequence[Standard], former: Mapping[int, Standard], schema: Schema, known: str
+    chosen: Sequence[Standard], former: Mapping[int, Standard], schema: Schema, known: Schema
 ) -> list[Standard]:
     """The standard relation of each fact, by the name that most facts of it had before.
 
-    `former`: by row, of facts that had one. A property that the schema did not have then, `known`
-    as Turtle, gives its name to all that state it now.
+    `former`: by row, of facts that had one. A property that the schema did not have then, `known`,
+    or had with other ends, gives its name to what states it now, and one that left to nothing.
     """
-    new = {prop.label for prop in schema.properties if f'"{prop.label}"' not in known}
+    now, then = ({(p.label, p.domain, p.range) for p in s.properties} for s in (schema, known))
+    new, gone = ({label for label, *_ in one - other} for one, other in ((now, then), (then, now)))
+    former = {row: standard for row, standard in former.items() if standard.name not in gone}
     had: dict[str, Counter[_Name]] = defaultdict(Counter)
     for row, standard in former.items():
         name, turned = chosen[row].name, chosen[row].turned

@@ -17,6 +17,8 @@ DOCUMENT = "document"
 """Role of the title of the one document that tells what a common noun of the fact means."""
 CONDITION = "condition"
 """Role of what must be so for the fact to hold."""
+CORRECTED = "corrected"
+"""Role of what holds in place of a fact, by a person's word."""
 _ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
 """Roles that are named before or after the others."""
 _BETWEEN = " / "

@@ -6,6 +6,7 @@ Dates are as fine as the text has them: year, month or day.
 import datetime
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from kpyramid.documents.qualifiers import Qualifiers, list_values
 from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
@@ -118,7 +119,10 @@ def differ_in_time(one: Iterable[Time], other: Iterable[Time]) -> bool:
 
 
 def _are_apart(one: Time, other: Time) -> bool:
-    """Who came in the year that another went has followed: both then are apart."""
+    """Whether two times have no part in common.
+
+    A period that begins in the year, month or day in which another ends follows it.
+    """
     if isinstance(one, str) or isinstance(other, str):
         return one != other
     periods = one[0] != one[1] and other[0] != other[1]
@@ -151,35 +155,46 @@ _DATED = frozenset(
 )
 """Words of the names of fields that hold a document's date: `date`, `published_at`."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[\W_]+")
+_COUNTS = ("a", *NUMBER_WORDS)
 _POINTED = re.compile(
-    r"(?:(?:earlier|later|in|on|during|the) )*(?:"
+    r"(?:(?:earlier|later|in|on|during|the) )*"
+    r"(?P<lead>(?:(?:ever|since|from|up|to|until|till|through|by|before|after|early|late|mid"
+    r"|beginning|start|end|spring|summer|autumn|fall|winter|of|the)[ -])*)(?:"
     r"(?P<day>today|tonight|yesterday|tomorrow|this (?:morning|afternoon|evening))"
-    r"|(?P<side>last|this|next|previous|current) (?P<unit>year|month)"
-    rf"|(?P<next>next )?(?:last |this )?(?P<month>{MONTH})"
-    rf"|(?P<coming>next )?(?:last |this )?(?P<weekday>{'|'.join(_DAYS)})"
-    rf"|(?P<count>a|\d{{1,2}}|{'|'.join(NUMBER_WORDS)}) (?P<past>year|day)s? ago)",
+    r"|(?P<side>last|this|next|previous|current) (?P<unit>year|month|week)"
+    rf"|(?:(?P<which>next|last|this) )?(?:(?P<month>{MONTH})|(?P<weekday>{'|'.join(_DAYS)}))"
+    rf"|(?P<count>\d{{1,2}}|{'|'.join(_COUNTS)}) (?P<past>year|month|week|day)s? ago"
+    r"|(?P<vague>(?:last|this|next|past|previous|current|coming)(?: [\w-]+)?"
+    r" (?:(?:year|month|week|day|decade|quarter|season|weekend|night)s?|century|spring|summer"
+    r"|autumn|fall|winter)|[\w -]+ ago))",
     re.IGNORECASE,
 )
-_SIDES = {"last": -1, "previous": -1, "this": 0, "current": 0, "next": 1}
-_SHIFTS = {"yesterday": -1, "tomorrow": 1}
+_AHEAD = re.compile(r"(?:by|before|until|till|through|up|to)\b", re.IGNORECASE)
+"""With a bare month or weekday, what is past or to come: "by Monday"."""
+_SHIFTS = {"yesterday": -1, "last": -1, "previous": -1, "next": 1, "tomorrow": 1}
 
 
 def is_pointed(words: str) -> bool:
     """Whether a time says when only beside the date of its text: "last year", "yesterday"."""
-    return _POINTED.fullmatch(words) is not None
+    match = _POINTED.fullmatch(words)
+    return match is not None and not match["vague"]
 
 
 def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date | None:
-    """The day of a document: of the field that names one, else of its title."""
+    """The day of a document: of the field that names one, else of its title.
+
+    The first and the last year of the calendar stand for no date, as in many databases, and a
+    slashed day that may be a month is none.
+    """
     fields = (
         metadata[field]
         for field in sorted(metadata)
         if _DATED.issuperset(_CAMEL.sub(" ", field).casefold().split())
     )
     for text in (*fields, title or ""):
-        for found in find_values(re.sub(r"(?<=\d)T(?=\d)", " ", text)):
+        for found in find_values(_SLASHED.sub(r"\1", re.sub(r"(?<=\d)T(?=\d)", " ", text))):
             value = found.value
-            if isinstance(value, Date) and value.day:
+            if isinstance(value, Date) and value.day and 1 < value.year < datetime.MAXYEAR:
                 try:
                     return datetime.date(value.year, value.month, value.day)
                 except ValueError:
@@ -190,39 +205,51 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
 def place_times(qualifiers: Mapping[str, str], day: datetime.date | None) -> dict[str, str]:
     """Qualifiers with the date in place of a time that points from the text's day.
 
-    Without a day such a time says nothing, but for a month or weekday, which stay as they are.
+    A time that gives no date so is left out, but for a bare month or weekday of a text without a
+    day, which stays as it is.
     """
-    words = qualifiers.get("time", "")
-    match = _POINTED.fullmatch(words)
-    if match is None or (day is None and (match["month"] or match["weekday"])):
+    match = _POINTED.fullmatch(qualifiers.get("time", ""))
+    bare = match and (match["month"] or match["weekday"]) and not match["which"]
+    if match is None or (day is None and bare):
         return {**qualifiers}
     placed = {role: value for role, value in qualifiers.items() if role != "time"}
-    return placed if day is None else {**placed, "time": str(_resolve(match, day))}
+    date = None
+    if day is not None and not (match["vague"] or (bare and _AHEAD.match(match["lead"]))):
+        with suppress(OverflowError, ValueError):  # outside the calendar
+            date = _resolve(match, day)
+    return placed if date is None else {**placed, "time": f"{match['lead']}{date}"}
 
 
-def _resolve(match: re.Match[str], day: datetime.date) -> Date:
-    """The date that a time points to from a day; a bare month or weekday is the last such one."""
-    if match["unit"]:
-        side = _SIDES[match["side"].lower()]
-        if match["unit"].lower() == "year":
-            return Date(day.year + side)
-        months = day.year * 12 + day.month - 1 + side
-        return Date(months // 12, months % 12 + 1)
+def _resolve(match: re.Match[str], day: datetime.date) -> Date | None:
+    """The date that a time points to from a day; a bare month or weekday is the last such one.
+
+    A week gives the month or year that it lies in, None where it lies in two years.
+
+    Raises:
+        OverflowError, ValueError: it is outside the calendar.
+    """
+    which, unit = (match["which"] or "").lower(), (match["unit"] or match["past"] or "day").lower()
     if match["month"]:
-        month = find_month(match["month"])
-        later = month > day.month
-        return Date(day.year + (not later if match["next"] else -later), month)
-    if match["past"]:
-        count = match["count"].lower()
-        back = int(count) if count.isdigit() else 1
-        back = NUMBER_WORDS.index(count) + 1 if count in NUMBER_WORDS else back
-        if match["past"].lower() == "year":
-            return Date(day.year - back)
-        shift = -back
+        unit, month = "month", find_month(match["month"])
+        back = month > day.month or (which == "last" and month == day.month)
+        years = month <= day.month if which == "next" else -back
+        shift = 12 * years + month - day.month
     elif match["weekday"]:
         back = (day.weekday() - _DAYS.index(match["weekday"].lower())) % 7
-        shift = 7 - back if match["coming"] else -back
+        shift = 7 - back if which == "next" else -(back or 7 * (which == "last"))
+    elif match["past"]:
+        count = match["count"].lower()
+        shift = -(max(1, _COUNTS.index(count)) if count in _COUNTS else int(count))
     else:
-        shift = _SHIFTS.get(match["day"].lower(), 0)
-    placed = day + datetime.timedelta(shift)
-    return Date(placed.year, placed.month, placed.day)
+        shift = _SHIFTS.get((match["side"] or match["day"]).lower(), 0)
+    if unit == "day":
+        placed = day + datetime.timedelta(shift)
+        return Date(placed.year, placed.month, placed.day)
+    if unit == "week":
+        first = day + datetime.timedelta(7 * shift - day.weekday())
+        last = first + datetime.timedelta(6)
+        same = first.month == last.month
+        return Date(first.year, same * first.month) if first.year == last.year else None
+    months = 12 * day.year + day.month - 1 + shift
+    year, month = (day.year + shift, 0) if unit == "year" else divmod(months, 12)
+    return Date(day.replace(year, day=1).year, month + (unit == "month"))

@@ -80,6 +80,17 @@ _OVERRIDES = {
     "operas": "opera", "shook": "shake", "swore": "swear", "won": "win",
 }  # fmt: skip
 """Words of which the dictionary has another form, or none: an adjective, the plural of opus."""
+_PASTS = {"bore": "bear", "left": "leave", "shot": "shoot", "thought": "think"}
+"""Past tenses that the dictionary takes for other words, which as verbs of a relation they are."""
+_UNCHANGED = frozenset(
+    "bet bid burst cast cost cut hit hurt let put quit read set shed shut split spread".split()
+)
+"""Verbs whose past tense is their dictionary form."""
+_HOLDING = {
+    "possible": "possible possibly potential potentially likely maybe perhaps probably".split(),
+    "former": "former formerly previously once erstwhile longer".split(),
+}
+"""Words by which a wording says itself that it is possible or former."""
 
 
 def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
@@ -177,11 +188,9 @@ def lemmatise(word: str) -> str:
 
 def deny(phrase: str) -> str:
     """The wording of a relation that is denied: "does not cause" of "causes"."""
-    words = phrase.split()
-    at = next((at for at, word in enumerate(words) if not _is_adverb(word)), 0)
-    adverbs, (verb, *rest) = words[:at], words[at:] or [""]
+    adverbs, verb, rest = _part(phrase)
     word, after = verb.casefold(), rest[0].casefold() if rest else ""
-    base = lemmatise(word)
+    base = _PASTS.get(word) or lemmatise(word)
     perfect = word in HAVE and (after == "become" or _is_participle(after))
     if word == "can":
         return " ".join(["cannot", *adverbs, *rest])
@@ -189,7 +198,7 @@ def deny(phrase: str) -> str:
         return " ".join([verb, "not", *adverbs, *rest])
     is_verb = base != word or (_is_verb(word) and after != "of")
     if not is_verb or after == "by" or word == "born":  # "employer", "part of", "founded by"
-        return " ".join(["not", *words])
+        return " ".join(["not", *phrase.split()])
     helper = "does" if word.endswith("s") and base != word else "do" if base == word else "did"
     return " ".join([helper, "not", *adverbs, base, *rest])
 
@@ -199,21 +208,32 @@ def hold(phrase: str, modality: str, *, names: bool = False) -> str:
 
     `names`: it is what a property is called, so that "award" is a noun.
     """
-    first, *rest = map(str.casefold, phrase.split())
-    base, after = lemmatise(first), rest[0] if rest else ""
-    if first in MODALS or (first == "used" and after == "to"):
+    adverbs, verb, rest = _part(phrase)
+    first, after = verb.casefold(), rest[0].casefold() if rest else ""
+    base = _PASTS.get(first) or lemmatise(first)
+    held = any(word in _HOLDING.get(modality, ()) for word in phrase.casefold().split())
+    if held or not verb or first in MODALS or (first == "used" and after == "to"):
         return phrase
-    is_verb = base != first or first == "be" or (not names and _is_verb(first) and after != "of")
+    is_verb = base != first or first == "be"
+    if not (is_verb or names or after == "of"):
+        doubled = lemmatise(f"{first}{first[-1]}ing") == first  # "win", "winning"
+        is_verb = doubled or first in _UNCHANGED or _is_verb(first)
     if modality != "planned":
         lead = "possib" if modality == "possible" else "former"
         return f"{lead}{'ly' if is_verb else 'le' if lead == 'possib' else ''} {phrase}"
-    if "to" in rest[:3]:  # "plans to open", "is to open"
+    if "to" in map(str.casefold, rest[:3]):  # "plans to open", "is to open"
         return phrase
     if not is_verb:
         return f"will have {phrase}"
-    if after in PREPOSITIONS and _is_participle(first) and first not in BE:
-        return f"will be {phrase}"
-    return " ".join(["will", base, *phrase.split()[1:]])
+    be = ["be", verb] if after == "by" and first not in BE else [base]
+    return " ".join(["will", *adverbs, *be, *rest])
+
+
+def _part(phrase: str) -> tuple[list[str], str, list[str]]:
+    """The adverbs before a wording's verb, the verb, and what follows it."""
+    words = phrase.split()
+    at = next((at for at, word in enumerate(words) if not _is_adverb(word)), 0)
+    return words[:at], "".join(words[at : at + 1]), words[at + 1 :]
 
 
 def word_relation(phrase: str, negated: bool) -> str:

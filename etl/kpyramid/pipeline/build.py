@@ -183,14 +183,16 @@ def call_stage(
 
 def _require_all(settings: Settings) -> None:
     """Passes when the settings name what a build can use: said before any work."""
+    from kpyramid.pipeline.checks import load_checks
     from kpyramid.pipeline.gates import require_floor
     from kpyramid.pipeline.models import require_model
-    from kpyramid.pipeline.wiring import require_ontology
+    from kpyramid.pipeline.wiring import load_schema, require_ontology
 
     if settings.asks_model:
         require_model(settings, "a stage asks")
     require_ontology(settings)
     require_floor(settings)
+    load_checks(settings.publish.checks, load_schema(settings))
 
 
 def _write_plan(run: Run, workers: int) -> None:

@@ -224,10 +224,9 @@ class CachedEmbedder:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            for start in range(0, len(texts), _TOGETHER * self._workers):
-                end = start + _TOGETHER * self._workers
-                parts = [texts[at : at + _TOGETHER] for at in range(start, end, _TOGETHER)]
-                for vectors in pool.map(model.embed, parts):
+            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
+            for at in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
                     yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:

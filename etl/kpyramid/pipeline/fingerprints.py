@@ -184,6 +184,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
             **({"decisions": _describe_decisions(settings)} if "decisions" in stage.ports else {}),
             **(
+                {"corrections": _describe_corrections(settings)}
+                if "corrections" in stage.ports
+                else {}
+            ),
+            **(
                 {"replies": describe_model_part("extract", settings)}  # it reads them again
                 if stage.name == "induce" and settings.cascade.reads_windows
                 else {}
@@ -204,6 +209,14 @@ def _describe_decisions(settings: Settings) -> list[JsonValue]:
     from kpyramid.completion.decisions import load_decisions
 
     return [*load_decisions(settings.complete).describe()]
+
+
+def _describe_corrections(settings: Settings) -> list[JsonValue]:
+    if settings.publish.corrections is None:
+        return []
+    from kpyramid.completion.corrections import load_corrections
+
+    return [*load_corrections(settings.publish.corrections).describe()]
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:

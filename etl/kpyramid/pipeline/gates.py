@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kpyramid.evaluation.harness import Answers, Arm
     from kpyramid.evaluation.metrics import Metric
     from kpyramid.evaluation.questions import EvalQuestion
+    from kpyramid.pipeline.checks import Measured
 
 _MEANT = "If that is meant, build with --allow-shrink (a DAG's run with allow_shrink)"
 _Found = TypeVar("_Found")
@@ -447,3 +448,19 @@ def _name_lost(before: "Answers", found: "Answers", refused: Sequence[str]) -> s
         return "HEAD answers none of them better"
     more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
     return f"HEAD answers better: {', '.join(lost[:_NAMED])}{more}"
+
+
+# Gate `expected`: checks of one's own.
+
+
+def judge_expected(run: Run, snapshot: str) -> "list[Measured]":
+    """What comes of the checks that the settings name, on a snapshot that is written."""
+    from kpyramid.pipeline.checks import load_checks, measure_checks
+    from kpyramid.query import EVERYTHING, Snapshot
+
+    if run.settings.publish.checks is None:
+        return []
+    opened = Snapshot(locate_snapshot(run.warehouse, snapshot), run.settings.embed, EVERYTHING)
+    return measure_checks(
+        load_checks(run.settings.publish.checks, opened.schema), opened, run.order
+    )

@@ -1,5 +1,6 @@
 """Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.validation.checks import complete_query, read_questions
 from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.pipeline.checks import describe_measured, judge_measured
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,
     describe_settings,
@@ -24,6 +26,7 @@ from kpyramid.pipeline.fingerprints import (
 )
 from kpyramid.pipeline.gates import (
     judge_answers,
+    judge_expected,
     judge_floor,
     judge_kept,
     judge_ontology,
@@ -99,12 +102,16 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
             refused = read_result(tables["rejects"], load_contracts()["rejects"])
             gates["answered"] = judge_answers(run, refused, rows["chunks"])
+        expected = judge_expected(run, snapshot)
+        if expected:
+            gates["expected"] = judge_measured(expected)
         committed = "no" if is_new else "unchanged"
         if is_new and not any(verdict.startswith("fail") for verdict in gates.values()):
             made = {"snapshot": snapshot, "order": run.order, "run": run.name}
             entry = commit(run.warehouse, run.ref, **made, at=name_now())
             committed = "yes" if entry else "unchanged"
         details = {"snapshot": snapshot, "committed": committed, "judges": judges}
+        details |= {"checks": json.dumps(describe_measured(expected))} if expected else {}
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.formats import require_readable
+from kpyramid.documents.qualifiers import CORRECTED
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
@@ -264,7 +265,8 @@ def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
     contract = load_contracts()[table]
     whole = contract.unite([read_result(file, contract) for file in _list_parts(run, stage, table)])
     if table == "triples" and not stage.denials:
-        whole = whole.filter(pc.invert(whole["negated"]))
+        corrected = pc.map_lookup(whole["qualifiers"], CORRECTED, "first")
+        whole = whole.filter(pc.and_(pc.invert(whole["negated"]), pc.is_null(corrected)))
     return map_table(whole, run.warehouse.staging)
 
 

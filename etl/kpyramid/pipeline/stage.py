@@ -44,7 +44,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 2, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        24,
+        25,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -69,13 +69,14 @@ class Stage:
     `ports`: what else `run` is given: `corpus`, `erased` (what is left out of it), `settings` (the
         stage's section), `former` (the ref's last snapshot, whose names go on), `schema` (the seed
         ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
-        examples taught, None without any), `decisions` (of a person on proposals),
+        examples taught, None without any), `decisions` (of a person on proposals), `corrections`,
         `min_confidence` (that of section publish, below which a fact is a reject), one of
         `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
         f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
     `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
-    `denials`: whether it is given the facts that the text denies; else it reads plain ones only.
+    `denials`: whether it is given the facts that the text denies or a person corrected; else it
+        reads plain ones only.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.
     """
 
@@ -114,7 +115,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=10,
+        version=11,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -127,14 +128,14 @@ PIPELINE: tuple[Stage, ...] = (
         version=14,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
-        ports=("former", "embedder", "disambiguator", "min_confidence"),
+        ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
         libraries=("anyascii", "numpy", "simplemma"),
         accounts=("raw_triples.raw_triple_id", "triples.raw_triple_ids"),
         denials=True,
     ),
     Stage(
         "embed",
-        version=2,
+        version=3,
         reads=("documents", "chunks", "entities", "relations", "triples"),
         writes=("vectors",),
         ports=("embedder",),
@@ -145,7 +146,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=13,
+        version=14,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -153,7 +154,7 @@ PIPELINE: tuple[Stage, ...] = (
         writes=("entities", "instances", "vectors", "rejects"),
         ports=(
             *("schema", "shapes", "embedder", "annotator", "reader"),
-            *("cascade", "inducer", "min_confidence"),
+            *("cascade", "inducer", "min_confidence", "corrections"),
         ),
         libraries=("numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
@@ -174,8 +175,8 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=15,
-        reads=("entities", "relations", "triples", "proposals"),
+        version=16,
+        reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
         libraries=("faiss-cpu", "numpy", "pyoxigraph", "simplemma"),

@@ -50,8 +50,9 @@ def find_repeat(
     libraries and code are as they were then, and snapshot and stored results are whole.
     """
     started = time.monotonic()
-    here = warehouse.bucket is None and not is_address(str(corpus)) and not settings.asks_model
-    head = read_head(warehouse, ref) if here else None
+    here = warehouse.bucket is None and not is_address(str(corpus))
+    is_told = settings.asks_model or settings.publish.checks  # by a model, by the run's own time
+    head = read_head(warehouse, ref) if here and not is_told else None
     runs = list_runs(warehouse) if head else []
     latest = next((row for row in runs if row["ref"] == ref), {})
     if head is None or (latest.get("status"), latest.get("snapshot")) != ("done", head.snapshot):

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 from threadpoolctl import threadpool_limits
 
+from kpyramid.completion.corrections import Corrections, load_corrections
 from kpyramid.completion.decisions import Decisions, load_decisions
 from kpyramid.completion.naming import Namer
 from kpyramid.condensation.condenser import Condenser
@@ -142,6 +143,11 @@ class Ports:
     def decisions(self) -> Decisions:
         """What a person decided about proposals."""
         return load_decisions(self.settings.complete)
+
+    @cached_property
+    def corrections(self) -> Corrections:
+        """What a person corrected in the graph."""
+        return load_corrections(self.settings.publish.corrections)
 
     @property
     def min_confidence(self) -> float:
@@ -320,7 +326,7 @@ def open_corpus(place: str, warehouse: Warehouse) -> Iterator[Corpus]:
 
 
 def require_ontology(settings: Settings) -> None:
-    """Passes when the ontology, what lies beside it and the decisions file can be read.
+    """Passes when the ontology, what lies beside it, decisions and corrections can be read.
 
     All that is wrong with them is reported before any work.
 
@@ -331,6 +337,7 @@ def require_ontology(settings: Settings) -> None:
     files = locate_files(settings)
     decisions = load_decisions(settings.complete)
     accepted = decisions.list_accepted(load_schema(settings)) if decisions.entries else []
+    load_corrections(settings.publish.corrections, load_schema(settings))
     if settings.ingest.columns is not None:
         _require_columns(settings.ingest.columns, load_schema(settings), accepted)
     if settings.induce.ontology in locate_declarations("ontology"):

@@ -9,7 +9,7 @@ from kpyramid.errors import InputError
 from kpyramid.llm.task import CountingAsker, ThreadCounts
 from kpyramid.query.analysis import analyse, cut_value
 from kpyramid.query.types import RULES, Answer, Backends
-from kpyramid.snapshot.search import one_thread
+from kpyramid.snapshot.search import join_words, one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.strategies import STRATEGIES as REGISTRY
 
@@ -85,8 +85,14 @@ def answer(
     )
     is_known = asker is None or isinstance(asker, CountingAsker)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
+    words = [f" {join_words(each)} " for each in (found.text, *found.choices) if each]
     return replace(
         found,
+        conflicts=tuple(
+            conflict
+            for conflict in (snapshot.conflicts.at(found.evidence) if words else ())
+            if any(w in f" {join_words(s.statement)} " for w in words for s in conflict.sides)
+        ),
         question=asked.text,
         recognised=(*found.recognised, hidden) if hidden else found.recognised,
         calls=int(calls),

@@ -26,6 +26,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.types import Item
+from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.snapshot import Snapshot
 
 NEAREST = 30
@@ -146,18 +147,26 @@ def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
         fact.confidence,
         fact.qualifiers,
         snapshot.standardise_condensed(fact.condensed_id),
+        conflicts=snapshot.conflicts.about(fact.condensed_id),
     )
 
 
 def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) -> tuple[Item, ...]:
-    """Facts with their scores as context; each statement that cites some stands with the first."""
+    """Facts with their scores as context.
+
+    Each statement that cites some, and each conflict, stands with the first.
+    """
     told: set[str] = set()
+    listed: set[Conflict] = set()
     items = []
     for fact, score in scored:
         item = state_item(fact, snapshot, score)
         statement = snapshot.summarise_condensed(fact.condensed_id)
-        items.append(replace(item, statement="" if statement in told else statement))
+        new = tuple(conflict for conflict in item.conflicts if conflict not in listed)
+        statement = "" if statement in told else statement
+        items.append(replace(item, statement=statement, conflicts=new))
         told.add(statement)
+        listed.update(new)
     return tuple(items)
 
 

@@ -134,6 +134,7 @@ def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
         row["confidence"],
         tuple(snapshot.evidence(row["instance_id"])),
         row["confidence"],
+        conflicts=snapshot.conflicts.about(row["instance_id"]),
     )
 
 

@@ -75,7 +75,8 @@ class Retrieval:
         taken as long as it fits into about `max_tokens` (of four characters each), headings aside.
         Where the first fact is `SURE` to answer, the passage that states it, or else the best one,
         is all that stands beside the facts: the others are about something else. Behind a fact
-        stands its standard relation, where that is not its own wording.
+        stands its standard relation, where that is not its own wording, and below it a line for
+        each side of what it is in conflict with, the newest first.
 
         Raises:
             InputError: `min_score` is none from 0 to 1, or `max_tokens` less than 1.
@@ -110,7 +111,8 @@ class Retrieval:
         is_passage = item.layer == "text"
         if is_passage:
             return self._head(item) + item.text.strip()
-        return " ".join([*item.told.split(), *_list_page(item)])
+        first, *sides = item.told.split("\n")
+        return "\n".join([" ".join([*first.split(), *_list_page(item)]), *sides])
 
     def _head(self, item: Item) -> str:
         """Title, section and page of a passage, in a line where it does not begin with them."""

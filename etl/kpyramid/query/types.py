@@ -1,11 +1,13 @@
 """What is asked, what is found for it, and what an answer is."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, get_args
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import Asker
+from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.evidence import Evidence
 
 Backend = Literal["rules", "llm"]
@@ -77,12 +79,22 @@ class Item:
     qualifiers: tuple[str, ...] = ()
     standard: str = ""
     statement: str = ""
+    conflicts: tuple[Conflict, ...] = ()
+    """Those that it is a side of, unless an item before it has them."""
 
     @property
     def told(self) -> str:
-        """Its words, its standard relation, and the statement that cites it."""
-        told = f"{self.text} [{self.standard}]" if self.standard else self.text
-        return f"{told} (in short: {self.statement})" if self.statement else told
+        """Its words, its standard relation, the statement that cites it, all sides of conflicts."""
+        told = " ".join(self.text.split())
+        told = f"{told} [{self.standard}]" if self.standard else told
+        told = f"{told} (in short: {self.statement})" if self.statement else told
+        return "\n".join([told, *state_sides(self.conflicts)])
+
+
+def state_sides(conflicts: Iterable[Conflict]) -> Iterator[str]:
+    """A line for each side of some conflicts, with its first sentence, the newest first."""
+    for conflict in conflicts:
+        yield from (f"  in conflict: {side}" for side in conflict.sides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +209,8 @@ class Answer:
     calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
+    conflicts: tuple[Conflict, ...] = ()
+    """Of which a side names the answer where its evidence is."""
     cost: float | None = None
     question: str = ""
     recognised: tuple[str, ...] = ()

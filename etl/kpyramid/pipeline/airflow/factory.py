@@ -121,10 +121,15 @@ def _make_all(corpus: Corpus) -> Iterator[DAG]:
         for text in schedules
         if not croniter.is_valid(text)
     ]
-    try:
-        _make_deadline(corpus)
-    except (ImportError, AttributeError) as e:
-        wrong.append(f"deadline.notify: {e}")
+    makers: dict[str, Callable[[Corpus], object]] = {
+        "deadline": _make_deadline,
+        "failure": _make_notifier,
+    }
+    for name, try_to_make in makers.items():
+        try:
+            try_to_make(corpus)
+        except (ImportError, AttributeError, TypeError) as e:
+            wrong.append(f"{name}.notify: {e}")
     if wrong:  # Airflow would refuse the DAGs of all corpora, not only these
         said = f"corpus {corpus.name}: {'; '.join(wrong)}. Mend {corpus.file}"
         said += "; dags/README.md has the fields"
@@ -155,6 +160,22 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
     )
 
 
+def _make_notifier(corpus: Corpus) -> Callable[[Mapping[str, Any]], object] | None:
+    """What tells of a night that failed.
+
+    Raises:
+        ImportError: there is no such notifier.
+        TypeError: it does not take the arguments.
+    """
+    declared = corpus.declared.failure
+    if declared is None:
+        return None
+    notifier: Callable[[Mapping[str, Any]], object] = import_string(declared.notify)(
+        **declared.arguments
+    )
+    return notifier
+
+
 async def tell_late(notify: str, arguments: Mapping[str, str], context: Mapping[str, Any]) -> None:
     """Has a notifier tell of a run that is late, unless a backfill waits for the days before it.
 
@@ -167,7 +188,8 @@ async def tell_late(notify: str, arguments: Mapping[str, str], context: Mapping[
 def locate_asset(corpus: Corpus) -> Asset:
     """The asset that a ref is: each event says which snapshot it moved to."""
     uri = _name_uri(f"{WAREHOUSE}/refs/{corpus.ref}")
-    return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid")
+    owner = {"owner": corpus.declared.owner}
+    return Asset(name=f"kpyramid/{corpus.ref}", uri=uri, group="kpyramid", extra=owner)
 
 
 def _locate_source(corpus: Corpus) -> Asset:
@@ -182,7 +204,8 @@ def _locate(corpus: Corpus, path: str) -> Asset:
     that it first had, until no DAG has that any more, and fails tasks meanwhile.
     """
     place = _name_uri(corpus.place(path))
-    return Asset(name=Asset(uri=place).uri, uri=place, group="places")
+    owner = {"owner": corpus.declared.owner}
+    return Asset(name=Asset(uri=place).uri, uri=place, group="places", extra=owner)
 
 
 def _is_again() -> bool:
@@ -518,7 +541,7 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
             ),
         },
         doc_md=getdoc(maintain_warehouse),
-        default_args={**_TASK_DEFAULTS},
+        default_args={**_TASK_DEFAULTS, "owner": "kpyramid"},
         **_SHARED,
     ) as dag:
         verify.expand(ref=list(refs)) >> gc()
@@ -560,11 +583,21 @@ def _open_dag(kind: str, corpus: Corpus, what: Callable[..., DAG], **special: An
     declared = asdict(corpus.declared)
     table = "".join(f"\n- {key}: `{value}`" for key, value in declared.items() if value)
     doc = f"{getdoc(what)}\n\nDeclared in `{corpus.file.name}`:\n{table}\n"
+    timeout = corpus.declared.execution_timeout
+    defaults = {
+        **_TASK_DEFAULTS,
+        "owner": corpus.declared.owner,
+        "execution_timeout": timedelta(minutes=timeout) if timeout else None,
+    }
+    if since := corpus.declared.catchup if kind == "build" else None:
+        start = datetime(since.year, since.month, since.day, tzinfo=UTC)
+        special |= {"catchup": True, "start_date": start}
     access = {role: {"can_read", "can_edit"} for role in corpus.declared.access}
     return DAG(
         f"{kind}_pyramid_{corpus.name}",
         doc_md=f"**{corpus.problem}**\n\n{doc}" if corpus.problem else doc,
-        default_args={**_TASK_DEFAULTS, "owner": corpus.declared.owner},
+        default_args=defaults,
+        on_failure_callback=_make_notifier(corpus),
         access_control=access or None,
         **{**_SHARED, **special},
     )

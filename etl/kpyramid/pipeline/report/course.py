@@ -26,7 +26,10 @@ PLAN = "plan.json"
 FIGURE = "figure.svg"
 """The figure of a report, in the run's folder; empty of a graph without facts."""
 _MOST_RUNS = 30
-_MEASURES = ("facts", "documents", "rejects", "unread", "contradictions", "seconds", "cost")
+_MEASURES = (
+    *("facts", "documents", "rejects", "unread", "contradictions", "failing"),
+    *("seconds", "cost"),
+)
 
 
 def write_pages(run: Run, report: Mapping[str, Any], figure: str) -> None:
@@ -120,6 +123,8 @@ def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
         "unread": sum(len(kind["refused"]) for kind in report["unread"]),
         "rejects": sum(row["count"] for row in report["refused"]),
         "contradictions": report["contradictions"] + report["withdrawals"],
+        "failing": sum(not check["holds"] for check in report.get("checks", [])),
+        "checks": {check["check"]: check["value"] for check in report.get("checks", [])},
         "seconds": report["took"],
         "cost": report["cost"],
         "changes": report["changes"],

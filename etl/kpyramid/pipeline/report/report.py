@@ -1,5 +1,6 @@
 """The report of a run: how it went, what changed and is in it, what was refused and why."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -122,6 +123,10 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
         "contradictions": publish.rows.get("contradictions", 0),
         "contradicting": _name_contradiction(run, snapshot),
+        "checks": json.loads(publish.details.get("checks", "[]")),
+        "unmatched": rejects.filter(pc.equal(rejects["reason"], "unmatched_correction"))[
+            "detail"
+        ].to_pylist(),
         "changes": changes,
         "changed": changed,
         "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},

@@ -28,7 +28,7 @@ from kpyramid.condensation.merging import (
 )
 from kpyramid.condensation.standard import Standard, keep_names, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
-from kpyramid.documents.qualifiers import DOCUMENT, unite_qualifiers
+from kpyramid.documents.qualifiers import CORRECTED, DOCUMENT, unite_qualifiers
 from kpyramid.documents.validity import date_fact, list_times
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
@@ -38,7 +38,7 @@ from kpyramid.keys import content_id
 from kpyramid.llm.caller import Loss
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
-from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.stages.instances import index_phrases
 from kpyramid.pipeline.stages.tables import (
     build_rejects,
@@ -57,6 +57,8 @@ def run(
     relations: pa.Table,
     triples: pa.Table,
     proposals: pa.Table,
+    chunks: pa.Table,
+    raw_triples: pa.Table,
     *,
     former: Former | None,
     settings: CondenseSettings,
@@ -75,8 +77,10 @@ def run(
     """
     schema = adopt_proposals(schema, map(name_by_wording, proposals.to_pylist()))
     comparer = Comparer(embedder)
+    sources = list_sources(triples, raw_triples, chunks)
     condensed, contradictions, losses = _condense(
-        entities, relations, triples, former, settings, schema, embedder, comparer, condenser
+        *(entities, relations, triples, sources, former),
+        *(settings, schema, embedder, comparer, condenser),
     )
     texts = state_facts(entities, relations, condensed)
     summaries: list[Summary] = []
@@ -104,6 +108,7 @@ def _condense(
     entities: pa.Table,
     relations: pa.Table,
     triples: pa.Table,
+    sources: Sequence[frozenset[int]],
     former: Former | None,
     settings: CondenseSettings,
     schema: Schema,
@@ -132,8 +137,9 @@ def _condense(
         losses = answer.losses
     standards = name_relations(graph, linked, schema, comparer)
     if former is not None:
-        standards = keep_names(standards, had, schema, former.read_schema())
-    found = find_contradictions(graph, made, stated, standards, schema)
+        known = parse_schema(former.read_schema(), source="the last snapshot")
+        standards = keep_names(standards, had, schema, known)
+    found = find_contradictions(graph, made, stated, standards, schema, sources)
     held = _unite_qualifiers(triples, made)
     qualified = {
         row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
@@ -338,7 +344,19 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
         times={row: times for row, pairs in held.items() if (times := tuple(list_times(pairs)))},
         denied=np.flatnonzero(triples["negated"].to_numpy()).tolist(),
+        corrected=[at for at, pairs in held.items() if any(r == CORRECTED for r, _ in pairs)],
     )
+
+
+def list_sources(
+    triples: pa.Table, raw_triples: pa.Table, chunks: pa.Table
+) -> list[frozenset[int]]:
+    """The documents that state each triple, as numbers."""
+    owners = chunks["document_id"].combine_chunks().dictionary_encode().indices
+    numbers = owners.to_numpy()[find_rows(raw_triples["chunk_id"], chunks["chunk_id"])]
+    places = find_rows(pc.list_flatten(triples["raw_triple_ids"]), raw_triples["raw_triple_id"])
+    ends = np.cumsum(pc.list_value_length(triples["raw_triple_ids"]).to_numpy())[:-1]
+    return [frozenset(own.tolist()) for own in np.split(numbers[places], ends)]
 
 
 def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Integers, list[str]]:

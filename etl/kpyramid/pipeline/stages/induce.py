@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from kpyramid.completion.corrections import Corrections
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A
 from kpyramid.embeddings.port import Embedder
@@ -92,6 +93,7 @@ def run(
     cascade: Cascade | None,
     inducer: Inducer | None,
     min_confidence: float,
+    corrections: Corrections,
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
@@ -124,10 +126,14 @@ def run(
             kinds=shared.setdefault(known, known),
             is_common=witnesses.is_common(named.name),
         )
+    classes = corrections.classify(entities.to_pylist() if corrections.entries else (), schema)
+    for key, iri in classes.items():
+        linker.named[key] = replace(linker.named[key], type=UNTYPED, kinds=frozenset({iri}))
     copulas = [
         candidate
         for facts in graph.walk_facts(graph.find_stated({IS_A}))
         for candidate in list_copulas(facts, linker.named, kinds, schema)
+        if candidate.subject_id not in classes
     ]
     for candidate in copulas:
         named = linker.named[candidate.subject_id]
@@ -137,7 +143,11 @@ def run(
         for at, key in enumerate(ids)
         if at not in only_kinds
     )
-    members, rejects = _list_members(individuals, kinds, places, schema)
+    members, rejects = _list_members(individuals, kinds, places, schema, classes)
+    rejects += [
+        make_reject("induce", "unmatched_correction", *said)
+        for said in corrections.list_unmatched(classes=True)
+    ]
     del individuals, ids, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates: list[Candidate] = []
@@ -208,6 +218,7 @@ def _list_members(
     kinds: Kinds,
     places: Places,
     schema: Schema,
+    classes: Mapping[str, str],
 ) -> tuple[list[Candidate], list[Row]]:
     """Memberships by the entities' witnesses and names; their evidence is the first mention.
 
@@ -222,6 +233,8 @@ def _list_members(
             if takes_nouns(iri, schema) or not individual.is_common
         }
         found = named | {iri: find_confidence(number) for iri, number in counted.items()}
+        if (given := classes.get(individual.entity_id)) is not None:
+            found = {given: 1.0}
         if not found or not own:
             continue
         fault = check_name(individual, kinds)

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.completion.corrections import Corrections
 from kpyramid.documents.qualifiers import (
     BRACKET,
+    CORRECTED,
     DOCUMENT,
     OPENING,
     Qualifiers,
@@ -19,6 +21,7 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.validity import date_fact
+from kpyramid.documents.words import deny, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
@@ -48,7 +51,7 @@ from kpyramid.pipeline.stages.facts import (
     read_facts,
     reject_fact,
 )
-from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table
+from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, map_column
 from kpyramid.storage.former import Former
 
@@ -70,6 +73,7 @@ def run(
     embedder: Embedder,
     disambiguator: Disambiguator | None,
     min_confidence: float,
+    corrections: Corrections,
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
@@ -101,6 +105,7 @@ def run(
         rejects += unanswered
     subjects = dict(zip(titles, clusters[named.sum() :], strict=True))
     del clusters, named
+    subjects = _correct_ends(facts, subjects, corrections)
     heads, tails = facts.columns["keys"].T
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
@@ -121,14 +126,34 @@ def run(
     ids = _name_clusters(facts, relation, raw_triples, former)
     known = former.read("relations", ["relation_id", "name"]) if former else None
     names = map_column(known, "relation_id", "name") if known else {}
+    triples = build_table(
+        "triples", _build_triples(stated, relation, ids, cited, documents, raw_triples, corrections)
+    )
+    rejects += [
+        make_reject("resolve", "unmatched_correction", *said)
+        for said in corrections.list_unmatched(classes=False)
+    ]
     return {
-        "entities": build_table("entities", _build_entities(facts, subjects, mentions, ids)),
-        "relations": build_table("relations", _build_relations(facts, relation, ids, names)),
-        "triples": build_table(
-            "triples", _build_triples(stated, relation, ids, cited, documents, raw_triples)
+        "entities": build_table(
+            "entities", _build_entities(facts, subjects, mentions, ids, corrections)
         ),
+        "relations": build_table("relations", _build_relations(facts, relation, ids, names)),
+        "triples": triples,
         "rejects": build_rejects(rejects),
     }
+
+
+def _correct_ends(
+    facts: Facts, subjects: Mapping[Use, str], corrections: Corrections
+) -> dict[Use, str]:
+    """The titles with their clusters; these, and those of ends, as the corrections have them."""
+    where = np.stack([np.ones(len(facts), dtype=bool), ~facts.is_literal], axis=1)
+    words, columns = facts.table, facts.columns
+    names = [*(words.names[at] for at in columns["names"][where]), *(use.name for use in subjects)]
+    keys = [*(words.keys[at] for at in columns["keys"][where]), *subjects.values()]
+    made = corrections.unite(names, keys)
+    facts.set_keys(where, made[: where.sum()])
+    return dict(zip(subjects, made[where.sum() :], strict=True))
 
 
 _Ids = Mapping[tuple[str, str], str]
@@ -320,7 +345,11 @@ def _read_before(name: str, at: int, after: int, start: int, text: str) -> str |
 
 
 def _build_entities(
-    facts: Facts, titles: Mapping[Use, str], found: pa.Table, ids: _Ids
+    facts: Facts,
+    titles: Mapping[Use, str],
+    found: pa.Table,
+    ids: _Ids,
+    corrections: Corrections,
 ) -> Iterator[Row]:
     """Entity by entity, from the ends that are of one."""
     words, columns = facts.table, facts.columns
@@ -342,11 +371,12 @@ def _build_entities(
             types.update(words.types[columns["types"].item(end)][1])
             first, last = columns["mentions"][end // 2, end % 2 : end % 2 + 2].tolist()
             mentions.update(words.mentions[first:last])
+        name = corrections.name(key) or pick_name(names)
         yield {
             "entity_id": ids["entity", key],
-            "name": pick_name(names),
+            "name": name,
             "type": vote_type(types),
-            "surface_forms": sorted(names),
+            "surface_forms": sorted({*names, name}),
             "mentions": _take_ids(found["mention_id"], mentions),
         }
 
@@ -403,7 +433,11 @@ def _build_triples(
     subjects: Mapping[str, str],
     documents: pa.Table,
     raw_triples: pa.Table,
+    corrections: Corrections,
 ) -> Iterable[Row]:
+    forms: dict[str, set[str]] = defaultdict(set)
+    for form, key in relation.items():
+        forms[key].add(form)
     titles = {
         row["document_id"]: cited
         for row in documents.select(["document_id", "title"])
@@ -422,6 +456,14 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
+        said = forms[relation[facts[0].form.key]]
+        if facts[0].negated:
+            said = {normalise_relation(deny(facts[0].relation)).key}
+        ends = (facts[0].tail.name, None if is_literal else tail)
+        verdict = corrections.judge(str(facts[0].head.key), said, *ends)
+        lost = dict(verdict).keys() & {CORRECTED}
+        held = ("former" if len(verdict) > 1 else "reported") if lost else None
+        qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers
         first, last = date_fact(qualifiers)
         yield {
             "triple_id": content_id(
@@ -432,7 +474,7 @@ def _build_triples(
             "tail_id": tail_id,
             "literal": tail if is_literal else None,
             "negated": facts[0].negated,
-            "modality": read_modality(facts[0].relation),
+            "modality": held or read_modality(facts[0].relation),
             "valid_from": first,
             "valid_to": last,
             "qualifiers": qualifiers,

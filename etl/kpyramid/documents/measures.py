@@ -9,7 +9,7 @@ from datetime import date
 from functools import lru_cache
 from pathlib import Path
 
-from kpyramid.documents.values import Date, find_values
+from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
 
 _UNITS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SIZES: Mapping[str, tuple[str, float]] = {
@@ -81,6 +81,60 @@ def read_measure(text: str) -> Measure | None:
     """The one date or number of a text, with its unit; None where there are none or several."""
     found = [*list_measures(text)]
     return found[0] if len(found) == 1 else None
+
+
+_SIGN = re.compile(r"[$€£¥]? ?")
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SPELT = {word: n for n, word in enumerate(NUMBER_WORDS, 1)}
+_SPELT |= {word: 10 * n for n, word in enumerate(_TENS, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a value amounts to: a place on a scale, dates by their first and last day.
+
+    `kind` is the scale with what it is of or per, `date` of dates.
+    """
+
+    kind: str
+    extent: Span
+
+    def agrees(self, other: "Quantity") -> bool:
+        """Whether both can hold: the same number, or one date within the other."""
+        (first, last), (start, end) = self.extent, other.extent
+        if self.kind == "date":
+            return (start <= first and last <= end) or (first <= start and end <= last)
+        return abs(first - start) <= 1e-9 * max(abs(first), abs(start))
+
+
+@lru_cache(maxsize=65_536)
+def read_quantity(text: str) -> Quantity | None:
+    """The quantity that a text is as a whole, with its unit and what it is of or per.
+
+    None of other words, of several numbers, and of estimates and bounds (`about 5`, `at least 5`).
+    A bare year is a date.
+    """
+    words = text.strip(" .")
+    sign = _SIGN.match(words)
+    assert sign is not None  # it may be empty
+    body = words[sign.end() :]
+    first, _, rest = body.partition(" ")
+    body = f"{_SPELT[first.lower()]} {rest}" if first.lower() in _SPELT and rest else body
+    measure = read_measure(body)
+    if measure is None:
+        return None
+    (found,) = find_values(body)
+    if found.start:
+        return None
+    if measure.days is not None:
+        is_whole = not sign[0] and found.end == len(body)
+        return Quantity("date", measure.days) if is_whole else None
+    scale, place = measure.key
+    unit = "" if scale == measure.unit else scale
+    of = body[found.end :].strip().casefold()
+    if unit:
+        of = of.removeprefix(measure.unit.casefold()).removeprefix("s").strip()
+    return Quantity(" ".join(filter(None, (sign[0].strip(), unit, of))), (place, place))
 
 
 def _span_days(value: Date) -> Span | None:

@@ -1,0 +1,44 @@
+"""`kpyramid conflicts` and `kpyramid sql`: what a snapshot's tables say."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kpyramid.cli.render import Result, count_things, name_values
+
+if TYPE_CHECKING:
+    from kpyramid.snapshot.conflicts import Conflict
+    from kpyramid.snapshot.snapshot import Snapshot
+
+
+def conflicts(*, opened: "Snapshot") -> Result:
+    """List facts of which at most one holds, each side with its sentence, the newest first.
+
+    They are found by every build: several values of a property or relation that has one, a
+    statement and its denial, relations that are contrary. Nothing is dropped for it. Which value
+    holds a person says in the corrections file, see `kpyramid build --help`.
+
+    Example: kpyramid conflicts --json
+    """
+    found = [*opened.conflicts.list_all()]
+    return name_values(snapshot=opened.id, conflicts=found, words=_word_conflicts(opened.id, found))
+
+
+def _word_conflicts(snapshot: str, found: "Sequence[Conflict]") -> Iterator[str]:
+    for conflict in found:
+        yield conflict.detail
+        yield from (f"  {side}" for side in conflict.sides)
+    yield f"Snapshot {snapshot}: {count_things(len(found), 'conflict')}."
+
+
+def sql(query: str, /, *, opened: "Snapshot") -> Result:
+    """Ask a snapshot's tables and views in SQL: one SELECT, run by DuckDB, which reads no file.
+
+    `show all tables` names them; docs/tables.md says what they mean.
+
+    Example: kpyramid sql "select head, relation, tail from facts where confidence > 0.9 limit 5"
+
+    `query`: the SELECT.
+    """
+    from kpyramid.snapshot.sql import run_sql
+
+    return name_values(snapshot=opened.id, rows=run_sql(opened, query))

@@ -1,0 +1,127 @@
+"""Facts of a snapshot of which at most one holds, each side with its sentence, the newest first."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kpyramid.documents.validity import find_date
+from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the facts: in words, when it held or else its newest document's day, its places.
+
+    Those that name its value come first.
+
+    `date` is a year, month or day in ISO 8601, empty where nothing tells it.
+    """
+
+    condensed_id: str
+    statement: str
+    date: str
+    evidence: tuple[Evidence, ...]
+
+    def __str__(self) -> str:
+        place = self.evidence[0]
+        where = ", ".join(filter(None, (place.source, self.date)))
+        return f"{self.statement}: “{' '.join(place.text.split())}” ({where})"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A row of `contradictions`; `sides` are newest first, those without a date last."""
+
+    contradiction_id: str
+    kind: str
+    detail: str
+    sides: tuple[Side, ...]
+
+
+class Conflicts:
+    """The conflicts that a view lets be seen: those of which all sides are."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._told: dict[int, Conflict] = {}
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._view.table("contradictions").to_pylist()
+        return rows
+
+    @cached_property
+    def _by_fact(self) -> dict[int, list[int]]:
+        """The places of the conflicts of each condensed fact, by its row."""
+        found = defaultdict(list)
+        for at, row in enumerate(self._rows):
+            for key in row["condensed_ids"]:
+                found[self._view.locate("condensed", key)].append(at)
+        return found
+
+    @cached_property
+    def _by_chunk(self) -> dict[str, list[tuple[int, int, int]]]:
+        """From where to where in a chunk's document a side is stated, and its conflict."""
+        facts, chunks = self._view.rows("condensed"), self._view.rows("chunks").keys
+        found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for row, conflicts in self._by_fact.items():
+            columns = ("place_chunks", "place_starts", "place_ends")
+            for chunk, *ends in zip(
+                *(facts.list_of(c, row).tolist() for c in columns), strict=True
+            ):
+                found[chunks[chunk]] += [(ends[0], ends[1], at) for at in conflicts]
+        return found
+
+    def list_all(self) -> Iterator[Conflict]:
+        """All of them, in key order."""
+        return map(self._tell, range(len(self._rows)))
+
+    def about(self, key: str) -> tuple[Conflict, ...]:
+        """Those of a condensed fact, or of the facts that an instance rests on."""
+        if not self._rows:
+            return ()
+        table = "instances" if key.startswith("instance-") else "condensed"
+        row = self._view.find(table, key)
+        if row is None:
+            return ()
+        facts = self._view.rows(table).list_of("facts", row) if table == "instances" else [row]
+        found = {at for fact in facts for at in self._by_fact.get(int(fact), ())}
+        return tuple(map(self._tell, sorted(found)))
+
+    def at(self, places: Iterable[Evidence]) -> tuple[Conflict, ...]:
+        """Those of which a side is stated in one of some places."""
+        found = {
+            at
+            for place in places
+            for start, end, at in self._by_chunk.get(place.chunk_id, ())
+            if start < place.end and place.start < end
+        }
+        return tuple(map(self._tell, sorted(found)))
+
+    def _tell(self, at: int) -> Conflict:
+        if at not in self._told:
+            row = self._rows[at]
+            sides = sorted(map(self._tell_side, row["condensed_ids"]), key=lambda s: s.condensed_id)
+            sides.sort(key=lambda side: side.date, reverse=True)
+            named = (row["contradiction_id"], row["kind"], row["detail"])
+            self._told[at] = Conflict(*named, tuple(sides))
+        return self._told[at]
+
+    def _tell_side(self, key: str) -> Side:
+        view, row = self._view, self._view.locate("condensed", key)
+        _, head, _, relation, _, tail, _ = view.state_fact(row)
+        first, last = view.date_fact(row)
+        places = view.evidence(key)
+        places.sort(key=lambda place: tail.casefold() not in place.text.casefold())
+        dated = max((self._date(place.document_id) for place in places), default="")
+        return Side(key, f"{head} {relation} {tail}", last or first or dated, tuple(places))
+
+    def _date(self, document_id: str) -> str:
+        """The day of a document, by its metadata or title; empty without one."""
+        documents, row = self._view.rows("documents"), self._view.locate("documents", document_id)
+        metadata = dict(pair.split("=", 1) for pair in documents.value("metadata", row))
+        day = find_date(metadata, documents.value("title", row))
+        return day.isoformat() if day else ""

@@ -1,0 +1,191 @@
+"""A handbook: its conflicts, corrections that last over nights, checks of one's own, SQL."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from kpyramid.cli.app import app
+from kpyramid.completion.corrections import load_corrections
+from kpyramid.documents.measures import read_quantity
+from kpyramid.errors import GateError, InputError
+from kpyramid.pipeline.build import BuildOutcome, build
+from kpyramid.pipeline.checks import add_check, load_checks
+from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
+from kpyramid.settings import load_settings
+from kpyramid.snapshot.sql import run_sql
+from kpyramid.storage.layout import open_warehouse
+from tests.planted import general_schema
+from tests.rows import read_rows
+
+TEXTS = {
+    "sites.md": "# Our sites\n\nThe Viborg plant opened in 2009. The Olten plant opened in 2012. "
+    "The Tarnow plant opened in 2004. The Brackley plant opened in 1990. "
+    "The Halden plant opened in 2003. The Orrin plant opened in 2011.",
+    "visit.md": "# For visitors, 3 May 2024\n\nThe Viborg plant opened in 2008. "
+    "The Olten plant opened in May 2012. The Tarnow plant opened in 2004.",
+    "shifts.md": "# Shifts\n\nThe Olten plant runs a night shift. "
+    "Mary Aston works for Acme Gauges Ltd. Acme Gauges was founded in 1961.",
+    "answers.md": "# Answers\n\nThe Olten plant does not run a night shift.",
+}
+CORRECTIONS = """
+[[correction]]
+holds = "Viborg plant | opened in | 2008"
+[[correction]]
+same = ["Acme Gauges", "Tarnow plant"]
+[[correction]]
+entity = "Mary Aston"
+name = "Dame Mary Aston"
+class = "person"
+[[correction]]
+entity = "Nobody"
+name = "Odysseus"
+"""
+
+
+def write(folder: Path, extra: str = "", **files: str) -> Path:
+    (folder / "texts").mkdir(parents=True, exist_ok=True)
+    for name, text in TEXTS.items():
+        (folder / "texts" / name).write_text(text, "utf-8")
+    (folder / "texts" / "more.md").write_text(f"# More\n\n{extra or 'Nothing is new.'}", "utf-8")
+    (folder / "settings.toml").write_text("", "utf-8")
+    for name, text in files.items():
+        (folder / f"{name}.toml").write_text(text, "utf-8")
+    return folder
+
+
+def build_in(folder: Path, **options: Any) -> BuildOutcome:
+    settings = load_settings(folder / "settings.toml", {})
+    place = open_warehouse(folder / "warehouse")
+    return build(folder / "texts", place, settings, **options)
+
+
+@pytest.fixture(scope="module")
+def handbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = write(tmp_path_factory.mktemp("handbook"))
+    guarded = '{"text": "The Brackley plant opened in 1991.", "access": ["board"]}\n'
+    (folder / "texts" / "board.jsonl").write_text(guarded, "utf-8")
+    build_in(folder)
+    return folder
+
+
+def open_main(folder: Path, **options: Any) -> Snapshot:
+    return open_snapshot("main", folder / "warehouse", **options)
+
+
+def list_sides(snapshot: Snapshot) -> set[tuple[str, ...]]:
+    return {
+        tuple(side.statement for side in conflict.sides)
+        for conflict in snapshot.conflicts.list_all()
+    }
+
+
+VIBORG = ("Viborg plant opened in 2008", "Viborg plant opened in 2009")
+SHIFT = {"Olten plant runs night shift", "Olten plant does not run night shift"}
+
+
+def test_conflicts_have_the_newest_side_first_and_are_seen_where_all_sides_are(
+    handbook: Path,
+) -> None:
+    seen = list_sides(open_main(handbook))
+    assert VIBORG in seen, "the visitors' leaflet has a date"
+    assert SHIFT in map(set, seen) and len(seen) == 2
+    board = list_sides(open_main(handbook, scope=Scope(access=frozenset({"board"}))))
+    assert {frozenset(sides) for sides in board - seen} == {
+        frozenset(f"Brackley plant opened in {year}" for year in (1990, 1991))
+    }
+    sentences = open_main(handbook).sparql("SELECT ?s ?o WHERE { ?s prov:value ?o }")
+    assert sentences and "1991" not in str(sentences)
+
+
+def test_who_is_shown_a_fact_in_conflict_is_shown_all_sides(handbook: Path) -> None:
+    snapshot = open_main(handbook)
+    question = "When was the Viborg plant opened?"
+    prompt = retrieve(question, snapshot).to_prompt()
+    assert "in conflict: Viborg plant opened in 2008: “The Viborg plant opened in 2008.”" in prompt
+    assert "in conflict: Viborg plant opened in 2009: “The Viborg plant opened in 2009.”" in prompt
+    found = answer("When was the Viborg plant opened?", snapshot)
+    shown = found.conflicts or [c for item in found.context for c in item.conflicts]
+    assert tuple(side.statement for side in shown[0].sides) == VIBORG
+    for command in (["conflicts"], ["ask", question]):
+        place = ["--warehouse", str(handbook / "warehouse")]
+        said = CliRunner().invoke(app, [*command, *place])
+        assert said.exit_code == 0 and all(f"{side}: “" in said.stdout for side in VIBORG)
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("select count(*) as n from facts where head = 'Viborg plant'", [{"n": 2}]),
+        *((f"select * from {name}", "it does not|does not run") for name in ("rejects", "nothing")),
+        ("select * from read_text('/etc/hostname')", "disabled by configuration"),
+        ("select 1; select 2", "not one SELECT"),
+        ("set threads = 1", "not one SELECT"),
+        ("copy facts to '/tmp/facts.csv'", "not one SELECT"),
+    ],
+)
+def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: Any) -> None:
+    if isinstance(rows, str):
+        with pytest.raises(InputError, match=rows):
+            run_sql(open_main(handbook), query)
+    else:
+        assert run_sql(open_main(handbook), query) == rows
+
+
+def test_corrections_are_still_there_after_ten_nights_of_edits(tmp_path: Path) -> None:
+    write(tmp_path, corrections=CORRECTIONS)
+    for night in range(10):
+        write(tmp_path, f"The plant of year {night} is located in Velm. Ida Lind leads Norvale.")
+        made = build_in(tmp_path)
+        snapshot = open_main(tmp_path)
+        assert {frozenset(sides) for sides in list_sides(snapshot)} == {frozenset(SHIFT)}, night
+        facts = {row["tail"]: row for row in run_sql(snapshot, "select * from facts")}
+        assert facts["2009"]["modality"] == "reported" and facts["2008"]["modality"] == "fact"
+        assert facts["1961"]["head"] == facts["2004"]["head"]
+        members = snapshot.find("person", limit=50).members
+        assert "Dame Mary Aston" in {member.name for member in members}
+        assert made.report["unmatched"] == [
+            "corrections.toml, entry 4: 'Nobody' is called 'Odysseus'"
+        ]
+
+
+CHECKS = """expect = [
+    { entity = "Viborg plant" },
+    { fact = "Tarnow plant | opened in | 2004" },
+    { share = "rejects.low_confidence", below = 0.9 },
+    { fresh = "documents", within = "2d" },
+    { question = "When did the Tarnow plant open?", answer = "1066", severity = "warn" },
+]
+"""
+
+
+def test_checks_are_a_gate_measured_by_the_time_of_the_run(tmp_path: Path) -> None:
+    write(tmp_path, checks=CHECKS)
+    made = build_in(tmp_path, order="2024-05-04T02:00:00+00:00")
+    (*held, warned) = made.report["checks"]
+    assert all(check["holds"] for check in held) and not warned["holds"]
+    assert "pass: 4 of 5 hold" in made.report["gates"]["expected"]
+    with pytest.raises(GateError, match="the newest document is of 2024-05-03"):
+        build_in(tmp_path, order="2024-05-08T02:00:00+00:00")
+    text = add_check(CHECKS, {"question": "Who leads Acme?", "answer": "Ada Holm"})
+    (tmp_path / "checks.toml").write_text(text, "utf-8")
+    assert load_checks(str(tmp_path / "checks.toml"), general_schema())[-1].answer == "Ada Holm"
+
+
+@pytest.mark.parametrize(("kind", "entry", "said"), read_rows("handbook.a_wrong_entry_is_named"))
+def test_a_wrong_entry_is_named_with_what_is_valid(
+    tmp_path: Path, kind: str, entry: str, said: str
+) -> None:
+    path = tmp_path / f"{kind}.toml"
+    path.write_text(entry, "utf-8")
+    load = load_checks if kind == "checks" else load_corrections
+    with pytest.raises(InputError, match=said):
+        load(str(path), general_schema())
+
+
+@pytest.mark.parametrize(("one", "other", "agree"), read_rows("handbook.quantities_that_agree"))
+def test_quantities_agree_by_value_and_unit(one: str, other: str, agree: bool | None) -> None:
+    first, second = read_quantity(one), read_quantity(other)
+    comparable = first and second and first.kind == second.kind
+    assert (first.agrees(second) if first and second and comparable else None) is agree
