@@ -29,7 +29,7 @@ BUDGETS = {
     "serve": 567,
     "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8601,
+    "pipeline": 8602,
     "cli": 2879,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

@@ -437,7 +437,7 @@ def _build_triples(
 ) -> Iterable[Row]:
     forms: dict[str, set[str]] = defaultdict(set)
     for form, key in relation.items():
-        forms[key].add(form)
+        forms[key].add(form.removesuffix(" <past>").removesuffix(" <perfect>"))
     titles = {
         row["document_id"]: cited
         for row in documents.select(["document_id", "title"])
@@ -448,7 +448,8 @@ def _build_triples(
     for facts in stated:
         is_literal, tail = facts[0].tail.is_literal, str(facts[0].tail.key)
         head_id = ids["entity", str(facts[0].head.key)]
-        relation_id = ids["relation", relation[Statement(facts[0].relation, facts[0].form).key]]
+        own = relation[Statement(facts[0].relation, facts[0].form).key]
+        relation_id = ids["relation", own]
         tail_id = None if is_literal else ids["entity", tail]
         denied = ["negated"] if facts[0].negated else []
         qualifiers = unite_qualifiers(
@@ -456,7 +457,7 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
-        said = forms[relation[facts[0].form.key]]
+        said = forms[own]
         if facts[0].negated:
             said = {normalise_relation(deny(facts[0].relation)).key}
         ends = (facts[0].tail.name, None if is_literal else tail)
