@@ -19,7 +19,7 @@ BUDGETS = {
     "documents": 3359,
     "storage": 3042,
     "llm": 2894,
-    "extraction": 7963,
+    "extraction": 7970,
     "graph": 2420,
     "ontology": 6380,
     "completion": 2042,

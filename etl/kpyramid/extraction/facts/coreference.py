@@ -316,9 +316,8 @@ def find_bearer(noun: Node) -> Node | None:
     if noun.pos != "NOUN" or noun.tag == "NNS" or find_kind_label(noun.word) == "WORK_OF_ART":
         return None
     names = [c for c in noun.head.children if c.dep == "attr" and c.pos == "PROPN"]
-    if noun.dep != "nsubj" or noun.head.lemma != "be" or not is_person_noun(noun.word):
-        return find_close_name(noun)
-    return names[0] if names and noun.left_edge.word != "a" else None
+    told = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
+    return names[0] if told and names and noun.left_edge.word != "a" else find_close_name(noun)
 
 
 def is_predicate_noun(token: Node) -> bool:

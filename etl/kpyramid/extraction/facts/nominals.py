@@ -166,6 +166,7 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
 """What begins another item of a list behind a comma."""
+_DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
@@ -232,7 +233,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     mark = findings.tree[appositive.left_edge.i - 1].text
-    if mark == ";":
+    if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
     # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
@@ -282,6 +283,15 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if not (related and kind.word in _RELATIVES):
         be = "was" if is_past(kind) else "is"
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
+
+
+def _explains(noun: Node, appositive: Node) -> bool:
+    """Whether a dash without a clause around it leads to contents: "Search - indexes and ranks"."""
+    at = noun
+    while at.dep in {"conj", "compound", "nmod"}:
+        at = at.head
+    fragment = at.head is at and at.pos in {"NOUN", "PROPN"}
+    return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:

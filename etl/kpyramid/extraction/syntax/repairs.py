@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
     FIRM_ENDINGS,
     LABEL_BY_NOUN,
+    PERSON_NOUNS,
     PLACE_OPENINGS,
     find_kind_label,
 )
@@ -546,7 +547,7 @@ def _find_name(node: Node) -> tuple[int, int]:
 
 def _continues(left: Node, right: Node) -> bool:
     """Whether two neighbours belong to one name."""
-    if right.iob == "I" and right.entity == left.entity and right.entity:
+    if right.iob == "I" and right.entity == left.entity and right.entity and not _is_date(left):
         return right.text not in {",", "(", ";"} and left.text not in {",", "(", ";"}
     if left.pos != "PROPN" or right.pos != "PROPN":
         return False
@@ -562,7 +563,7 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
             subject = next((c for c in node.head.children if c.dep == "nsubj"), None)
             if subject is not None and (subject.pos == "PROPN" or _is_lone_name(subject, node)):
                 yield from ((subject, noun) for noun in _list_nouns(node))
-            elif subject is not None and node.pos == "PROPN" and subject.left_edge.word == "the":
+            elif node.pos == "PROPN" and subject is not None and subject.word in PERSON_NOUNS:
                 yield node, subject  # "the managing director is Ann Lee"
         elif node.dep == "appos":
             if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
