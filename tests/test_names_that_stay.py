@@ -60,7 +60,7 @@ def make(statements: list[Statement], former: Any) -> Tables:
 
 
 def name_facts(tables: Tables) -> dict[str, tuple[tuple[str, str, str], set[str]]]:
-    """By statement three names of its relation, and the statements of the fact where it stands.
+    """By statement three names of its relation, and the statements and ends of its fact.
 
     They are its own, that of the fact, and the standard one.
     """
@@ -70,6 +70,7 @@ def name_facts(tables: Tables) -> dict[str, tuple[tuple[str, str, str], set[str]
     for fact in tables["condensed"].to_pylist():
         rows = [triples[key] for key in fact["derived_from"]]
         stating = {raw for row in rows for raw in row["raw_triple_ids"]}
+        stating |= {fact["head_id"], fact["tail_id"]}
         for row in rows:
             names = name[row["relation_id"]], name[fact["relation_id"]], fact["standard_relation"]
             found.update(dict.fromkeys(row["raw_triple_ids"], (names, stating)))

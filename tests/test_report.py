@@ -238,6 +238,10 @@ def describe_hostile() -> dict[str, Any]:
         ],
         "withdrawn": [{"reason": "x", "detail": HOSTILE}] * 200,
         "withdrawals": 500,
+        "unmatched": [HOSTILE] * 100,
+        "checks": [
+            {"check": HOSTILE, "holds": False, "severity": "warn", "why": HOSTILE, "value": 0.0}
+        ],
         "contradicting": HOSTILE,
         "contradictions": 7,
         "gates": {"size": f"fail: {HOSTILE}"},

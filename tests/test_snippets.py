@@ -18,8 +18,11 @@ import typer.main
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
+from kpyramid.completion.corrections import load_corrections
+from kpyramid.pipeline.checks import load_checks
 from kpyramid.settings import check_settings
 from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
+from tests.planted import general_schema
 from tests.tiny_pyramid import TEXTS, open_tiny
 
 BLOCKS = {page.relative_to(CHECKOUT).as_posix(): read_blocks(page) for page in PAGES}
@@ -147,11 +150,19 @@ def test_make_targets_of_all_pages_exist() -> None:
     assert {"demo", "test"} <= named <= targets
 
 
-def test_settings_of_all_pages_are_valid() -> None:
+def test_settings_of_all_pages_are_valid(tmp_path: Path) -> None:
     blocks = [b for b in ALL if b.language == "toml"]
     assert blocks
+    place, schema = tmp_path / "shown.toml", general_schema()
     for block in blocks:
-        check_settings(tomllib.loads(block.text), {"file": name_block(block)})
+        place.write_text(block.text)
+        shown = tomllib.loads(block.text)
+        if "correction" in shown:
+            assert load_corrections(str(place), schema).entries
+        elif "expect" in shown:
+            assert load_checks(str(place), schema)
+        else:
+            check_settings(shown, {"file": name_block(block)})
 
 
 def test_python_of_all_pages_compiles() -> None:

@@ -400,6 +400,7 @@ _PAUSES = frozenset({",", ".", "!", "?", "\u2026", "..."})
 _SPEAKERS = frozenset("NN NNS NNP NNPS PRP".split())
 _NEAR = 8
 """Tokens between a quotation and the verb that says whose it is."""
+_NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
 _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
 
 
@@ -562,11 +563,12 @@ def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[in
             yield verb.i + 1, end, work
             continue
         opening = _find_opening(first, tree)
+        setting = opening or _find_setting(verb)
         present = is_general(verb)
         if about or verb.lemma in WORDS["performing"] or not (present or opening):
             continue
         passive = any(c.dep == "auxpass" for c in verb.children)
-        work = opening or work
+        work = setting or work
         if work is not None and (present or (opening is not None and not passive)):
             yield first, end, work
 
@@ -576,7 +578,7 @@ def _is_work(noun: Node) -> bool:
 
 
 def _find_opening(first: int, tree: Tree) -> Node | None:
-    """The work that a sentence opens with: "In the novel The Reed, ..."."""
+    """The work or act that a sentence opens with: "In the novel The Reed, ..."."""
     if tree[first].word != "in":
         return None
     for node in tree.nodes[first + 1 : first + _NEAR]:
@@ -584,6 +586,21 @@ def _find_opening(first: int, tree: Tree) -> Node | None:
         if node.text == "," or node.pos == "VERB":
             break
         closed = after.pos in {"PROPN", "PUNCT", "DET"} or after.text[:1].isupper()
-        if closed and _is_work(node):
+        if (closed and _is_work(node)) or _is_act(node):
             return node
     return None
+
+
+def _find_setting(verb: Node) -> Node | None:
+    """The work that a clause with an object is set in: "Otto kills Lena in the play"."""
+    preps = [c for c in verb.children if c.word == "in"]
+    acts = any(c.dep == "dobj" for c in verb.children)
+    nouns = (noun for prep in preps if acts for noun in prep.children)
+    return next((n for n in nouns if _is_work(n) and n.tag not in {"NNS", "NNPS"}), None)
+
+
+def _is_act(noun: Node) -> bool:
+    """Whether it is a part of a play by its number: "Act II", "the third act"."""
+    after = noun.tree[noun.i + 1].text if noun.i + 1 < len(noun.tree) else ""
+    ordinal = any(c.entity == "ORDINAL" for c in noun.children)
+    return noun.word == "act" and (ordinal or bool(_NUMERAL.fullmatch(after)))
