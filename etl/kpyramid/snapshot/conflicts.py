@@ -15,9 +15,8 @@ from kpyramid.snapshot.view import View
 class Side:
     """One of the facts: in words, when it held or else its newest document's day, its places.
 
-    Those that name its value come first.
-
-    `date` is a year, month or day in ISO 8601, empty where nothing tells it.
+    Places that name its value come first. `date` is a year, month or day in ISO 8601, empty where
+    nothing tells it.
     """
 
     condensed_id: str
@@ -87,7 +86,10 @@ class Conflicts:
         row = self._view.find(table, key)
         if row is None:
             return ()
-        facts = self._view.rows(table).list_of("facts", row) if table == "instances" else [row]
+        facts: Iterable[int] = [row]
+        if table == "instances":
+            rows = self._view.rows(table)  # of an older format without what they rest on
+            facts = rows.list_of("facts", row).tolist() if rows.has("facts") else ()
         found = {at for fact in facts for at in self._by_fact.get(int(fact), ())}
         return tuple(map(self._tell, sorted(found)))
 
