@@ -43,7 +43,7 @@ GANG = [
 LABELLED = [
     {"id": "deal", "access": ["board"], "text": "Marbury Steel was bought by Dorian Vance. "
      "John Harlow is the chief executive officer of the Harlow Brewing Company. "
-     "Sir John Harlow worked for the Harlow Brewing Company. Sir John Harlow owned a boat. "
+     "Sir John Harlow works for the Harlow Brewing Company. Sir John Harlow owned a boat. "
      "Sir John Harlow visited Paris."},
     {"id": "file", "access": ["staff", "board"], "title": "Register of Turin", "year": "1643",
      "text": "Ada Lovelace was born in Turin."},

@@ -19,7 +19,7 @@ from kpyramid.condensation.graph import (
 )
 from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
-from kpyramid.graph.synonyms.comparison import Comparer, Verdict, is_past_form
+from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
@@ -75,19 +75,14 @@ class Contrary:
 
 
 def guard_comparer(comparer: Comparer) -> Compare:
-    """Compares as the comparer does, but a possibility is different from a fact, then from now.
+    """Compares as the comparer does, but a possibility is different from a fact.
 
-    `was born in` says all that `may have been born in` says, yet the uncertainty is worth keeping;
-    who `worked for` a firm need not be who `works for` it.
+    `was born in` says all that `may have been born in` says, yet the uncertainty is worth keeping.
     """
 
     def compare(one: str, other: str, ends: Ends) -> Verdict:
         if comparer.read(one).modal != comparer.read(other).modal:
             return Verdict("different", False, "one states a fact, the other a possibility")
-        if is_past_form(one) != is_past_form(other) and not (
-            {one[:4], other[:4]} & {"has ", "have"}
-        ):
-            return Verdict("different", False, "one is of the past, the other of today")
         return comparer.compare(one, other, ends)
 
     return compare
