@@ -546,3 +546,30 @@ def test_the_command_refuses_a_scope_that_makes_no_sense(
     found = ask(whole, *options)
     assert found.exit_code == 3
     assert message in json.loads(found.stdout)["error"]
+
+
+def test_a_hidden_title_does_not_tell_what_a_shared_noun_means(tmp_path: Path) -> None:
+    corpus, corrections = tmp_path / "corpus", tmp_path / "corrections.toml"
+    corpus.mkdir()
+    rows = [
+        {"id": "a", "title": "About Torvane", "text": "The company was founded in 1987."},
+        {"id": "b", "title": "Minutes of the vault", "text": "The firm was founded in 1987."},
+    ]
+    rows[1] |= {"access": ["board"]}
+    (corpus / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    corrections.write_text('[[correction]]\nsame = ["company", "firm"]\n')
+    warehouse = open_warehouse(tmp_path / "w")
+    build(corpus, warehouse, make_settings(publish={"corrections": str(corrections)}))
+
+    def say(snapshot: Snapshot) -> str:
+        (fact,) = snapshot.table("condensed").to_pylist()
+        tables = (snapshot.table(name).to_pylist() for name in ("triples", "condensed"))
+        return str([*tables, snapshot.state_condensed(fact["condensed_id"])])
+
+    hidden = "vault"
+    whole = open_snapshot("main", warehouse.root, scope=EVERYTHING)
+    assert hidden in say(whole)
+    public = open_snapshot("main", warehouse.root)
+    assert hidden not in say(public) and "About Torvane" in say(public)
+    told = str(retrieve("When was the company founded?", public).facts[0].qualifiers)
+    assert hidden not in told and "About Torvane" in told

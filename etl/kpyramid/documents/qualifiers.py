@@ -32,8 +32,8 @@ def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tup
 
     Different values of a role are all kept, sorted, with ` / ` between; of more than five the
     first five and an ellipsis. One whose words another value has in a row is left out: `May 2019`
-    says `2019`. United qualifiers can be united further. `whole`: those of all statements of a fact
-    of which some are seen; the document is of each.
+    says `2019`. United qualifiers can be united further. `whole`: others, of which the documents
+    are taken.
     """
     values: dict[str, set[str]] = defaultdict(set)
     for role, text in (*qualifiers, *(pair for pair in whole if pair[0] == DOCUMENT)):

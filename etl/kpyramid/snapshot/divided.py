@@ -11,7 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.documents.qualifiers import read_qualifiers, unite_qualifiers, write_qualifiers
+from kpyramid.documents.qualifiers import (
+    DOCUMENT,
+    Qualifiers,
+    cite_document,
+    list_values,
+    read_qualifiers,
+    unite_qualifiers,
+    write_qualifiers,
+)
 from kpyramid.documents.validity import date_fact
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
@@ -234,8 +242,22 @@ class DividedView(View):
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """See `View`; of the documents that are seen."""
         stated, whole = self._forms["condensed"].list_of(row), super().qualify_fact(row)
-        united = unite_qualifiers(read_qualifiers(stated), read_qualifiers(whole))
+        united = unite_qualifiers(read_qualifiers(stated), self._cite(read_qualifiers(whole)))
         return tuple(write_qualifiers(united))
+
+    @cached_property
+    def _cited(self) -> frozenset[str | None]:
+        """How the documents that are seen are cited."""
+        documents, seen = self.rows("documents"), np.flatnonzero(self._documents).tolist()
+        return frozenset(
+            cite_document(documents.value("title", row), documents.value("text", row))
+            for row in seen
+        )
+
+    def _cite(self, whole: Qualifiers) -> list[tuple[str, str]]:
+        """Of what documents tell of common nouns that of those which are seen."""
+        values = list_values(whole, DOCUMENT)
+        return [(DOCUMENT, value) for value in values if value in self._cited]
 
     def shows_statement(self, row: int) -> bool:
         """See `View`: when all facts that it cites are seen, in the words that it was made of."""
@@ -386,7 +408,8 @@ class DividedView(View):
             keys = [key for key, mark in both if mark != marks.weaker]
         # What a title adds is said of triples first, and of no raw triple.
         whole = row[column.name] if target == "raw_triples" else ()
-        return unite_qualifiers((pair for key in keys for pair in pairs.get(key, ())), whole)
+        stated = (pair for key in keys for pair in pairs.get(key, ()))
+        return unite_qualifiers(stated, self._cite(whole))
 
     def _list_pairs(self, table: str, column: str) -> Mapping[str, list[tuple[str, str]]]:
         """What a column of a table says, by key, of the rows that are seen."""
