@@ -24,7 +24,7 @@ BUDGETS = {
     "ontology": 6380,
     "completion": 2042,
     "condensation": 1753,
-    "snapshot": 4895,
+    "snapshot": 4909,
     "query": 4679,
     "serve": 567,
     "integrations": 153,

@@ -240,3 +240,13 @@ def test_bad_arguments_of_find_are_refused(
 ) -> None:
     done = run(*arguments, "--snapshot", str(told.folder))
     assert (done.exit_code, message in done.output) == (3, True), done.output
+
+
+@pytest.mark.parametrize("cell", ["{} EUR", "{}"])
+def test_numbers_that_could_be_years_are_ordered_as_the_numbers_beside_them(cell: str) -> None:
+    prices = {"Alder scale": 1290, "Birch scale": 420, "Cedar scale": 14200, "Elder scale": 1650}
+    rows = "".join(f"{name},{cell.format(price)}\n" for name, price in prices.items())
+    snapshot = open_told(f"prices{len(cell)}", {"prices.csv": f"Product,Price\n{rows}"})
+    found = snapshot.find("thing", {"has price": {"not": None}}, order_by="has price").members
+    named = [member.name for member in found if member.name in prices]
+    assert named == sorted(prices, key=prices.__getitem__)

@@ -137,6 +137,7 @@ SAID = [
     "Tarvo Group will acquire Arden Mills.",
     "Brelin may cause insomnia.",
     "Otto Lind used to own Kelpworks.",
+    "Mara Quist formerly owned Tarnmill until 2011.",
     "Hanna Berg plans to buy Varn Mills.",
     "Sven Roth bought Quillon.",
     "Lund Dyes formerly owned Norsk Farve.",
@@ -204,6 +205,15 @@ def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> N
     for wrong in ("soon", "1995-02-31", "1995-07-00", "0000"):
         with pytest.raises(InputError, match="no date"):
             find(wrong)
+
+
+def test_what_ended_by_a_known_day_held_before_it(told: Snapshot) -> None:
+    def find(firm: str, at: str | None) -> list[str]:
+        owns = {"formerly owned" if firm == "Tarnmill" else "used to own": firm}
+        return [member.name for member in told.find("thing", owns, at=at).members]
+
+    assert find("Tarnmill", "2005") == ["Mara Quist"]
+    assert find("Tarnmill", None) == find("Tarnmill", "2015") == find("Kelpworks", "2005") == []
 
 
 def test_what_is_planned_or_past_is_no_plain_fact(told: Snapshot, tmp_path: Path) -> None:

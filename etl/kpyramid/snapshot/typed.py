@@ -357,12 +357,19 @@ class Finder:
     def _select_asserted(self, rows: Integers, denied: bool = False) -> Integers:
         """Those of some facts that are seen and that the text neither hedges nor denies.
 
-        `denied`: those that it denies.
+        `denied`: those that it denies. Asked of a day, what ended by a known one is among them.
         """
         seen = np.array(self._view.select("condensed", rows), np.int64)
         negated = self._view.rows("condensed").column("negated").take(pa.array(seen))
-        asserted = seen[to_mask(negated) if denied else self._view.plain[seen]]
+        mask = to_mask(negated) if denied else self._view.plain[seen]
+        if self._at and not denied:
+            dated = [self._ended(row) for row in seen.tolist()]
+            mask = mask | (np.array(dated, np.bool_) & ~to_mask(negated))
+        asserted = seen[mask]
         return asserted[[self._covers(row) for row in asserted.tolist()]]
+
+    def _ended(self, row: int) -> bool:
+        return self._view.hold_fact(row) == "former" and self._view.date_fact(row)[1] is not None
 
     def _covers(self, *facts: int) -> bool:
         """Whether one of some condensed facts may have held then; so may what rests on none."""
@@ -515,6 +522,14 @@ class Finder:
         """Things by a property; those without a value of it last."""
         ranks = {entity: self._rank(name, entity) for entity in entities}
         ranked = {entity: rank[0] for entity, rank in ranks.items() if rank is not None}
+        measures = {entity: rank[1] for entity, rank in ranks.items() if rank and rank[1]}
+        numbers = [one for one in measures.values() if one and one.days is None]
+        if numbers:  # then a bare 1950 is no year, and has the unit that most have
+            units = Counter(one.unit for one in numbers if one.unit)
+            unit = min(units, key=lambda unit: (-units[unit], unit), default="")
+            bare = {at: one for at, one in measures.items() if one and not one.unit}
+            plain = {at: Measure(one.number, unit) for at, one in bare.items() if one.number}
+            ranked |= {at: (*one.key, "") for at, one in plain.items()}
         ordered = sorted(ranked, key=ranked.__getitem__, reverse=descending)
         return [*ordered, *(entity for entity in entities if entity not in ranked)]
 
