@@ -169,3 +169,9 @@ def test_a_huge_text_is_cut_in_bounded_time(name: str) -> None:
     assert time.process_time() - started < 30
     assert all(piece.tokens <= settings.max_tokens for piece in pieces)
     assert pieces[-1].end == len(text.rstrip()) if text.strip() else pieces == []
+
+
+def test_a_blank_line_ends_a_sentence_behind_what_is_like_an_abbreviation() -> None:
+    text = "They reach 250 °C.\n\nAda Lee met J. Orm. She left."
+    found = [text[span.start : span.end] for span in split_sentences(text)]
+    assert found == ["They reach 250 °C.", "Ada Lee met J. Orm.", "She left."]

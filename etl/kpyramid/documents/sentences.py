@@ -75,8 +75,9 @@ def split_sentences(text: str) -> Iterator[Span]:
     start = 0
     for match in _END.finditer(text):
         stop = match.group().rstrip()
+        parted = "\n\n" in match.group()
         begin, end = max(start, match.start() - 12), match.start() + 1
-        abbreviated = stop == "." and _ABBREVIATION.search(text, begin, end)
+        abbreviated = stop == "." and not parted and _ABBREVIATION.search(text, begin, end)
         if abbreviated and not ends_at_firm(text, start, match.end()):
             continue
         yield from trim(text, start, match.end())

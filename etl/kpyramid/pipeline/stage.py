@@ -41,7 +41,7 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 4, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 2, section="chunk", libraries=("simplemma",)),
+    Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
         26,
