@@ -285,6 +285,9 @@ SURFACE: dict[str, Read] = {
     ),
     "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
     "folder": lambda s, w: s.folder,
+    "has_ended": lambda s, w: [
+        try_keys(s.has_ended, keys_of(w, table)) for table in ("condensed", "instances")
+    ],
     "id": lambda s, w: s.id,
     "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
     "manifest": lambda s, w: json.dumps(s.manifest),

@@ -84,7 +84,7 @@ assert found.text == "London", found
 files = {n: m.__file__ for n, m in sys.modules.items() if n.startswith("kpyramid") and m.__file__}
 print(json.dumps([sorted(files), sum(len(open(path).readlines()) for path in files.values())]))
 """
-MOST_LINES = 10_300
+MOST_LINES = 10_700
 """Lines of the package in a process that retrieves and lets a model read."""
 
 

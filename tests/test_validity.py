@@ -134,6 +134,7 @@ SAID = [
     "Ada Krol was the mayor of Lund from 1990 to 1998.",
     "Nils Berg was the mayor of Lund from 1998 to 2003.",
     "Greta Holm led Nordlake since May 2001.",
+    "Rolf Ahl led Sundkraft until 2011.",
     "Tarvo Group will acquire Arden Mills.",
     "Brelin may cause insomnia.",
     "Otto Lind used to own Kelpworks.",
@@ -222,5 +223,7 @@ def test_what_is_planned_or_past_is_no_plain_fact(told: Snapshot, tmp_path: Path
     assert [m.name for m in told.find("thing", {"bought": "Quillon"}).members] == ["Sven Roth"]
     for question in ("What did Tarvo Group acquire?", "What does Otto Lind own?"):
         assert not kpyramid.answer(question, told).text, question
+    assert not kpyramid.answer("Who leads Sundkraft?", told).text
+    assert "Rolf Ahl" in kpyramid.answer("Who led Sundkraft until 2011?", told).text
     assert "Arden Mills" in kpyramid.answer("What will Tarvo Group acquire?", told).text
     assert "Kelpworks" in kpyramid.answer("What did Otto Lind own?", told).text

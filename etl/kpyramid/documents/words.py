@@ -239,6 +239,12 @@ def word_relation(phrase: str, negated: bool) -> str:
     return deny(phrase) if negated else phrase
 
 
+def is_past(phrase: str) -> bool:
+    """Whether the wording of a relation is told in the past: `led`, `was head of`."""
+    first = phrase.casefold().split()[0]
+    return first in {"was", "were", "had"} or (first not in BE | HAVE and _is_participle(first))
+
+
 def _is_participle(word: str) -> bool:
     return lemmatise(word) != word and not word.endswith("s")
 

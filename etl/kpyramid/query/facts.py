@@ -132,6 +132,8 @@ def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]
         stated, held = snapshot.state_condensed(key), snapshot.qualify_condensed(key)
         standard, turned = snapshot.read_standard(key)
         known_by = (cosine, confidence, held, standard, turned)
+        if modality == "fact" and snapshot.has_ended(key):
+            modality = "former"
         found.append(NearFact(key, *stated, *known_by, negated=negated, modality=modality))
     return found
 

@@ -26,6 +26,7 @@ from kpyramid.documents.words import (
     FUNCTION,
     MODALS,
     PREPOSITIONS,
+    is_past,
     lemmatise,
     list_plain_words,
     normalise_name,
@@ -104,6 +105,8 @@ def look_up(
     the question is embedded. What may be, is planned or was once answers who asks in such words.
     """
     words = {word.plain for word in asked.words}
+    if any(map(is_past, asked.beside)):
+        words |= {"was"}
     plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
@@ -613,7 +616,11 @@ def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
     """The statements of the ontology about what a question names, as facts."""
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
-    return [NearFact(key, *state_value(key, snapshot), 0.0, is_instance=True) for key in keys]
+    held = {key: "former" if snapshot.has_ended(key) else "fact" for key in keys}
+    return [
+        NearFact(key, *state_value(key, snapshot), 0.0, is_instance=True, modality=held[key])
+        for key in keys
+    ]
 
 
 def list_relations(

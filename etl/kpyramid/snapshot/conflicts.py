@@ -49,6 +49,8 @@ class Conflicts:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
+        if not self._view.holds("contradictions"):
+            return []
         rows: list[dict[str, Any]] = self._view.table("contradictions").to_pylist()
         return rows
 

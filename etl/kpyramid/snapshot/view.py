@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import read_qualifiers
 from kpyramid.documents.validity import Validity, date_fact
-from kpyramid.documents.words import ARTICLES, BE, list_plain_words, split_label, word_relation
+from kpyramid.documents.words import (
+    ARTICLES,
+    BE,
+    is_past,
+    list_plain_words,
+    split_label,
+    word_relation,
+)
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.mapped import to_mask
@@ -82,6 +89,11 @@ class View:
     def searched(self, table: str) -> Mask | None:
         """The rows of `chunks`, `condensed` or `entities` whose embedded words are seen."""
         return self.mask(table)
+
+    def holds(self, table: str) -> bool:
+        """Whether the snapshot has rows of a table, be they seen or not; no table is opened."""
+        said: Any = self._store.manifest["tables"]
+        return bool(said.get(table, {}).get("rows", 1))
 
     def count(self, table: str) -> int:
         """How many rows of such a table are seen."""
@@ -215,6 +227,11 @@ class View:
     def date_fact(self, row: int) -> Validity:
         """From when to when a condensed fact is known to hold."""
         return date_fact(read_qualifiers(self.qualify_fact(row)))
+
+    def has_ended(self, row: int) -> bool:
+        """Whether a condensed fact is told in the past and lasted until a known day."""
+        first, last = self.date_fact(row)
+        return last not in (None, first) and is_past(self.state_fact(row)[3])
 
     def hold_fact(self, row: int) -> str:
         """The modality of a condensed fact."""
