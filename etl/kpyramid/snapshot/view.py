@@ -92,8 +92,8 @@ class View:
 
     def holds(self, table: str) -> bool:
         """Whether the snapshot has rows of a table, be they seen or not; no table is opened."""
-        said: Any = self._store.manifest["tables"]
-        return bool(said.get(table, {}).get("rows", 1))
+        said: Any = self._store.manifest.get("tables", {})
+        return bool(said.get(table, {}).get("rows"))
 
     def count(self, table: str) -> int:
         """How many rows of such a table are seen."""
