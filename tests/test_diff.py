@@ -162,9 +162,9 @@ def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def relabelled(built: Path) -> Path:
+def relabelled(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A third snapshot, in which an open text of the second is the board's."""
-    warehouse = built.parent / f"{built.name}-relabelled" / "w"
+    warehouse = tmp_path_factory.mktemp("relabelled") / "w"
     shutil.copytree(built / "w", warehouse)
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_quick_models(monkeypatch)
@@ -224,14 +224,18 @@ def list_texts(snapshot: Snapshot) -> str:
     return " ".join(snapshot.table("chunks")["text"].to_pylist())
 
 
-def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
-    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def served_place(relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the warehouse, that a service may follow."""
     use_quick_models(monkeypatch)
     monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
-    place = tmp_path / "w"
-    shutil.copytree(relabelled, place)
-    warehouse = Warehouse(place)
+    return Path(shutil.copytree(relabelled, tmp_path / "w"))
+
+
+def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
+    relabelled: Path, served_place: Path, tmp_path: Path
+) -> None:
+    place, warehouse = served_place, Warehouse(served_place)
     labelled, earlier = resolve_ref(warehouse, "main"), resolve_ref(warehouse, "main@1")
     corpus = tmp_path / "c"
     corpus.mkdir()
@@ -252,13 +256,9 @@ def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
 
 
 def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
-    relabelled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served_place: Path, tmp_path: Path
 ) -> None:
-    use_quick_models(monkeypatch)
-    monkeypatch.setattr("kpyramid.serve.current.retrieve", lambda *_: None)  # to warm it
-    place = tmp_path / "w"
-    shutil.copytree(relabelled, place)
-    warehouse = Warehouse(place)
+    place, warehouse = served_place, Warehouse(served_place)
     earlier, entries = resolve_ref(warehouse, "main@1"), place / "refs" / "main"
     newest = max(entries.iterdir())
     newest.rename(tmp_path / newest.name)

@@ -49,10 +49,9 @@ class Conflicts:
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
-        if not self._view.holds("contradictions"):
-            return []
-        rows: list[dict[str, Any]] = self._view.table("contradictions").to_pylist()
-        return rows
+        held = self._view.holds("contradictions")
+        rows: Any = self._view.table("contradictions").to_pylist() if held else []
+        return list(rows)
 
     @cached_property
     def _by_fact(self) -> dict[int, list[int]]:
@@ -84,15 +83,11 @@ class Conflicts:
         """Those of a condensed fact, or of the facts that an instance rests on."""
         if not self._rows:
             return ()
-        table = "instances" if key.startswith("instance-") else "condensed"
-        row = self._view.find(table, key)
-        if row is None:
+        try:
+            facts = self._view.list_facts(key)
+        except KeyError:
             return ()
-        facts: Iterable[int] = [row]
-        if table == "instances":
-            rows = self._view.rows(table)  # of an older format without what they rest on
-            facts = rows.list_of("facts", row).tolist() if rows.has("facts") else ()
-        found = {at for fact in facts for at in self._by_fact.get(int(fact), ())}
+        found = {at for fact in facts for at in self._by_fact.get(fact, ())}
         return tuple(map(self._tell, sorted(found)))
 
     def at(self, places: Iterable[Evidence]) -> tuple[Conflict, ...]:

@@ -48,17 +48,27 @@ def list_guarded_since(
     for chain in list_later(warehouse, snapshot):
         decided = set[str]()
         for later in chain:
-            folder = f"snapshots/{later}"
-            names = [f"{folder}/tables/documents.parquet"]
-            if warehouse.store.read(names[0]) is None:
-                names = [blob.name for blob in warehouse.store.list(f"{folder}/tables/documents")]
-            blobs = [warehouse.store.read(name) for name in names]
-            if not has_snapshot(warehouse, later):
+            try:
+                guarded, seen = _part(later, _list_files(warehouse, later), scopes)
+            except IntegrityError:
+                if has_snapshot(warehouse, later):
+                    raise
                 continue  # gc took it meanwhile
-            guarded, seen = _part(later, [BytesIO(blob or b"") for blob in blobs], scopes)
             hidden |= guarded - decided
             decided |= guarded | seen
     return frozenset(hidden)
+
+
+def _list_files(warehouse: Warehouse, snapshot: str) -> Sequence[Path | BytesIO]:
+    """The table of a snapshot's documents, of which a folder lets single columns be read."""
+    if warehouse.bucket is None:
+        return list_table(warehouse.snapshots / snapshot, "documents")
+    place = f"snapshots/{snapshot}/tables/documents"
+    whole = warehouse.store.read(f"{place}.parquet")
+    parts = (
+        [whole] if whole else [warehouse.store.read(b.name) for b in warehouse.store.list(place)]
+    )
+    return [BytesIO(part or b"") for part in parts]
 
 
 def list_guarded(folder: Path, scopes: Sequence[Scope]) -> set[str]:
@@ -75,9 +85,10 @@ def _part(
 ) -> tuple[set[str], set[str]]:
     """Sources and hashes of a snapshot's texts: those hidden from scopes, and the others."""
     readers = [scope.access for scope in scopes if scope.access is not None]
+    used = files if readers else ()
     columns = ["source", "sha256", "access"]
     try:
-        rows = [row for f in files for row in pq.read_table(f, columns=columns).to_pylist()]
+        rows = [row for f in used for row in pq.read_table(f, columns=columns).to_pylist()]
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(
             f"the labels of snapshot {snapshot} cannot be read, and they hold for earlier ones "

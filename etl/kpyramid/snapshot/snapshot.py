@@ -645,13 +645,8 @@ class Snapshot:
 
     def has_ended(self, key: str) -> bool:
         """Whether a fact, or all that a value of the ontology rests on, lasted until a day."""
-        table = "instances" if key.startswith("instance-") else "condensed"
-        row, rows = self._view.locate(table, key), self._view.rows(table)
-        facts = [row]
-        if table == "instances":
-            facts = rows.list_of("facts", row).tolist() if rows.has("facts") else []
-        seen = self._view.select("condensed", facts)
-        return bool(seen) and all(map(self._view.has_ended, seen))
+        facts = self._view.list_facts(key)
+        return bool(facts) and all(map(self._view.has_ended, facts))
 
     def find_detailed(self, condensed_id: str) -> str:
         """The id of a fact that says all of a fact and more; empty without one."""

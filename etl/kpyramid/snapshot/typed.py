@@ -324,9 +324,7 @@ class Finder:
         if self._at and not rows.has("facts"):
             raise InputError("at: values of the ontology have no dates here; build it again")
         if self._at:
-            resting = {row: rows.list_of("facts", row).tolist() for row in seen}
-            facts = {row: self._view.select("condensed", some) for row, some in resting.items()}
-            seen = [row for row in seen if self._covers(*facts[row])]
+            seen = [row for row in seen if self._covers(*self._view.list_facts(rows.keys[row]))]
         stated = np.zeros(len(seen), _FIELDS)
         stated["in_ontology"], stated["row"] = True, seen
         for end in ("subject", "object"):
@@ -527,9 +525,8 @@ class Finder:
         if numbers:  # then a bare 1950 is no year, and has the unit that most have
             units = Counter(one.unit for one in numbers if one.unit)
             unit = min(units, key=lambda unit: (-units[unit], unit), default="")
-            bare = {at: one for at, one in measures.items() if one and not one.unit}
-            plain = {at: Measure(one.number, unit) for at, one in bare.items() if one.number}
-            ranked |= {at: (*one.key, "") for at, one in plain.items()}
+            bare = {a: m.number for a, m in measures.items() if m and m.number and not m.unit}
+            ranked |= {at: (*Measure(number, unit).key, "") for at, number in bare.items()}
         ordered = sorted(ranked, key=ranked.__getitem__, reverse=descending)
         return [*ordered, *(entity for entity in entities if entity not in ranked)]
 

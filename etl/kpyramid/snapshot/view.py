@@ -228,6 +228,13 @@ class View:
         """From when to when a condensed fact is known to hold."""
         return date_fact(read_qualifiers(self.qualify_fact(row)))
 
+    def list_facts(self, key: str) -> list[int]:
+        """The row of a fact, or of the facts that are seen of those a value rests on."""
+        if not key.startswith("instance-"):
+            return [self.locate("condensed", key)]
+        row, rows = self.locate("instances", key), self.rows("instances")  # some have no column
+        return self.select("condensed", rows.list_of("facts", row) if rows.has("facts") else ())
+
     def has_ended(self, row: int) -> bool:
         """Whether a condensed fact is told in the past and lasted until a known day."""
         first, last = self.date_fact(row)
