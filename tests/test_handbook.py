@@ -14,7 +14,7 @@ from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.checks import add_check, load_checks
 from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import load_settings
-from kpyramid.snapshot.sql import run_sql
+from kpyramid.snapshot.export import run_sql
 from kpyramid.storage.layout import open_warehouse
 from tests.planted import general_schema
 from tests.rows import read_rows

@@ -39,6 +39,6 @@ def sql(query: str, /, *, opened: "Snapshot") -> Result:
 
     `query`: the SELECT.
     """
-    from kpyramid.snapshot.sql import run_sql
+    from kpyramid.snapshot.export import run_sql
 
     return name_values(snapshot=opened.id, rows=run_sql(opened, query))
