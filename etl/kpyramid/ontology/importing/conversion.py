@@ -449,7 +449,9 @@ class _Ends(_Conversion):
         """Classes that all instances of a class expression belong to, and the ones it names."""
         if isinstance(value, ox.NamedNode):
             return [value.value if value.value in self._classes else n.THING], set()
-        for predicate in (n.UNION_OF, n.INTERSECTION_OF) if isinstance(value, ox.BlankNode) else ():
+        if not isinstance(value, ox.BlankNode):
+            return [n.THING], set()
+        for predicate in (n.UNION_OF, n.INTERSECTION_OF):
             for head in self._graph.find(value, predicate):
                 members = self._graph.list_members(head)
                 named = [m.value for m in members if isinstance(m, ox.NamedNode)]
