@@ -457,7 +457,7 @@ def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
     for row in compared["rows"] or ():
         yield f"{_SIGNS[row['change']]} {row['words']}"
         for name, (was, now) in row["fields"].items():
-            words = f"{phrase(was) or was}, now {phrase(now) or now}"
+            words = ", now ".join(str(phrase(each) or each or "none") for each in (was, now))
             yield f"    {name}: {'edited' if name == 'text' else words}"
 
 

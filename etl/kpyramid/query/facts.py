@@ -23,6 +23,7 @@ from kpyramid.documents.words import (
     normalise_relation,
     share_stem,
     split_label,
+    word_fact,
 )
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.types import Item
@@ -72,7 +73,7 @@ class NearFact:
     def statement(self) -> str:
         """The fact in words with what qualifies it."""
         held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
-        return f"{self.head} {self.relation} {self.tail}{held}"
+        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +312,7 @@ def fit_kind(kind: str | None, value: str, types: frozenset[str]) -> float:
         return 1.0
     # The recogniser could not type it, or it is where somebody studied or works.
     is_unclear = kind == "NOUN" or (kind == "ORG" and types == KIND_TYPES["where"])
+    is_unclear |= kind == "NORP" and " " in value  # a people has one word, "Marcus Oyelaran" two
     return 0.0 if is_unclear and value[:1].isupper() else -1.0
 
 
