@@ -71,10 +71,9 @@ def rejects(
 ) -> Result:
     """List what the build of a snapshot could not use, or requests to a model that failed.
 
-    First the numbers by stage and reason, then the rows with what exactly was wrong, in the order of
-    stages, reasons and documents. Rows of
-    documents with labels are shown with --access or --everything; where a document is hidden, so
-    is what belongs to no document.
+    First the numbers by stage and reason, then the rows with what exactly was wrong, by stage,
+    reason and document. Rows of documents with labels are shown with --access or --everything;
+    where a document is hidden, so is what belongs to no document.
 
     With --requests, the requests to a language model that got no usable reply: how many of each
     kind, if the next build asks again, examples; --json gives all of them whole, with the prompt

@@ -117,11 +117,8 @@ def add_check(text: str, check: Mapping[str, str]) -> str:
     listed = f"{inner}{'' if inner.endswith('[') else ','}\n    {{ {', '.join(pairs)} }},\n]\n"
     tables = f"{text.rstrip()}\n\n[[expect]]\n{chr(10).join(pairs)}\n".lstrip()
     made = listed if re.search(r"^\s*expect\s*=", text, re.MULTILINE) else tables
-    before, after = (
-        read_entries(each, "the checks file", "expect", Check) if each else ()
-        for each in (text, made)
-    )
-    return text if after[-1] in before else made
+    *before, added = read_entries(made, "the checks file", "expect", Check)
+    return text if added in before else made
 
 
 def measure_checks(checks: Sequence[Check], snapshot: Snapshot, order: str) -> list[Measured]:
