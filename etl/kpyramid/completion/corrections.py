@@ -8,12 +8,12 @@ than in the text, or be the label of a property.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from itertools import combinations, pairwise, product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
@@ -25,7 +25,6 @@ from kpyramid.documents.words import normalise_name, normalise_relation
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.graph.duplicates import unite_pairs
 from kpyramid.graph.names import parse_name
-from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.population.reader import fold_label
 from kpyramid.ontology.schema import Schema
@@ -34,6 +33,8 @@ from kpyramid.settings import STRICT
 Names = Annotated[tuple[Text, ...], Field(min_length=2)]
 End = tuple[str | None, str]
 """The key of what stands at an end of a fact, None of a literal, and its words."""
+Compare = Callable[[str, str], Any]
+"""Gives the `Verdict` of `kpyramid.graph.synonyms` on two wordings."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -175,32 +176,32 @@ class Corrections:
         return self._named.get(key)
 
     def judge(
-        self, head: End, wordings: Collection[str], tail: End, comparer: Comparer
+        self, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> list[tuple[str, str]]:
         """The qualifiers of a fact, in all its wordings, by what the file says holds."""
         found: list[tuple[str, str]] = []
         for at, entry in enumerate(self.entries):
             if entry.holds is None:
                 continue
-            fits = self._compare(entry.holds, head, wordings, tail, comparer)
+            fits = self._compare(entry.holds, head, wordings, tail, compare)
             other = entry.excluded
             if fits:
                 self.used.add(at)
                 found += [("since", entry.since)] if entry.since else []
-            elif self._compare(other, head, wordings, tail, comparer) if other else fits is False:
+            elif self._compare(other, head, wordings, tail, compare) if other else fits is False:
                 self.used.add(at)
                 found += [(CORRECTED, entry.holds)]
                 found += [("until", entry.since)] if entry.since else []
         return found
 
     def _compare(
-        self, fact: str, head: End, wordings: Collection[str], tail: End, comparer: Comparer
+        self, fact: str, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> bool | None:
         """Whether a fact of the file is this one; None where it is about something else."""
         first, _, last = split_fact(fact)
         about = [end for end in (head, tail) if end[0] in self._keys.get(fold(first), ())]
         for one, other in product(self._word(fact), wordings) if about else ():
-            found = comparer.compare(one, other)
+            found = compare(one, other)
             subject, value = (tail, head) if found.turned else (head, tail)
             if found.likeness == "equivalent" and subject in about:
                 return value[0] in self._keys.get(fold(last), ()) or is_value(last, value[1])

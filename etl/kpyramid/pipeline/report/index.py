@@ -66,14 +66,13 @@ def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, A
     return {
         "runs": rows,
         "rows": {n: [one.get(n) for one in told] for n in dict.fromkeys((*names, *figures))},
-        "gates": _differ(*(report.get("gates", {}) for report in reports), missing="not asked"),
-        "settings": _differ(*settings, missing="by default"),
+        "gates": _differ([report.get("gates", {}) for report in reports], "not asked"),
+        "settings": _differ(settings, "by default"),
         "diff": " ".join(snapshots) if all(snapshots) and len({*snapshots}) > 1 else None,
     }
 
 
-def _differ(
-    one: Mapping[str, Any], other: Mapping[str, Any], missing: str
-) -> dict[str, tuple[Any, Any]]:
-    both = {name: (one.get(name, missing), other.get(name, missing)) for name in {**one, **other}}
-    return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+def _differ(both: Sequence[Mapping[str, Any]], missing: str) -> dict[str, list[Any]]:
+    """The values of two by name, where they differ."""
+    named = {name: [one.get(name, missing) for one in both] for each in both for name in each}
+    return {name: pair for name, pair in named.items() if pair[0] != pair[1]}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.corrections import Corrections
+from kpyramid.completion.corrections import Compare, Corrections
 from kpyramid.documents.qualifiers import (
     BRACKET,
     CORRECTED,
@@ -127,7 +127,7 @@ def run(
     ids = _name_clusters(facts, relation, raw_triples, former)
     known = former.read("relations", ["relation_id", "name"]) if former else None
     names = map_column(known, "relation_id", "name") if known else {}
-    corrected = corrections, Comparer(embedder)
+    corrected = corrections, Comparer(embedder).compare
     rows = _build_triples(stated, relation, ids, cited, documents, raw_triples, *corrected)
     triples = build_table("triples", rows)
     rejects += [
@@ -435,7 +435,7 @@ def _build_triples(
     documents: pa.Table,
     raw_triples: pa.Table,
     corrections: Corrections,
-    comparer: Comparer,
+    compare: Compare,
 ) -> Iterable[Row]:
     titles = {
         row["document_id"]: cited
@@ -461,7 +461,7 @@ def _build_triples(
             (None if is_literal else tail, facts[0].tail.name),
         )
         verdict = (
-            corrections.judge(ends[0], {*said}, ends[1], comparer) if corrections.entries else []
+            corrections.judge(ends[0], {*said}, ends[1], compare) if corrections.entries else []
         )
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None
