@@ -22,6 +22,7 @@ from kpyramid.cli.refs import (
     gc,
     log,
     promote,
+    report,
     rollback,
     runs,
     snapshots,
@@ -37,7 +38,6 @@ app = typer.Typer(
     cls=Commands,
     name="kpyramid",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Turns a folder of text into a versioned, checked knowledge pyramid: "
@@ -49,7 +49,17 @@ app = typer.Typer(
 GROUPS: Mapping[str, Sequence[Callable[..., Result | None]]] = {
     "Build a pyramid": (build, plan, stage, openie, doctor),
     "Ask it, and learn from answers": (ask, find, sql, evaluate, learn),
-    "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals, conflicts),
+    "Look at what was built": (
+        snapshots,
+        log,
+        runs,
+        report,
+        diff,
+        verify,
+        rejects,
+        proposals,
+        conflicts,
+    ),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),
     "Hand it on": (serve, mcp, export, import_),
 }

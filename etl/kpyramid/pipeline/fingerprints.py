@@ -41,7 +41,7 @@ INPUTS = "inputs"
 """The detail of a stage's mark that is `key_inputs`."""
 
 _SYNONYMS = Path(synonyms.__file__).parent
-_COMPARING = frozenset({"complete", "condense"})
+_COMPARING = frozenset({"resolve", "complete", "condense"})
 """Stages that ask what wordings mean of each other."""
 
 _TOLD = frozenset({"resolve", "complete", "condense"})
@@ -197,8 +197,11 @@ def _list_corrections(settings: Settings) -> list[JsonValue]:
     if settings.publish.corrections is None:
         return []
     from kpyramid.completion.corrections import load_corrections
+    from kpyramid.ontology.schema import parse_schema
 
-    return load_corrections(settings.publish.corrections).describe()
+    turtle = locate_files(settings).turtle
+    schema = parse_schema(turtle.read_text("utf-8-sig"), source=str(turtle))
+    return load_corrections(settings.publish.corrections, schema).describe()
 
 
 def _describe_decisions(settings: Settings) -> list[JsonValue]:

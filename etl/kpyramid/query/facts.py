@@ -269,6 +269,7 @@ def fit_kind(kind: str | None, value: str, types: frozenset[str]) -> float:
         return 1.0
     # The recogniser could not type it, or it is where somebody studied or works.
     is_unclear = kind == "NOUN" or (kind == "ORG" and types == KIND_TYPES["where"])
+    is_unclear |= kind == "NORP" and " " in value  # a people has one word, "Marcus Oyelaran" two
     return 0.0 if is_unclear and value[:1].isupper() else -1.0
 
 

@@ -484,11 +484,10 @@ class _Question:
         return self._list_types(stated.range if ahead else stated.domain)
 
     def _list_types(self, iri: str) -> frozenset[str]:
-        schema = self.snapshot.schema
-        found = {
-            t for c in schema.classes if schema.is_subclass(c.iri, iri) for t in c.entity_types
-        }
-        return frozenset(found)
+        schema, classes = self.snapshot.schema, self.snapshot.schema.classes
+        below = {t for c in classes if schema.is_subclass(c.iri, iri) for t in c.entity_types}
+        above = {t for c in classes if schema.is_subclass(iri, c.iri) for t in c.entity_types}
+        return frozenset(below or above)
 
     def _rate_noun(self, side: Side) -> float:
         """Whether a value is a river where one is asked for: by name, class or "is a"."""

@@ -17,6 +17,7 @@ from kpyramid.documents.words import (
     is_past,
     list_plain_words,
     split_label,
+    word_fact,
     word_relation,
 )
 from kpyramid.numerics.arrays import Mask
@@ -70,7 +71,7 @@ class NearFact:
     def statement(self) -> str:
         """The fact in words with what qualifies it."""
         held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
-        return f"{self.head} {self.relation} {self.tail}{held}"
+        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
