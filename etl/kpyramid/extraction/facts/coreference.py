@@ -463,6 +463,12 @@ _VAGUE = frozenset(
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
+def _is_part(owner: Node) -> bool:
+    """Whether a possessor is a part of a name, and no thing of its own: "Lena's Vodka"."""
+    named = owner.dep == "poss" and owner.pos == owner.head.pos == "PROPN"
+    return named and owner.entity != "PERSON"
+
+
 class Antecedents:
     """The antecedents of one text; `topic` is its first named subject, or what the title names.
 
@@ -520,7 +526,7 @@ class Antecedents:
                 self._read_pronoun(node)
             elif node.word in FIRST_PERSON and node.tag in {"PRP", "PRP$"}:
                 self._read_speaker(node)
-            elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"}:
+            elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"} and not _is_part(node):
                 if node.dep in SUBJECTS and node.word in ATTRIBUTES:
                     self._owners[node.i] = self._choose_owner(node)
                 self._read_noun(node)
