@@ -146,7 +146,9 @@ def test_the_query_is_asked_for_with_competency_questions_that_run(snapshot: Sna
     assert shown[at:].count("SELECT") <= 4 and "Where did e:PERSON study or work?" in shown[at:]
 
 
-@pytest.mark.parametrize("seed", ["general", "academic", "finance", "medical"])
+@pytest.mark.parametrize(
+    "seed", ["general", "academic", "company", "finance", "medical", "software"]
+)
 def test_examples_bind_what_they_name_and_select_one_variable(seed: str) -> None:
     path = Path(__file__).parent.parent / "ontology" / f"{seed}.questions.toml"
     left_out = []

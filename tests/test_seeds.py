@@ -38,7 +38,7 @@ from tests.corpora import (
 )
 from tests.rows import read_rows
 
-SEEDS = ("academic", "finance", "general", "medical")
+SEEDS = ("academic", "company", "finance", "general", "medical", "software")
 SAMPLES = ROOT / "examples" / "samples"
 PLANTED = dict(read_rows("seeds.planted"))
 """By check: what it must find. Bare numbers take the datatypes of their properties."""
