@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from kpyramid.documents.sentences import Span
 from kpyramid.embeddings.onnx import OnnxEmbedder
@@ -119,6 +120,15 @@ def _load_models_once() -> Iterator[None]:
         patch.setattr(OnnxEmbedder, "__init__", init)
         for module in ("pipeline.cache", "snapshot.snapshot"):
             patch.setattr(f"kpyramid.{module}.open_embedder", _open_remembering)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_of_algebra() -> Iterator[None]:
+    """Of BLAS, as stages have it: workers are as many as processors, and would wait for others'."""
+    import scipy.linalg  # noqa: F401  which has a BLAS of its own
+
+    with threadpool_limits(1):
         yield
 
 

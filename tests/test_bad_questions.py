@@ -85,6 +85,7 @@ def test_what_is_no_question_is_refused_in_words(snapshot: Snapshot, strategy: s
         assert_tells(error.value, *says)
 
 
+@pytest.mark.slow
 @EVERY
 def test_a_question_as_long_as_one_may_be_is_answered_in_time(
     snapshot: Snapshot, strategy: str

@@ -113,6 +113,7 @@ def test_no_chunk_ends_in_a_heading_or_in_a_row_of_a_table() -> None:
     assert all("\t" in last for last in lasts if last.startswith("Name"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [

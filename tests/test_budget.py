@@ -1,9 +1,7 @@
 """Each room of the package has a budget in code lines; raising a row needs a decision."""
 
 import ast
-import io
 import re
-import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -34,28 +32,20 @@ BUDGETS = {
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
-SILENT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
-
 
 def count_code_lines(source: str) -> int:
-    """Lines that hold a token of code: no blank line, comment or docstring counts."""
+    """Lines that hold code: no blank line, comment or docstring counts."""
     documentation: set[int] = set()
+    texts: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.Expr(value=ast.Constant(value=str()), end_lineno=int(end)):
                 documentation.update(range(node.lineno, end + 1))
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in SILENT:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - documentation)
+            case ast.Constant(end_lineno=int(end)) | ast.JoinedStr(end_lineno=int(end)):
+                texts.update(range(node.lineno, end + 1))
+    lines = ((number, line.strip()) for number, line in enumerate(source.split("\n"), 1))
+    code = {number for number, line in lines if line and not line.startswith("#")}
+    return len((code | texts) - documentation)
 
 
 def count_rooms() -> Counter[str]:

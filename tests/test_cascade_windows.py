@@ -111,6 +111,7 @@ def test_a_sentence_of_three_thousand_words_is_cut_between_words() -> None:
     assert [len(w.text.split()) for _, w in windows][:5] == [500] * 5
 
 
+@pytest.mark.slow
 def test_a_long_document_is_cut_in_linear_time() -> None:
     assert len(list(cut_windows(make_text(20_000), (), "T", "d", 1400))) > 200
 

@@ -132,6 +132,7 @@ def test_an_empty_graph_has_nothing_to_propose() -> None:
     assert set(done.made["phrases"]["layer"].to_pylist()) <= {"ontology"}
 
 
+@pytest.mark.slow
 def test_a_thousand_equal_relations_are_one_proposal() -> None:
     names = [f"{first} {last}" for first in "Ada Bela Carl Dora".split() for last in
              (f"{a}{b}o" for a in "BDFGKLMNPR" for b in "aeiou")]  # fmt: skip

@@ -244,6 +244,7 @@ def test_an_empty_graph_condenses_to_nothing() -> None:
     assert [made[name].num_rows for name in ("condensed", "contradictions", "vectors")] == [0] * 3
 
 
+@pytest.mark.slow
 def test_a_thousand_relations_of_one_pair_are_compared_in_bounded_time() -> None:
     many = [say(ADA, f"quoted line {n} of", LIND) for n in range(1000)]
     made = condense_statements(many, embedder=WordEmbedder())

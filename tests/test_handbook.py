@@ -19,6 +19,8 @@ from kpyramid.storage.layout import open_warehouse
 from tests.planted import general_schema
 from tests.rows import read_rows
 
+pytestmark = pytest.mark.usefixtures("passing_gates")
+
 TEXTS = {
     "sites.md": "# Our sites\n\nThe Viborg plant opened in 2009. The Olten plant opened in 2012. "
     "The Tarnow plant opened in 2004. The Brackley plant opened in 1990. "

@@ -120,7 +120,7 @@ def test_shrinkage_is_where_the_oracle_iteration_ends(count: int, size: int) -> 
     assert find_shrinkage(covariance, count) == pytest.approx(weight, rel=1e-6)
 
 
-@pytest.mark.parametrize("size", [1, 16, 384, 768])
+@pytest.mark.parametrize("size", [1, 16, 384, pytest.param(768, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("kind", ["different", "equal", "duplicates", "line"])
 def test_few_equal_or_duplicate_points_give_finite_densities(
@@ -167,7 +167,7 @@ def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None
 
 def test_large_input_is_never_copied_whole(tmp_path: Path) -> None:
     points = np.lib.format.open_memmap(
-        tmp_path / "points.npy", mode="w+", dtype=np.float32, shape=(60_000, 256)
+        tmp_path / "points.npy", mode="w+", dtype=np.float32, shape=(30_000, 256)
     )
     points[:] = np.linspace(0, 1, 256, dtype=np.float32)
     tracemalloc.start()

@@ -42,6 +42,7 @@ def find_fact(extraction: Extraction, relation: str, tail: str) -> Fact:
     return found[0]
 
 
+@pytest.mark.slow
 def test_a_long_list_of_numbers_and_hyphens_is_read_in_linear_time(
     extractor: DependencyExtractor,
 ) -> None:

@@ -158,6 +158,7 @@ def test_an_example_names_a_property_and_words_of_its_sentence(seed: str) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:Dataset:DeprecationWarning")  # pyshacl's way with rdflib
+@pytest.mark.slow
 def test_the_shapes_of_the_seeds_are_valid_and_name_what_they_declare() -> None:
     import pyshacl
     import rdflib

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kpyramid.cli.options import run_command
 from kpyramid.cli.serve import _listen
@@ -376,7 +376,7 @@ def test_a_damaged_snapshot_never_takes_over(built: Path, tmp_path: Path) -> Non
 
 
 def test_numerical_libraries_stay_on_one_thread_between_requests(built: Path) -> None:
-    with serve(built / "warehouse", make_limits()) as client:
+    with threadpool_limits(2), serve(built / "warehouse", make_limits()) as client:
         assert client.call("retrieve", question="Where was Eva Lund born?").status == 200
         pools = [pool for pool in threadpool_info() if "numpy" in pool["filepath"]]
         assert [pool["num_threads"] for pool in pools] == [1]

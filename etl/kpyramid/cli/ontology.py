@@ -267,7 +267,6 @@ def check(
         warnings=_warn_of_blind(schema),
         snapshot=opened.id if opened else None,
         gates=judged.gates,
-        seconds=judged.seconds,
         checks=[
             {"text": c.text, "rows": c.count, "first": list(c.rows), "problem": c.problem}
             for c in judged.checks

@@ -135,7 +135,7 @@ def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
 
 
 def raise_complaint(
-    complaint: Complaint, place: Place, retry_after: float | None, models: str
+    complaint: Complaint, place: Place, retry_after: float | None = None, models: str = ""
 ) -> NoReturn:
     """Raises what the complaint means; `models` says which ones there are.
 

@@ -2,13 +2,13 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,6 @@ from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
-    Shaped,
     derive_shapes,
     judge_shapes,
     trace_broken,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from kpyramid.pipeline.checks import Measured
 
 _MEANT = "If that is meant, build with --allow-shrink (a DAG's run with allow_shrink)"
-_Found = TypeVar("_Found")
 
 
 # The tables: gates `traceable`, `size`, `standing`, `kept`, `contradictions` and `answered`.
@@ -190,13 +188,9 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
 
 @dataclass(slots=True)
 class Judgement:
-    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what the queries and shapes found.
-
-    `seconds` are each gate's own: they run side by side.
-    """
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what queries and shapes found."""
 
     gates: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
     checks: Sequence[Answered] = ()
     questions: Sequence[tuple[Question, Answered]] = ()
     broken: Sequence[Broken] = ()
@@ -228,31 +222,23 @@ def judge_ontology(
     questions = read_questions(files.questions) if files.questions else []
     judged = Judgement()
 
-    def ask_hermit() -> str:
-        return judge_consistency(
-            schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
-        )
-
-    def ask_pyshacl() -> Shaped:
-        return judge_shapes(schema_turtle, instances_nt, shapes, seconds=seconds)
-
     store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
-        shaped = pool.submit(_measure, ask_pyshacl)
+        shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(_query, files, schema, store, questions)
         try:
-            judged.gates["consistent"], judged.seconds["consistent"] = _measure(ask_hermit)
-            found, judged.seconds["shapes"] = shaped.result()
+            judged.gates["consistent"] = judge_consistency(
+                schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+            )
+            found = shaped.result()
             judged.gates["shapes"], judged.broken = found.verdict, found.broken
-            checked, asked = queried.result()
+            judged.checks, answered = queried.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not (shaped.done() and queried.done()):
                 end_running()  # again and again: one may be about to start
                 time.sleep(0.1)
             raise
-    judged.checks, judged.seconds["checks"] = checked
-    answered, judged.seconds["questions"] = asked
     judged.questions = list(zip(questions, answered, strict=True))
     name = files.turtle.stem
     judged.gates["checks"] = (
@@ -301,20 +287,14 @@ def _query(
     schema: Schema,
     store: OntologyStore,
     questions: Sequence[Question],
-) -> tuple[tuple[list[Answered], float], tuple[list[Answered], float]]:
-    """What the checks and the questions find, each with its seconds."""
+) -> tuple[list[Answered], list[Answered]]:
+    """What the checks and the questions find."""
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     with store:
         return (
-            _measure(lambda: run_checks(files.checks, store, prefixes)),
-            _measure(lambda: run_questions(questions, store, prefixes, terms, schema.base)),
+            run_checks(files.checks, store, prefixes),
+            run_questions(questions, store, prefixes, terms, schema.base),
         )
-
-
-def _measure(ask: Callable[[], _Found]) -> tuple[_Found, float]:
-    started = time.monotonic()
-    found = ask()
-    return found, round(time.monotonic() - started, 3)
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:

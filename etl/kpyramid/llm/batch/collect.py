@@ -96,7 +96,7 @@ def _look(record: Record, desk: Desk, done: Collection) -> bool:
         found = _fetch(record, desk)
     except jobs.FAULTS as e:
         act = f"look at batch {record.batch}"
-        fault = jobs.describe_fault(desk.client, act, e)
+        fault = jobs.describe_fault(desk, act, e)
         done.problems.append(str(fault))
         done.refused |= isinstance(fault, RefusedError)
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
@@ -152,7 +152,7 @@ def _cancel(record: Record, desk: Desk) -> None:
     try:
         desk.client.batches.cancel(str(record.batch))
     except jobs.FAULTS as e:
-        log.warning("%s", jobs.describe_fault(desk.client, f"cancel {record.batch}", e))
+        log.warning("%s", jobs.describe_fault(desk, f"cancel {record.batch}", e))
 
 
 def _close(
@@ -257,7 +257,7 @@ def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None
         return None, result.detail
     complaint = read_complaint(result.status, result.body, "")
     try:
-        raise_complaint(complaint, find_place(settings), None, "")
+        raise_complaint(complaint, find_place(settings))
     except ReplyError as e:
         return e.kind, e.detail
     except (TransientError, EndpointError) as e:

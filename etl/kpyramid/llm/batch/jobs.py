@@ -9,16 +9,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import openai
 
 from kpyramid.errors import ConflictError, EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import ReplyCache, dump_json
-from kpyramid.llm.endpoint import find_place
+from kpyramid.llm.endpoint import find_place, raise_complaint, read_complaint
 from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.task import Message, Request, load_json, quote_text
+from kpyramid.llm.task import (
+    Message,
+    ReplyError,
+    Request,
+    TransientError,
+    load_json,
+    quote_text,
+)
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
 
@@ -383,15 +390,6 @@ METADATA = "kpyramid_intent"
 FAULTS = (openai.OpenAIError, ValueError, TypeError, AttributeError)
 """What the client raises; the last three for web pages with status 200, which it takes for JSON."""
 
-_HINTS = {
-    401: "check the key in the variable that llm.api_key_env names",
-    403: "the key may not do this: check its permissions for files and batches",
-    404: "the endpoint may have no Batch API: then `kpyramid build` asks it directly",
-    429: "wait, or check quota and billing",
-}
-_FINAL = frozenset({401, 402, 403, 404})
-"""Statuses that stay until somebody mends the key, the quota or the address."""
-
 
 def find_orphans(desk: Desk) -> list[Record]:
     """The records of batches that exist although nobody noted their ids, noted now."""
@@ -399,7 +397,7 @@ def find_orphans(desk: Desk) -> list[Record]:
     found: list[Record] = []
     if not missing:
         return found
-    with name_faults(desk.client, "list the batches"):
+    with name_faults(desk, "list the batches"):
         for batch in desk.client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
             if record is not None:
@@ -411,7 +409,7 @@ def find_orphans(desk: Desk) -> list[Record]:
 
 
 @contextmanager
-def name_faults(client: openai.OpenAI, act: str) -> Iterator[None]:
+def name_faults(desk: Desk, act: str) -> Iterator[None]:
     """Turns what the client raises into an error that says what to do.
 
     Raises:
@@ -420,24 +418,23 @@ def name_faults(client: openai.OpenAI, act: str) -> Iterator[None]:
     try:
         yield
     except FAULTS as e:
-        raise describe_fault(client, act, e) from None
+        raise describe_fault(desk, act, e) from None
 
 
-def describe_fault(client: openai.OpenAI, act: str, fault: Exception) -> EndpointError:
+def describe_fault(desk: Desk, act: str, fault: Exception) -> EndpointError:
     """What the client raised, as an error that says what to do; without the key, if one echoes."""
-    if not isinstance(fault, openai.APIStatusError):
-        detail = f"{type(fault).__name__} {fault}"
-        hint = (
-            "nothing is lost: check llm.base_url, without it the variable OPENAI_BASE_URL, and run "
-            "the same command again"
-        )
-    else:
-        detail = f"{fault.status_code} {fault.message}"
-        hint = _HINTS.get(fault.status_code, "nothing is lost: run the same command again later")
-    detail = detail.replace(client.api_key, "[key]") if len(client.api_key) > 7 else detail
-    error = EndpointError
-    if isinstance(fault, openai.APIStatusError) and (
-        fault.status_code in _FINAL or fault.code == "insufficient_quota"
-    ):
-        error = RefusedError
-    return error(f"{client.base_url}: cannot {act}: {quote_text(detail)}; {hint}")
+    place, key = find_place(desk.settings), desk.client.api_key
+    cannot, again = f"cannot {act}: ", "nothing is lost: run the same command again later"
+    error, said = EndpointError, quote_text(f"{type(fault).__name__} {fault}")
+    said = f"{place.base_url}: {cannot}{said}; {again}, or mend {place.decided_by}"
+    if isinstance(fault, openai.APIStatusError):
+        try:
+            body = cast("JsonValue", fault.body)
+            raise_complaint(read_complaint(fault.status_code, body, fault.message), place)
+        except RefusedError as e:
+            error, said = RefusedError, f"{cannot}{e}"
+        except (TransientError, ReplyError) as e:
+            said = f"{place.base_url}: {cannot}{e}; {again}"
+        if fault.status_code == 404:
+            said += ". Or it has no Batch API: `kpyramid build` asks it directly"
+    return error(said.replace(key, "[key]") if len(key) > 7 else said)

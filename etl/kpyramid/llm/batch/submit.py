@@ -194,7 +194,7 @@ def _reserve_and_send(
         return
     data = b"".join(map(write_line, asked))
     try:
-        with jobs.name_faults(desk.client, "upload a batch's requests"):
+        with jobs.name_faults(desk, "upload a batch's requests"):
             named = (f"kpyramid-{record.id}.jsonl", data)
             file = desk.client.files.create(file=named, purpose="batch").id
     except EndpointError:
@@ -215,7 +215,7 @@ def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Re
         )
         noted = replace(record, state="submitted", batch=batch.id, status=batch.status)
     except jobs.FAULTS as e:
-        fault = jobs.describe_fault(desk.client, "create a batch", e)
+        fault = jobs.describe_fault(desk, "create a batch", e)
         refused = isinstance(e, openai.APIStatusError) and is_refusal(e.status_code)
     else:
         return jobs.save_record(desk.blobs, replace(noted, submitted=desk.now()))

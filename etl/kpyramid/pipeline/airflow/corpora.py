@@ -60,10 +60,7 @@ class Export:
 
 @checked(frozen=True, config=_STRICT)
 class Deadline:
-    """Who is told when a night is not done so many minutes after it was queued.
-
-    `notify`: one of Airflow's notifiers by its dotted name, which gets the `arguments`.
-    """
+    """Who is told when a night is not done so many minutes after it was queued, as in `Failure`."""
 
     minutes: Annotated[float, Field(gt=0)]
     notify: _TEXT
