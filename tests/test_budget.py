@@ -16,8 +16,8 @@ BUDGETS = {
     "embeddings": 371,
     "documents": 3363,
     "storage": 3042,
-    "llm": 2735,
-    "extraction": 7747,
+    "llm": 2734,
+    "extraction": 7750,
     "graph": 2412,
     "ontology": 6169,
     "completion": 2080,
@@ -27,8 +27,8 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8598,
-    "cli": 2923,
+    "pipeline": 8585,
+    "cli": 2922,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
