@@ -766,21 +766,17 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     return found
 
 
-_COLUMNS = 14
-
-
 def pack_tree(tree: Tree) -> str:
     """The tokens of a tree as one line of JSON; the text itself is not in it."""
-    columns: list[list[object]] = [[] for _ in range(_COLUMNS)]
-    for node in tree.nodes:
-        row = (
+    rows = [
+        (
             *(node.text, node.word, node.lemma, node.pos, node.tag, node.dep, node.entity),
             *(node.iob, int(node.space), node.idx, node.doubt),
             *(node.head.i, node.left_edge.i, node.right_edge.i),
         )
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
-    packed = {"sentences": tree.sentences, "columns": columns}
+        for node in tree.nodes
+    ]
+    packed = {"sentences": tree.sentences, "columns": [*zip(*rows, strict=True)]}
     return json.dumps(packed, ensure_ascii=False, separators=(",", ":"))
 
 
