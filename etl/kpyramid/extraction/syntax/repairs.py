@@ -20,14 +20,7 @@ from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
 # Titles of works, which the parser takes apart.
 
-_QUOTES = {
-    '"': '"',
-    "`": "''",
-    "\u201c": "\u201d",
-    "``": "''",
-    "\u00ab": "\u00bb",
-    "\u201e": "\u201c",
-}
+_QUOTES = {'"': '"', "\u201c": "\u201d", "``": "''", "\u00ab": "\u00bb", "\u201e": "\u201c"}
 _MAX_TITLE = 10
 _SUBJECTS = SUBJECTS | {"csubj", "csubjpass"}
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
@@ -38,10 +31,6 @@ def _join_title(quote: Node) -> None:
     """Make a short quotation that begins with a capital and is used as a noun one name."""
     nodes, closing = quote.tree.nodes, _QUOTES[quote.text]
     start = quote.i + 1
-    if quote.text == "`":
-        if start >= len(nodes) or nodes[start].text != "`":
-            return
-        start += 1
     limit = min(start + _MAX_TITLE + 1, len(nodes))
     end = next((i for i in range(start, limit) if nodes[i].text == closing), None)
     if end is None or end == start:
