@@ -26,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow test-all check check-code \
-	check-format lint types layers check-docs format docs versions golden bench fuzz guards constraints clean
+	check-format lint types layers check-docs format docs site versions golden bench fuzz guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ format: $(DEV)  ## Format the code and mend what lint can mend
 
 docs: $(DEV)  ## Generate the reference pages of docs/
 	$(BIN)/python docs/generate.py
+
+site: $(DEV)  ## Make a static site of the manual in build/site, offline
+	$(BIN)/sphinx-build -q -W -b html -c docs . build/site && cp build/site/README.html build/site/index.html
 
 versions: $(DEV)  ## Record the code that each stage's version stands for
 	PYTHONPATH=. $(BIN)/python tests/stage_versions.py

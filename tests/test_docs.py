@@ -7,9 +7,31 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from kpyramid.settings import FIXED, Settings
 
 CHECKOUT = Path(__file__).parent.parent
+
+
+@pytest.mark.slow
+def test_the_manual_is_a_static_site_without_a_network(tmp_path: Path) -> None:
+    """No page asks another host for what it shows, and a warning is a failure."""
+    command = ["-q", "-W", "-b", "html", "-c", str(CHECKOUT / "docs"), str(CHECKOUT), str(tmp_path)]
+    done = subprocess.run(
+        ["unshare", "-rn", sys.executable, "-m", "sphinx", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    pages = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*.html")}
+    assert {"README.html", "docs/tutorial.html", "docs/settings.html"} <= pages.keys()
+    for path in pages.values():
+        shown = re.findall(
+            r"<(?:script|img|link)\b[^>]*?(?:src|href)=\"([^\"]+)", path.read_text("utf-8")
+        )
+        assert not [place for place in shown if "://" in place or place.startswith("//")], path
 
 
 def run_generator(*arguments: str, docs: Path) -> subprocess.CompletedProcess[str]:

@@ -27,7 +27,7 @@ from tests.corpora import ROOT, make_settings
 PARSER = {"extractor", "annotator", "extract", "induce"}
 EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
 ONTOLOGY = {"induce", "complete", "condense", "publish"}
-LEXICON = {"complete", "condense"}
+LEXICON = {"resolve", "complete", "condense"}
 
 
 def key_stage(stage: Stage, settings: Settings, inputs: dict[str, JsonValue]) -> str:

@@ -182,12 +182,12 @@ def test_what_will_find_nothing_is_named() -> None:
 @pytest.mark.slow
 def test_an_ontology_of_ones_own_finds_what_a_handbook_says(tmp_path: Path) -> None:
     """Without any annotation of ours: 6 of 43 values before kinds were inferred, 28 with them."""
-    samples = Path(__file__).parents[1] / "examples" / "samples"
-    done = run((samples / "handbook.ttl").read_text())
+    samples = Path(__file__).parents[1] / "examples" / "handbook"
+    done = run((samples / "company.ttl").read_text())
     assert done.exit_code == 0, done.output
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    (corpus / "handbook.md").write_text((samples / "handbook.md").read_text())
+    (corpus / "handbook.md").write_text((samples / "texts" / "tarnholm.md").read_text())
     settings = make_settings(induce={"ontology": str(Path("out.ttl").absolute())})
     warehouse = Warehouse(tmp_path / "pyramid")
     tables = read_snapshot(warehouse, build_corpus(corpus, warehouse, settings).snapshot)

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from kpyramid.cli.app import app
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.report.course import draw_trend
+from kpyramid.pipeline.report.index import write_index
 from kpyramid.pipeline.report.report import Account, describe_snapshot
 from kpyramid.pipeline.report.words import load_template, word_report
+from kpyramid.storage.layout import open_warehouse
 from tests.accounts import make_account
 from tests.browser import WIDTHS, check_view, open_browser
 from tests.corpora import ROOT
@@ -58,6 +62,7 @@ PLAIN: dict[str, Any] = {
     "trend": [],
     "week": None,
 }
+STYLE = '{% include "style.css.jinja" %}'
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
 
 
@@ -170,12 +175,18 @@ def test_page_needs_nothing_from_outside_and_is_well_formed(account: Account) ->
 
 @pytest.mark.parametrize(
     "page",
-    ["pipeline/report/templates/report.html.jinja", "evaluation/templates/evaluation.html.jinja"],
+    [
+        "pipeline/report/templates/report.html.jinja",
+        "pipeline/report/templates/index.html.jinja",
+        "evaluation/templates/evaluation.html.jinja",
+    ],
 )
 def test_no_table_or_long_word_makes_a_page_wider_than_the_window(page: str) -> None:
     """Tables scroll in a place of their own, and what has no space in it is broken."""
     path = ROOT / "etl" / "kpyramid" / page
     folder, text = path.parent, path.read_text("utf-8")
+    if STYLE in text:
+        text = text.replace(STYLE, (folder / "style.css.jinja").read_text("utf-8"))
     included = [(folder / name).read_text("utf-8") for name in re.findall(r'include "(.+?)"', text)]
     style = text.partition("<style>")[2].partition("</style>")[0]
 
@@ -291,6 +302,53 @@ def test_a_damaged_table_is_named(tmp_path: Path) -> None:
         describe_snapshot(tmp_path / "s")
 
 
+def make_runs(folder: Path) -> Path:
+    """A warehouse with records of runs alone: done twice, failed in hostile words, without end."""
+    said = {"corpus": "c", "order": "1", "host": "h"}
+    for number, changed in enumerate(
+        [
+            {"status": "done", "figures": {"facts": 5, "seconds": 2.5, "changes": None}},
+            {"status": "failed", "error": HOSTILE, "exit_code": 3},
+            {"status": "running", "process": "no-host-4194303-x", "ref": "other"},
+            {"status": "done", "figures": {"facts": 8, "seconds": 61.0, "changes": HOSTILE}},
+        ]
+    ):
+        name = f"run-{number}"
+        place = folder / "runs" / name
+        place.mkdir(parents=True)
+        record = {"run": name, "started": f"2026-11-0{number + 1}T02:00:00", "ref": "main"}
+        (place / "run.json").write_text(json.dumps(record | said | changed), "utf-8")
+        report = {"settings": {"chunk.max_tokens": [1, number]}, "gates": {"size": "pass"}}
+        (place / "report.json").write_text(json.dumps(report), "utf-8")
+        (place / "report.html").write_text("", "utf-8")
+    return folder
+
+
+def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
+    warehouse = str(make_runs(tmp_path / "w"))
+    done = CliRunner().invoke(app, ["report", "--warehouse", warehouse])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "w" / "index.html").read_text("utf-8")
+    page = Page(text)
+    assert page.open == [] and not {"script", "link", "img"} & page.tags.keys()
+    links = [value for name, value in page.attributes if name == "href"]
+    assert links == [f"runs/run-{n}/report.html" for n in (3, 2, 1, 0)]
+    assert all((tmp_path / "w" / link).is_file() for link in links)
+    assert "facts: 8, before 5–8" in page.text and max(map(len, re.findall("n+", text))) < 300
+    out = tmp_path / "pages" / "two.html"
+    command = ["report", "--warehouse", warehouse, "--compare", "run-0", "last", "--json"]
+    done = CliRunner().invoke(app, [*command, "--output", str(out)])
+    both = json.loads(done.stdout)["compared"]
+    assert both["rows"]["facts"] == [5, 8]
+    assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
+    assert "8 (+3)" in Page(out.read_text("utf-8")).text
+    done = CliRunner().invoke(app, ["report", "none", "--warehouse", warehouse])
+    assert done.exit_code == 3 and "the last: run-3, run-2, run-1" in done.output
+    empty = ["report", "--warehouse", str(tmp_path / "empty")]
+    assert CliRunner().invoke(app, empty).exit_code == 0
+    assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_is_readable_in_a_browser(account: Account, tmp_path: Path, scheme: str) -> None:
@@ -310,3 +368,6 @@ def test_the_page_is_readable_in_a_browser(account: Account, tmp_path: Path, sch
         phone = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
         assert browser.execute_script("return document.documentElement.scrollHeight") < 8000
+        index = tmp_path / "index.html"
+        write_index(open_warehouse(make_runs(tmp_path / "w")), index)
+        assert check_view(browser, index.as_uri(), "Runs of the warehouse", "") == []

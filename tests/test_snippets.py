@@ -53,6 +53,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in TEXTS.items():
         (folder / "my-folder" / name).write_text(text)
     shutil.copytree(CHECKOUT / "tests" / "workspace", folder, dirs_exist_ok=True)
+    shutil.copytree(CHECKOUT / "examples" / "handbook", folder / "examples" / "handbook")
     return folder
 
 

@@ -618,6 +618,8 @@ FIXED = frozenset(
 def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
 
+    An ontology of one's own may lie beside the file, as checks and corrections do.
+
     Raises:
         SettingsError: lists every unknown name and every value that does not fit, or the names
             that were settings and are fixed now.
@@ -632,6 +634,10 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
         publish = values.setdefault("publish", {})
         if isinstance(publish, dict):
             values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
+        induce = values.get("induce")
+        own = str(induce.get("ontology")) if isinstance(induce, dict) else ""
+        if isinstance(induce, dict) and own.endswith(".ttl") and not Path(own).is_file():
+            induce["ontology"] = str(path.parent / own)
     where = {"file": str(path or "no file")}
     unknown = [
         name

@@ -22,6 +22,7 @@ from kpyramid.cli.refs import (
     gc,
     log,
     promote,
+    report,
     rollback,
     runs,
     snapshots,
@@ -37,7 +38,6 @@ app = typer.Typer(
     cls=Commands,
     name="kpyramid",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Turns a folder of text into a versioned, checked knowledge pyramid: "
@@ -49,7 +49,17 @@ app = typer.Typer(
 GROUPS: Mapping[str, Sequence[Callable[..., Result | None]]] = {
     "Build a pyramid": (build, plan, stage, openie, doctor),
     "Ask it, and learn from answers": (ask, find, sql, evaluate, learn),
-    "Look at what was built": (snapshots, log, runs, diff, verify, rejects, proposals, conflicts),
+    "Look at what was built": (
+        snapshots,
+        log,
+        runs,
+        report,
+        diff,
+        verify,
+        rejects,
+        proposals,
+        conflicts,
+    ),
     "Move names, clear up": (promote, rollback, tag, gc, erase, cache),
     "Hand it on": (serve, mcp, export, import_),
 }
@@ -72,9 +82,9 @@ batches = typer.Typer(
     name="batch",
     no_args_is_help=True,
     help="Ask a model through the Batch API: half the price, answers within a day.\n\n"
-    "Call submit and collect in turn, as often as you like and from any machine that shares the "
-    "cache (setting llm.cache), until submit says that all is answered; then build. Each request "
-    "is in one batch at most, and what was paid for is kept.",
+    "Call submit and collect in turn, as often as you like, until submit says that all is "
+    "answered; then build. Of machines that share a cache (setting llm.cache) one at a time "
+    "submits. Each request is in one batch at most, and what was paid for is kept.",
 )
 command(batches)(batch.submit)
 command(batches)(batch.collect)

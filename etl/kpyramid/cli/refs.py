@@ -12,7 +12,7 @@ import typer
 from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import SNAPSHOT_HELP, Count, Natural, Snapshot
 from kpyramid.cli.render import Result, describe, lay_out, name_values, phrase
-from kpyramid.errors import InputError, SettingsError
+from kpyramid.errors import SettingsError
 
 if TYPE_CHECKING:
     from kpyramid.settings import Settings
@@ -195,17 +195,50 @@ def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, Any]]) -> Result:
     """What a run said when it ended, and what is known of one that did not come to its end."""
+    from kpyramid.pipeline.report.index import find_run
     from kpyramid.pipeline.report.words import word_run
     from kpyramid.storage.runs import read_files
 
-    row = next((row for row in rows if name in (row["run"], "last")), None)
-    if row is None:
-        known = ", ".join(str(row["run"]) for row in rows[:3]) or "none"
-        raise InputError(f"there is no run {name!r} in {place.locate('runs')}; the last: {known}")
+    row = find_run(place, rows, name)
     report, marks, log = read_files(place, str(row["run"]))
     page = place.locate(f"runs/{row['run']}/report.html")
     words = [*word_run(row, report, marks, page), *(["Warnings:", *log] if log else [])]
     return Result(values={**row, "report": report, "marks": marks, "log": log}, words=words)
+
+
+def report(
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="Say of one what it came to, or of `last`."),
+    ] = None,
+    /,
+    *,
+    place: "Warehouse",
+    compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
+    output: Path | None = None,
+) -> Result:
+    """Write a page of all runs with links to their reports, and what each came to over time.
+
+    With --compare it says how two runs differ: figures, gates, settings. The report of a single run
+    is a page in its folder, which every build writes; of a RUN its place is printed.
+
+    Examples: kpyramid report; kpyramid report last; kpyramid report --compare RUN last
+
+    `compare`: two runs, by name; `last` is the newest.
+    `output`: where the page is written; by default index.html of the warehouse, or of the working
+    folder if that is a bucket.
+    """
+    from kpyramid.pipeline.report.index import INDEX, write_index
+
+    if run is not None:
+        return runs(run, place=place)
+    path = output or (Path(INDEX) if place.bucket else place.root / INDEX)
+    made = write_index(place, path, compare or ())
+    notes = [f"Page: {path.absolute()}"]
+    lines = lay_out(map(_show_run, made["runs"][:3]))
+    if both := made["compared"]:
+        lines = lay_out({"": name, "a": a, "b": b} for name, (a, b) in both["rows"].items())
+    return name_values(page=str(path.absolute()), **made, words=lines, notes=notes)
 
 
 def snapshots(*, place: "Warehouse") -> Result:
@@ -457,7 +490,7 @@ def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
     for row in compared["rows"] or ():
         yield f"{_SIGNS[row['change']]} {row['words']}"
         for name, (was, now) in row["fields"].items():
-            words = f"{phrase(was) or was}, now {phrase(now) or now}"
+            words = ", now ".join(str(phrase(each) or each or "none") for each in (was, now))
             yield f"    {name}: {'edited' if name == 'text' else words}"
 
 

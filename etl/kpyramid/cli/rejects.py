@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = 20
 _DETAIL_CHARACTERS = 200
+_SPAN = re.compile(r"(?<=^characters )\d+")
 _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
 
@@ -70,9 +71,9 @@ def rejects(
 ) -> Result:
     """List what the build of a snapshot could not use, or requests to a model that failed.
 
-    First the numbers by stage and reason, then the rows with what exactly was wrong. Rows of
-    documents with labels are shown with --access or --everything; where a document is hidden, so
-    is what belongs to no document.
+    First the numbers by stage and reason, then the rows with what exactly was wrong, by stage,
+    reason and document. Rows of documents with labels are shown with --access or --everything;
+    where a document is hidden, so is what belongs to no document.
 
     With --requests, the requests to a language model that got no usable reply: how many of each
     kind, if the next build asks again, examples; --json gives all of them whole, with the prompt
@@ -109,6 +110,7 @@ def rejects(
     if document is not None:
         places = ("document_id", "row_key", "source")
         chosen = [row for row in chosen if document in [row[name] for name in places]]
+    chosen.sort(key=lambda row: (stages.index(row["stage"]), *_place(row)))
     counts = Counter((row["stage"], row["reason"]) for row in chosen)
     found = {
         "snapshot": opened.id,
@@ -121,6 +123,12 @@ def rejects(
         "rejects": chosen[: limit or None],
     }
     return Result(values=found, words=_word_rejects(found))
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
+    """What rejects of a stage are sorted by: reason, document, where it stands there."""
+    numbers = [int(part) for part in _SPAN.findall(row["detail"])]
+    return row["reason"], row["source"] or "", numbers, row["row_key"]
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:

@@ -175,10 +175,17 @@ def _show(value: object) -> str:
 
 
 def lay_out(rows: Iterable[Any], **headers: str) -> list[str]:
-    """Rows as the lines of a table, headed by the names of their fields or what `headers` says."""
+    """Rows as the lines of a table, headed by the names of their fields or what `headers` says.
+
+    Fields that no row has a value of are left out, unless they have such a header.
+    """
     plain: list[dict[str, Any]] = [to_plain(row) for row in rows]
     names = [*dict.fromkeys(name for row in plain for name in row)]
-    names = [n for n in names if any(row.get(n) not in (None, "", [], {}) for row in plain)]
+    names = [
+        n
+        for n in names
+        if n in headers or any(row.get(n) not in (None, "", [], {}) for row in plain)
+    ]
     lines = [[headers.get(name, name.replace("_", " ")) for name in names]]
     lines += [[_show_cell(row.get(name)) for name in names] for row in plain]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

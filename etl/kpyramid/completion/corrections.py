@@ -2,22 +2,24 @@
 
 Each `[[correction]]` says one thing: `same` (names of one thing), `apart` (names of things of their
 own), `entity` with its `name`, its `class` or both, or `holds` (a fact, `head | relation | tail`)
-with what does `not` hold; without `not` no other value of that head and relation does. `since` says
-from when it holds, `note` why.
+with what does `not` hold, a fact or another value; without `not` no other value of that head and
+relation does. `since` says from when it holds, `note` why. The relation may be worded otherwise
+than in the text, or be the label of a property.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from kpyramid.completion.decisions import Text, read_entries, read_text
+from kpyramid.documents.measures import read_quantity
 from kpyramid.documents.qualifiers import CORRECTED
 from kpyramid.documents.words import normalise_name, normalise_relation
 from kpyramid.errors import InputError, SettingsError
@@ -29,6 +31,10 @@ from kpyramid.ontology.schema import Schema
 from kpyramid.settings import STRICT
 
 Names = Annotated[tuple[Text, ...], Field(min_length=2)]
+End = tuple[str | None, str]
+"""The key of what stands at an end of a fact, None of a literal, and its words."""
+Compare = Callable[[str, str], Any]
+"""Gives the `Verdict` of `kpyramid.graph.synonyms` on two wordings."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -54,9 +60,16 @@ class Correction:
             raise ValueError("entity goes with name, class or both")
         if self.holds is None and (self.not_ or self.since):
             raise ValueError("not and since go with holds")
-        for fact in filter(None, (self.holds, self.not_)):
+        for fact in filter(None, (self.holds, self.excluded)):
             split_fact(fact)
         return self
+
+    @property
+    def excluded(self) -> str | None:
+        """The fact that does not hold, of which `not` may give the value alone."""
+        if self.not_ is None or "|" in self.not_:
+            return self.not_
+        return " | ".join([*str(self.holds).split("|")[:2], self.not_])
 
 
 def split_fact(fact: str) -> tuple[str, str, str]:
@@ -78,19 +91,47 @@ def fold(name: str) -> str:
     return parse_name(name).key
 
 
+def is_value(one: str, other: str) -> bool:
+    """Whether two values are one: by name, or by number, of which one may lack its unit."""
+    if fold(one) == fold(other) or normalise_name(one) == normalise_name(other):
+        return True
+    first, second = read_quantity(one), read_quantity(other)
+    is_like = first and second and (first.kind == second.kind or not (first.kind and second.kind))
+    return bool(is_like and first and second and first.agrees(second))
+
+
 class Corrections:
     """The entries of a file in order; `used` are those that matched something."""
 
-    def __init__(self, entries: Sequence[Correction] = (), source: str = "no file") -> None:
+    def __init__(
+        self,
+        entries: Sequence[Correction] = (),
+        source: str = "no file",
+        schema: Schema | None = None,
+    ) -> None:
         self.entries = tuple(entries)
         self.source = source
+        self._labels: dict[str, list[str]] = defaultdict(list)
+        for each in schema.properties if schema else ():
+            names = (each.label, *each.alt_labels)
+            for name in names:
+                self._labels[fold_label(name)] += names
         self.used: set[int] = set()
         self._keys: Mapping[str, Collection[str]] = {}
         self._named: dict[str, str] = {}
 
     def describe(self) -> list[JsonValue]:
         """What content keys hold of the file: its entries in order, without notes."""
-        return [{k: v for k, v in asdict(e).items() if v and k != "note"} for e in self.entries]
+        return [
+            {k: v for k, v in asdict(e).items() if v and k != "note"}
+            | {"labels": [self._word(fact) for fact in (e.holds, e.excluded) if fact]}
+            for e in self.entries
+        ]
+
+    def _word(self, fact: str) -> list[str]:
+        """The relation of a fact of the file in the words that the ontology has for it."""
+        _, relation, _ = split_fact(fact)
+        return sorted({relation, *self._labels.get(fold_label(relation), ())})
 
     def list_unmatched(self, *, classes: bool) -> list[tuple[str, str]]:
         """The number and words of the entries about classes, or of the others, without a match."""
@@ -135,32 +176,36 @@ class Corrections:
         return self._named.get(key)
 
     def judge(
-        self, head: str, relation: Collection[str], tail: str, tail_key: str | None
+        self, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> list[tuple[str, str]]:
-        """The qualifiers of a fact by what the file says holds.
-
-        `head`: its key. `relation`: the forms of its relation. `tail`: its words, or its key.
-        """
+        """The qualifiers of a fact, in all its wordings, by what the file says holds."""
         found: list[tuple[str, str]] = []
         for at, entry in enumerate(self.entries):
             if entry.holds is None:
                 continue
-
-            def says(fact: str | None, *, is_other: bool = False) -> bool:
-                if fact is None:
-                    return False
-                first, said, last = fold_fact(fact)
-                value = tail_key in self._keys.get(fold(last), ()) or normalise_name(tail) == last
-                return head in self._keys.get(first, ()) and said in relation and value != is_other
-
-            if says(entry.holds):
+            fits = self._compare(entry.holds, head, wordings, tail, compare)
+            other = entry.excluded
+            if fits:
                 self.used.add(at)
                 found += [("since", entry.since)] if entry.since else []
-            elif says(entry.not_) or (entry.not_ is None and says(entry.holds, is_other=True)):
+            elif self._compare(other, head, wordings, tail, compare) if other else fits is False:
                 self.used.add(at)
                 found += [(CORRECTED, entry.holds)]
                 found += [("until", entry.since)] if entry.since else []
         return found
+
+    def _compare(
+        self, fact: str, head: End, wordings: Collection[str], tail: End, compare: Compare
+    ) -> bool | None:
+        """Whether a fact of the file is this one; None where it is about something else."""
+        first, _, last = split_fact(fact)
+        about = [end for end in (head, tail) if end[0] in self._keys.get(fold(first), ())]
+        for one, other in product(self._word(fact), wordings) if about else ():
+            found = compare(one, other)
+            subject, value = (tail, head) if found.turned else (head, tail)
+            if found.likeness == "equivalent" and subject in about:
+                return value[0] in self._keys.get(fold(last), ()) or is_value(last, value[1])
+        return None
 
     def classify(self, entities: Iterable[Mapping[str, object]], schema: Schema) -> dict[str, str]:
         """The class that the file gives to entities, by id."""
@@ -208,7 +253,7 @@ def load_corrections(path: str | None, schema: Schema | None = None) -> Correcti
     for at, entry in enumerate(entries, 1):
         if entry.class_ and schema:
             find_class(entry.class_, schema, f"{path}, entry {at}")
-    return Corrections(entries, path)
+    return Corrections(entries, path, schema)
 
 
 def _refuse_contradictions(entries: Sequence[Correction], source: str) -> None:
@@ -248,8 +293,8 @@ def _refuse_contradictions(entries: Sequence[Correction], source: str) -> None:
         if entry.holds:
             head, relation, tail = fold_fact(entry.holds)
             note(at, ("fact", unite(head), relation, tail), value=True)
-            if entry.not_:
-                head, relation, tail = fold_fact(entry.not_)
+            if entry.excluded:
+                head, relation, tail = fold_fact(entry.excluded)
                 note(at, ("fact", unite(head), relation, tail), value=False)
             else:
                 note(at, ("value", unite(head), relation), tail)

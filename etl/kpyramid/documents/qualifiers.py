@@ -24,7 +24,8 @@ _ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
 _BETWEEN = " / "
 _MOST = 5
 """Values of one role that are kept: a fact that is stated at more times is told at any time."""
-_MORE = "…"
+MORE = "…"
+"""Stands for values that are left out."""
 
 
 def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tuple[str, str]]:
@@ -33,10 +34,10 @@ def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tup
     Different values of a role are all kept, sorted, with ` / ` between; of more than five the
     first five and an ellipsis. One whose words another value has in a row is left out: `May 2019`
     says `2019`. United qualifiers can be united further. `whole`: others, of which the documents
-    are taken.
+    and what is corrected are taken.
     """
     values: dict[str, set[str]] = defaultdict(set)
-    for role, text in (*qualifiers, *(pair for pair in whole if pair[0] == DOCUMENT)):
+    for role, text in (*qualifiers, *(pair for pair in whole if pair[0] in (DOCUMENT, CORRECTED))):
         values[role].update(text.split(_BETWEEN))
     return [(role, _join_values(found)) for role, found in sorted(values.items())]
 
@@ -44,7 +45,7 @@ def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tup
 def list_values(qualifiers: Qualifiers, role: str) -> list[str]:
     """The values of one role."""
     found = (text.split(_BETWEEN) for name, text in qualifiers if name == role)
-    return [value for values in found for value in values if value != _MORE]
+    return [value for values in found for value in values if value != MORE]
 
 
 def write_qualifiers(qualifiers: Qualifiers) -> list[str]:
@@ -60,12 +61,12 @@ def read_qualifiers(written: Iterable[str]) -> list[tuple[str, str]]:
 
 def _join_values(values: set[str]) -> str:
     kept, said = [], " "
-    for value in sorted(values - {_MORE}, key=lambda value: (-len(value), value)):
+    for value in sorted(values - {MORE}, key=lambda value: (-len(value), value)):
         words = f" {' '.join(WORD.findall(value.casefold()))} "
         if words not in said or not words.strip():
             kept.append(value)
             said += f"{_BETWEEN}{words}"
-    more = [_MORE] if len(kept) > _MOST or _MORE in values else []
+    more = [MORE] if len(kept) > _MOST or MORE in values else []
     return _BETWEEN.join([*sorted(kept)[:_MOST], *more])
 
 

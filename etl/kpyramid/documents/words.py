@@ -239,6 +239,12 @@ def word_relation(phrase: str, negated: bool) -> str:
     return deny(phrase) if negated else phrase
 
 
+def word_fact(head: str, relation: str, tail: str) -> str:
+    """A fact as it is printed; "is a" is "is an" before a vowel."""
+    article = "n" if relation.endswith((" a", " A")) and tail[:1].lower() in set("aeiou") else ""
+    return f"{head} {relation}{article} {tail}"
+
+
 def is_past(phrase: str) -> bool:
     """Whether the wording of a relation is told in the past: `led`, `was head of`."""
     first = phrase.casefold().split()[0]

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from kpyramid.completion.corrections import find_class, fold, fold_fact, split_fact
+from kpyramid.completion.corrections import find_class, fold_fact, is_value, split_fact
 from kpyramid.completion.decisions import Text, quote, read_entries, read_text
-from kpyramid.documents.measures import read_quantity
 from kpyramid.documents.validity import find_date
-from kpyramid.documents.words import normalise_name, normalise_relation
+from kpyramid.documents.words import normalise_relation
 from kpyramid.errors import SettingsError
 from kpyramid.ontology.schema import Schema
 from kpyramid.query import Snapshot, answer
@@ -107,7 +106,7 @@ def load_checks(path: str | None, schema: Schema) -> list[Check]:
 
 
 def add_check(text: str, check: Mapping[str, str]) -> str:
-    """The file's text with one more entry, in its list or as a table of its own.
+    """The file's text with one more entry, in its list or as a table; itself where it has that.
 
     Raises:
         InputError: the text is no such file.
@@ -118,8 +117,8 @@ def add_check(text: str, check: Mapping[str, str]) -> str:
     listed = f"{inner}{'' if inner.endswith('[') else ','}\n    {{ {', '.join(pairs)} }},\n]\n"
     tables = f"{text.rstrip()}\n\n[[expect]]\n{chr(10).join(pairs)}\n".lstrip()
     made = listed if re.search(r"^\s*expect\s*=", text, re.MULTILINE) else tables
-    read_entries(made, "the checks file", "expect", Check)
-    return made
+    *before, added = read_entries(made, "the checks file", "expect", Check)
+    return text if added in before else made
 
 
 def measure_checks(checks: Sequence[Check], snapshot: Snapshot, order: str) -> list[Measured]:
@@ -166,19 +165,8 @@ def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float,
     if check.fact is None:
         return True, 1.0, "it is there"
     values = _list_values(check.fact, ids, snapshot)
-    _, _, wanted = fold_fact(check.fact)
-    quantity = read_quantity(split_fact(check.fact)[2])
-    holds = any(
-        normalise_name(value) == wanted
-        or fold(value) == fold(wanted)
-        or bool(
-            quantity
-            and (q := read_quantity(value))
-            and q.kind == quantity.kind
-            and q.agrees(quantity)
-        )
-        for value in values
-    )
+    _, _, wanted = split_fact(check.fact)
+    holds = any(is_value(wanted, value) for value in values)
     return holds, float(holds), f"stated is {', '.join(values) or 'nothing of that relation'}"
 
 
@@ -187,12 +175,11 @@ def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]
     _, relation, _ = fold_fact(fact)
     keys = [*snapshot.facts_about(ids), *snapshot.facts_about(ids, denied=True)]
     found = []
-    for key in keys:
-        head, _, _, said, _, tail, _ = snapshot.state_condensed(key)
-        standard, turned = snapshot.read_standard(key)
-        names = {normalise_relation(said).key, *({standard} if not turned else ())}
-        if head in ids and (relation in names or normalise_relation(standard).key == relation):
-            found.append(tail)
+    for one in map(snapshot.read_fact, keys):
+        said, standard = (normalise_relation(r).key for r in (one.relation, one.standard))
+        names = {said, standard, *({one.standard} if not one.turned else ())}
+        if one.head_id in ids and relation in names:
+            found.append(one.tail)
     return [*dict.fromkeys(found)]
 
 

@@ -15,6 +15,7 @@ from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsE
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.models import open_replies
+from kpyramid.pipeline.report.index import INDEX
 from kpyramid.pipeline.stage import Progress
 from kpyramid.settings import Settings
 from kpyramid.storage.bucket import do_at_once
@@ -163,6 +164,7 @@ def erase(
     dropped = [_drop_replies(warehouse, each, named, live) for each in caches]
     for name in (*found.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
         _remove(warehouse, name)
+    (warehouse.root / INDEX).unlink(missing_ok=True)  # `kpyramid report` writes it again
     _check(warehouse, document_id)
     replies, unnamed = map(sum, zip(*dropped, strict=True))
     return Done(found, successors, replies, unnamed)

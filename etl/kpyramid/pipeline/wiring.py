@@ -147,7 +147,7 @@ class Ports:
     @cached_property
     def corrections(self) -> Corrections:
         """What a person corrected in the graph."""
-        return load_corrections(self.settings.publish.corrections)
+        return load_corrections(self.settings.publish.corrections, self.schema)
 
     @property
     def min_confidence(self) -> float:

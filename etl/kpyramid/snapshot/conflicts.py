@@ -7,26 +7,28 @@ from functools import cached_property
 from typing import Any
 
 from kpyramid.documents.validity import find_date
+from kpyramid.documents.words import word_fact
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the facts: in words, when it held or else its newest document's day, its places.
+    """One of the facts: in words, when it held or else its document's day, its places.
 
-    Places that name its value come first. `date` is a year, month or day in ISO 8601, empty where
-    nothing tells it.
+    Places that name its value come first, of these the newest; `document_date` is the day of the
+    first. Both dates are a year, month or day in ISO 8601, empty where nothing tells them.
     """
 
     condensed_id: str
     statement: str
     date: str
+    document_date: str
     evidence: tuple[Evidence, ...]
 
     def __str__(self) -> str:
         place = self.evidence[0]
-        where = ", ".join(filter(None, (place.source, self.date)))
+        where = ", ".join(filter(None, (place.source, self.document_date)))
         return f"{self.statement}: “{' '.join(place.text.split())}” ({where})"
 
 
@@ -114,9 +116,11 @@ class Conflicts:
         _, head, _, relation, _, tail, _ = view.state_fact(row)
         first, last = view.date_fact(row)
         places = view.evidence(key)
+        places.sort(key=lambda place: self._date(place.document_id), reverse=True)
         places.sort(key=lambda place: tail.casefold() not in place.text.casefold())
-        dated = max((self._date(place.document_id) for place in places), default="")
-        return Side(key, f"{head} {relation} {tail}", last or first or dated, tuple(places))
+        dated = self._date(places[0].document_id) if places else ""
+        said = (key, word_fact(head, relation, tail), last or first or dated, dated)
+        return Side(*said, tuple(places))
 
     def _date(self, document_id: str) -> str:
         """The day of a document, by its metadata or title; empty without one."""

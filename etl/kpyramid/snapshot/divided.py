@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.qualifiers import (
+    CORRECTED,
     DOCUMENT,
+    MORE,
     Qualifiers,
     cite_document,
     list_values,
@@ -255,9 +257,13 @@ class DividedView(View):
         )
 
     def _cite(self, whole: Qualifiers) -> list[tuple[str, str]]:
-        """Of what documents tell of common nouns that of those which are seen."""
+        """Of what documents tell of common nouns that of those which are seen.
+
+        That a person corrected the fact is told, not by what: the words may be of what is hidden.
+        """
         values = list_values(whole, DOCUMENT)
-        return [(DOCUMENT, value) for value in values if value in self._cited]
+        corrected = [(CORRECTED, MORE)] if dict(whole).get(CORRECTED) else []
+        return [*corrected, *((DOCUMENT, value) for value in values if value in self._cited)]
 
     def shows_statement(self, row: int) -> bool:
         """See `View`: when all facts that it cites are seen, in the words that it was made of."""

@@ -445,6 +445,9 @@ class Finder:
         """Which statements have a value or one in a range, and what leads from place to place.
 
         A place is also meant where a place within it is stated.
+
+        Raises:
+            InputError: the value is the name of nothing and no value of these.
         """
         if value is None:
             return np.zeros(len(stated), np.bool_), {}
@@ -459,6 +462,8 @@ class Finder:
                 matching[at] = True
             elif (low or high) and (measure := self._measure(stated[at])) is not None:
                 matching[at] = _lies_within(measure, low, high)
+        if isinstance(value, str) and not (things or low or matching.any()):
+            _refuse("value", value, {self._say_value(one) for one in stated})
         return matching, things
 
     # -- values -------------------------------------------------------------------------------

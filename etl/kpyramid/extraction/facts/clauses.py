@@ -28,6 +28,7 @@ from kpyramid.extraction.syntax.predicates import (
     find_infinitive_mark,
     find_participle,
     group_kids,
+    inflect_third,
     is_copula,
     is_stative,
     list_merged,
@@ -71,7 +72,8 @@ _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
-"""Prepositions whose object a verb cannot do without: "turned to", "served as"."""
+"""Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
+without an object "of" is one too: "consists of"."""
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
 """What these lead to is no part of what the verb says."""
@@ -329,6 +331,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
             return True  # "improvement measured using X", "patients underwent surgery using X"
     if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
+    if verb.tag == "VBG" and verb.tree[at.left_edge.i - 1].text == "(":
+        return True  # "to 47.8% (bleeding on exertion)"
     named = all(head.is_named for head in heads) or at.head.word == "by"
     if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
@@ -402,7 +406,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
-        alone = subject.pos == "NOUN" and frame.way == "own" and _is_singular(frame) and not chosen
+        top = findings.frames.get(frame.top.i, frame)
+        own = frame.way == "own" or bool(frame.chain)
+        alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
         heads += found[:1] if alone else found
     return heads
 
@@ -516,8 +522,11 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
     edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
+    active = not {"auxpass", "dobj"} & frame.kids.keys()
     for part in parts:
-        if part.link and part.place == edge + 1 and part.link[0].word in _COMPLEMENTS:
+        if not part.link or part.place != edge + 1:
+            continue
+        if part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
             return part
     return None
 
@@ -595,6 +604,10 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
         return None
     (phrase,) = phrases
+    if root.tag == "PRP" and root.word.endswith(("self", "selves")):
+        return root.word, [root.i]
+    if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
+        return None  # whose country she represented is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     return phrase.text, tokens
 
@@ -613,7 +626,9 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     noun = lift_kind(objects[0].root, findings.frames)
     particles = [c.word for c in verb.children if c.dep == "prt"]
     participle = " ".join([find_participle(verb), *particles])
-    past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
+    present = group.text.startswith(inflect_third(verb.lemma.lower()))
+    past = verb.tag in {"VBD", "VBN"} or (verb.tag == "VBG" and not present)
+    past = past or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
         if part.role not in _PREPOSITIONAL:

@@ -225,6 +225,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
+    bracketed = "(" in {mark, appositive.left_edge.text}
+    if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
+        aside = all(c.dep not in {"det", "poss"} for c in kind.children)
     if aside or _is_item(appositive) or is_one_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
@@ -239,6 +242,14 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
             findings.drop("distant_apposition", noun.i, appositive.i)
             return
     _add_kind(name, kind, noun, findings)
+
+
+def _completes_noun(name: Node) -> bool:
+    """Whether a name stands behind a preposition of a common noun, which a bracket may be about."""
+    at = name
+    while at.dep in {"pobj", "prep", "conj"} and at.head.pos in {"ADP", "SCONJ"}:
+        at = at.head
+    return at is not name and at.head.pos == "NOUN"
 
 
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:

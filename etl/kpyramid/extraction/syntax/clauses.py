@@ -25,6 +25,7 @@ from kpyramid.extraction.syntax.tree import WORDS, Node, Tree
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
+_SECOND = frozenset({"to", "with"})
 _CONNECTIVES = WORDS["connectives"]
 """Phrases that join sentences: they say nothing of the clause they stand in."""
 
@@ -108,7 +109,7 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
             elif child.dep == "prep" and len(link) < 3:
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
                 stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
-            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
+            elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
                 role = "manner" if _tells_manner(child) else "preposition"
@@ -128,8 +129,16 @@ def _is_second_half(word: Node) -> bool:
     return word.dep == "pcomp" and word.i == word.head.i + 1 and word.tag in {"IN", "TO"}
 
 
-def _find_of(noun: Node) -> Node | None:
-    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
+def _find_second(noun: Node) -> Node | None:
+    """The preposition that a noun between two of them leads to: "behalf of", "respect to"."""
+    return next(
+        (
+            c
+            for c in noun.children
+            if c.dep == "prep" and (c.word == "of" or (c.i == noun.i + 1 and c.word in _SECOND))
+        ),
+        None,
+    )
 
 
 def _fill_relative(part: Part, clause: Node | None) -> Part:

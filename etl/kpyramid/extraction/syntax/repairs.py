@@ -410,6 +410,8 @@ def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:
 def _find_label(noun: Node) -> str | None:
     """Return the type of what a kind noun names; a radio station is no building."""
     label = find_kind_label(noun.lemma if noun.tag == "NNS" else noun.word)
+    if noun.word == "place" and any(c.word.endswith("designated") for c in noun.children):
+        return "GPE"  # "a census-designated place"
     if label == "FAC" and any(c.word in _MEDIA for c in noun.children if c.dep == "compound"):
         return "ORG"
     return label
@@ -487,6 +489,10 @@ def _is_lone_name(subject: Node, noun: Node) -> bool:
     return bare and find_kind_label(noun.word) in PLACES
 
 
+_FULLY_NAMED = frozenset({"ORG", "WORK_OF_ART"})
+"""Types of things whose names the recogniser takes for full names of persons."""
+
+
 def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
     """Pairs of a name and the type of all that does, undergoes or has what the text says of it."""
     for name in tree.nodes:
@@ -503,7 +509,7 @@ def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
             words = {f"have_{c.lemma.lower()}" for c in verb.children if c.dep == "dobj"}
         for label, deeds in _DEEDS.items():
             # A person's full name to the recogniser may be that of a firm, hardly of a town.
-            if not words.isdisjoint(deeds) and (label == "ORG" or not full):
+            if not words.isdisjoint(deeds) and (label in _FULLY_NAMED or not full):
                 yield name, label
 
 

@@ -25,7 +25,8 @@ PLAN = "plan.json"
 
 FIGURE = "figure.svg"
 """The figure of a report, in the run's folder; empty of a graph without facts."""
-_MOST_RUNS = 30
+MOST_RUNS = 30
+"""Runs of a ref that a trend is drawn of."""
 _MEASURES = (
     *("facts", "documents", "rejects", "unread", "contradictions", "failing"),
     *("seconds", "cost"),
@@ -86,7 +87,7 @@ def add_trend(run: Run, report: dict[str, Any]) -> None:
     others = [row for row in runs if row["ref"] == run.ref and row["run"] != run.name]
     report["trend"] = [
         {name: row.get(name) for name in ("run", "started", "status", "figures")}
-        for row in [*reversed(others[: _MOST_RUNS - 1]), this]
+        for row in [*reversed(others[: MOST_RUNS - 1]), this]
     ]
     report["week"] = _find_week(report["trend"])
 

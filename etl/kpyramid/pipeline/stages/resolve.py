@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.corrections import Corrections
+from kpyramid.completion.corrections import Compare, Corrections
 from kpyramid.documents.qualifiers import (
     BRACKET,
     CORRECTED,
@@ -21,7 +21,7 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.validity import date_fact
-from kpyramid.documents.words import deny, normalise_relation
+from kpyramid.documents.words import deny
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
 from kpyramid.graph.duplicates import Disambiguator
@@ -36,6 +36,7 @@ from kpyramid.graph.nouns import (
     states_rule,
 )
 from kpyramid.graph.relations import Codes, Numbers, Statement, cluster_relations, spell_key
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.keys import content_id
 from kpyramid.numerics.chances import combine_chances
@@ -126,9 +127,9 @@ def run(
     ids = _name_clusters(facts, relation, raw_triples, former)
     known = former.read("relations", ["relation_id", "name"]) if former else None
     names = map_column(known, "relation_id", "name") if known else {}
-    triples = build_table(
-        "triples", _build_triples(stated, relation, ids, cited, documents, raw_triples, corrections)
-    )
+    corrected = corrections, Comparer(embedder).compare
+    rows = _build_triples(stated, relation, ids, cited, documents, raw_triples, *corrected)
+    triples = build_table("triples", rows)
     rejects += [
         make_reject("resolve", "unmatched_correction", *said)
         for said in corrections.list_unmatched(classes=False)
@@ -434,6 +435,7 @@ def _build_triples(
     documents: pa.Table,
     raw_triples: pa.Table,
     corrections: Corrections,
+    compare: Compare,
 ) -> Iterable[Row]:
     titles = {
         row["document_id"]: cited
@@ -454,9 +456,13 @@ def _build_triples(
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
         said = [deny(f.relation) if f.negated else f.relation for f in facts]
-        wordings = {normalise_relation(words).key for words in said}
-        ends = (facts[0].tail.name, None if is_literal else tail)
-        verdict = corrections.judge(str(facts[0].head.key), wordings, *ends)
+        ends = (
+            (str(facts[0].head.key), facts[0].head.name),
+            (None if is_literal else tail, facts[0].tail.name),
+        )
+        verdict = (
+            corrections.judge(ends[0], {*said}, ends[1], compare) if corrections.entries else []
+        )
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None
         qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers
