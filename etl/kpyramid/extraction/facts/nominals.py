@@ -225,7 +225,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
-    bracketed = "(" in {mark, appositive.left_edge.text}
+    edge = appositive.left_edge
+    bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = all(c.dep not in {"det", "poss"} for c in kind.children)
     if aside or _is_item(appositive) or is_one_term(kind, name):
