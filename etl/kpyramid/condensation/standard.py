@@ -10,10 +10,9 @@ import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Said, can_join
-from kpyramid.documents.words import PREPOSITIONS, lemmatise, normalise_relation
+from kpyramid.documents.words import PREPOSITIONS, is_past, lemmatise, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
     Comparer,
-    is_past_form,
     is_past_state,
     is_present,
     says_more,
@@ -130,11 +129,11 @@ def _list_phrases(
     phrase_of = phrase_of.ravel()
     counts = np.bincount(phrase_of[graph.plain], minlength=found.shape[1])
     names, phrases = list(types), []
-    stems = {_find_stem(wording) for wording in graph.wordings if not is_past_form(wording)}
+    stems = {_find_stem(wording) for wording in graph.wordings if not is_past(wording)}
 
     @cache
     def has_ended(wording: str) -> bool:
-        return _is_over(wording) or (is_past_form(wording) and _find_stem(wording) in stems)
+        return _is_over(wording) or (is_past(wording) and _find_stem(wording) in stems)
 
     both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # one object for all that are equal
     for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):

@@ -248,7 +248,8 @@ def word_fact(head: str, relation: str, tail: str) -> str:
 def is_past(phrase: str) -> bool:
     """Whether the wording of a relation is told in the past: `led`, `was head of`."""
     first = phrase.casefold().split()[0]
-    return first in {"was", "were", "had"} or (first not in BE | HAVE and _is_participle(first))
+    past = first in _PASTS or _is_participle(first)
+    return first in {"was", "were", "had"} or (first not in BE | HAVE and past)
 
 
 def _is_participle(word: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import is_pointed
@@ -218,13 +218,8 @@ _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """A candidate that stands, who says so when the text does not, and how sure it is."""
-
-    candidate: Candidate
-    source: str | None
-    confidence: float
+_Judged = tuple[Candidate, str | None, float]
+"""A candidate that stands, who says so when the text does not, and how sure it is."""
 
 
 def assemble_extraction(findings: Findings) -> Extraction:
@@ -234,27 +229,23 @@ def assemble_extraction(findings: Findings) -> Extraction:
         source = _name_source(candidate, findings)
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
-        score = score_candidate(candidate, findings, attributed=source is not None)
-        known = kept.get(key)
-        if known is None or _rank(candidate, score) > _rank(known.candidate, known.confidence):
-            kept[key] = _Judged(candidate, source, score)
-    ordered = sorted(kept.values(), key=lambda fact: _place(fact.candidate))
-    claims, numbers = _number_claims([fact.candidate for fact in ordered], findings)
+        fact = (candidate, source, score_candidate(candidate, findings, source is not None))
+        # A clause comes first, since it has qualifiers, then what is surer.
+        kept[key] = max(
+            kept.get(key, fact), fact, key=lambda each: (each[0].clause is not None, each[2])
+        )
+    ordered = sorted(kept.values(), key=lambda fact: _place(fact[0]))
+    claims, numbers = _number_claims([candidate for candidate, _, _ in ordered], findings)
     claims += tuple(_write_advice(verb, findings) for verb in _list_advice(findings))
     facts = tuple(
         _write_fact(fact, claim, findings) for fact, claim in zip(ordered, numbers, strict=True)
     )
     arguments = {
-        p.span: p for f in ordered for p in (f.candidate.head, f.candidate.tail) if p.literal
+        p.span: p for found, _, _ in ordered for p in (found.head, found.tail) if p.literal
     }
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
-
-
-def _rank(candidate: Candidate, score: float) -> tuple[bool, float]:
-    """A clause comes first, since it has qualifiers, then what is surer."""
-    return candidate.clause is not None, score
 
 
 def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
@@ -354,29 +345,25 @@ def _place(candidate: Candidate) -> tuple[int, int, int, str]:
 def _number_claims(
     candidates: list[Candidate], findings: Findings
 ) -> tuple[tuple[Claim, ...], list[int]]:
-    claims: list[Claim] = []
-    known: dict[int | Claim, int] = {}
-    numbers: list[int] = []
+    claims: dict[int | Claim, Claim] = {}
+    keys: list[int | Claim] = []
     for candidate in candidates:
-        key: int | Claim
         if candidate.clause is None:
             claim = write_phrase_claim(candidate)
-            key = claim
-        else:
-            key = candidate.clause
-            if key not in known:
-                verb = findings.tree[candidate.clause]
-                head = findings.claim_heads.get(verb.i, candidate.head)
-                claim = write_clause_claim(verb, head, findings)
-        if key not in known:
-            known[key] = len(claims)
-            claims.append(claim)
-        numbers.append(known[key])
-    return tuple(claims), numbers
+            keys.append(claim)
+            claims.setdefault(claim, claim)
+            continue
+        keys.append(candidate.clause)
+        if candidate.clause not in claims:
+            head = findings.claim_heads.get(candidate.clause, candidate.head)
+            verb = findings.tree[candidate.clause]
+            claims[candidate.clause] = write_clause_claim(verb, head, findings)
+    numbers = {key: number for number, key in enumerate(claims)}
+    return tuple(claims.values()), [numbers[key] for key in keys]
 
 
 def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
-    tree, candidate = findings.tree, fact.candidate
+    candidate, source, confidence = fact
     frame = findings.frames[candidate.clause] if candidate.clause is not None else None
     return Fact(
         claim=claim,
@@ -384,13 +371,13 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         relation=_fit_relation(candidate),
         tail=candidate.tail.text,
         head_span=candidate.head.span if candidate.head.literal else None,
-        relation_span=_find_relation_span(candidate, tree),
+        relation_span=_find_relation_span(candidate, findings.tree),
         tail_span=candidate.tail.span if candidate.tail.literal else None,
         negated=candidate.negated,
         modality=candidate.modality,
-        attribution=fact.source,
+        attribution=source,
         qualifiers=_list_qualifiers(frame, candidate) if frame is not None else {},
-        confidence=fact.confidence,
+        confidence=confidence,
     )
 
 

@@ -11,14 +11,11 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_statement, keep_noun, read_frame
 from kpyramid.graph.synonyms.words import (
-    BE,
-    HAVE,
     HOLDING,
     PLACED_DEEDS,
     PREPOSITIONS,
     VAGUE,
     WEAKENING,
-    is_past,
     load_nouns,
     load_wordnet,
 )
@@ -323,12 +320,6 @@ def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
 def is_past_state(wording: str) -> bool:
     """Whether it tells what may have ended: `was editor of` a state, `was born in` a deed."""
     return wording.startswith(("was ", "were ")) and read_frame(wording).key.startswith("be ")
-
-
-def is_past_form(wording: str) -> bool:
-    """Whether it is told in the past tense: `worked at`, `was with`, not `has worked at`."""
-    first = wording.casefold().partition(" ")[0]
-    return first in {"was", "were", "had"} or (first not in BE | HAVE and is_past(first))
 
 
 def is_present(name: str) -> bool:
