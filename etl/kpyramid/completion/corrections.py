@@ -97,7 +97,9 @@ class Corrections:
         return [
             (str(at + 1), f"{Path(self.source).name}, entry {at + 1}: {_word(entry)}")
             for at, entry in enumerate(self.entries)
-            if at not in self.used and (bool(entry.class_) if classes else not _is_class(entry))
+            if at not in self.used
+            if entry.class_ or not classes
+            if classes or entry.name or not entry.class_
         ]
 
     def unite(self, names: Sequence[str], keys: Sequence[str]) -> list[str]:
@@ -142,17 +144,17 @@ class Corrections:
         `head`: its key. `relation`: the forms of its relation. `tail`: its words, or its key.
         """
         found: list[tuple[str, str]] = []
+
+        def says(fact: str | None, *, is_other: bool = False) -> bool:
+            if fact is None:
+                return False
+            first, said, last = fold_fact(fact)
+            value = tail_key in self._keys.get(fold(last), ()) or normalise_name(tail) == last
+            return head in self._keys.get(first, ()) and said in relation and value != is_other
+
         for at, entry in enumerate(self.entries):
             if entry.holds is None:
                 continue
-
-            def says(fact: str | None, *, is_other: bool = False) -> bool:
-                if fact is None:
-                    return False
-                first, said, last = fold_fact(fact)
-                value = tail_key in self._keys.get(fold(last), ()) or normalise_name(tail) == last
-                return head in self._keys.get(first, ()) and said in relation and value != is_other
-
             if says(entry.holds):
                 self.used.add(at)
                 found += [("since", entry.since)] if entry.since else []
@@ -265,10 +267,6 @@ def _index(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 def _list_forms(row: Mapping[str, object]) -> Sequence[str]:
     forms = row.get("surface_forms")
     return forms if isinstance(forms, list) else ()
-
-
-def _is_class(entry: Correction) -> bool:
-    return bool(entry.class_ and not entry.name)
 
 
 def _word(entry: Correction) -> str:
