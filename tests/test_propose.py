@@ -252,7 +252,7 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
     compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
     wanted = np.array(["sued" in text for text in compared.graph.texts])
 
-    def list_classes(region: Mask) -> list[tuple[str, float]]:
+    def list_classes(region: Mask) -> list[tuple[str, tuple[int, ...]]]:
         found = draw_proposals(
             graph,
             ontology,
@@ -260,9 +260,9 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
             settings=settings,
             embedder=embedder,
         )
-        return [(p.label, p.score) for p in found.proposals if p.kind == "class"]
+        return [(p.label, p.facts) for p in found.proposals if p.kind == "class"]
 
-    assert list_classes(wanted) == [("brewery", 6.0)]
+    assert list_classes(wanted) == [("brewery", tuple(range(6, 12)))]
     assert list_classes(np.zeros_like(wanted)) == []
 
 
