@@ -15,7 +15,7 @@ from kpyramid.llm.caller import Asker, Loss, ask_batches, cut_batches
 from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
-from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 MOST = 60
 """Proposals that are named in a round, the best first; a person reviews no more at a time."""
@@ -204,10 +204,10 @@ def _show_known(iri: str, schema: Schema) -> Known:
 
 def _list_names(schema: Schema) -> dict[_Place, object]:
     """The IRI of each label and alternative label of the ontology."""
+    known: list[OntologyClass | OntologyProperty] = [*schema.classes, *schema.properties]
     return {
-        (kind, text.casefold()): term.iri
-        for kind, terms in (("class", schema.classes), ("property", schema.properties))
-        for term in terms
+        ("class" if isinstance(term, OntologyClass) else "property", text.casefold()): term.iri
+        for term in known
         for text in (term.label, *term.alt_labels)
     }
 
