@@ -299,7 +299,9 @@ def rank_otherwise(
         both = compared.graph.texts, compared.ontology.texts
         return choose_again(compared, measure_novelty(*map(embedder.embed, both)), share)
     if way == "oracle":
-        return replace(compared, phrase_of=np.arange(len(missing)), region=missing)
+        places, same = np.arange(len(missing)), np.zeros(len(missing))  # each fact a phrase, exp(0)
+        sign = np.ones(len(missing), dtype=np.int64)
+        return replace(compared, phrase_of=places, region=missing, sign=sign, log_magnitude=same)
     return compared
 
 

@@ -105,6 +105,28 @@ def test_a_wording_of_which_most_facts_are_values_is_less_new_than_one_of_which_
     assert (unknown.sign > 0).all()
 
 
+def test_proposals_come_by_the_novelty_of_their_facts_and_need_some_of_it_together() -> None:
+    blamed = [(f"Cy {i}", "PERSON", "blamed", f"Crane {i}", "ORG") for i in range(3)]
+    graph, layer, embedder = make_graph([*SUED, *blamed]), make_ontology(), WordEmbedder()
+    settings = CompleteSettings(region_share=0.9)
+    compared = compare_layers(graph, layer, settings=settings, embedder=embedder)
+
+    def draw(**novelty: float) -> list[str]:
+        texts = compared.graph.texts.read().to_pylist()
+        own = np.array([novelty[text.split()[1]] for text in texts])
+        changed = replace(
+            compared,
+            sign=np.ones(len(own), dtype=np.int64),
+            log_magnitude=np.log(own),
+            region=np.ones(len(own), dtype=bool),
+        )
+        found = draw_proposals(graph, layer, changed, settings=settings, embedder=embedder)
+        return [proposal.label for proposal in found.proposals]
+
+    assert draw(sued=0.1, blamed=0.5) == ["blamed", "sued"]
+    assert draw(sued=0.02, blamed=0.5) == ["blamed"]
+
+
 def test_where_properties_have_string_ranges_a_string_may_be_any_thing() -> None:
     text = OntologyProperty(BASE + "works", "works for", (), "", PERSON, XSD + "string")
     classed = OntologyProperty(BASE + "owns", "owns", (), "", PERSON, COMPANY)
@@ -230,7 +252,7 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
     compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
     wanted = np.array(["sued" in text for text in compared.graph.texts])
 
-    def list_classes(region: Mask) -> list[tuple[str, float]]:
+    def list_classes(region: Mask) -> list[tuple[str, tuple[int, ...]]]:
         found = draw_proposals(
             graph,
             ontology,
@@ -238,9 +260,9 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
             settings=settings,
             embedder=embedder,
         )
-        return [(p.label, p.score) for p in found.proposals if p.kind == "class"]
+        return [(p.label, p.facts) for p in found.proposals if p.kind == "class"]
 
-    assert list_classes(wanted) == [("brewery", 6.0)]
+    assert list_classes(wanted) == [("brewery", tuple(range(6, 12)))]
     assert list_classes(np.zeros_like(wanted)) == []
 
 

@@ -136,10 +136,8 @@ def _choose_texts(wordings: Coded, unit_of: Integers, counted: Mask, count: int)
     (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
     order = np.lexsort((wording, -facts, unit))
     first = order[np.unique(unit[order], return_index=True)[1]]
-    texts = [""] * count
-    for u, w in zip(unit[first].tolist(), wording[first].tolist(), strict=True):
-        texts[u] = wordings.words[w]
-    return texts
+    said = dict(zip(unit[first].tolist(), wording[first].tolist(), strict=True))
+    return [wordings.words[said[u]] if u in said else "" for u in range(count)]
 
 
 def profile_types(graph: GraphLayer, units: Units, chosen: Integers) -> Matrix:
@@ -230,14 +228,8 @@ def cluster_units(
     merged: dict[int, list[Integers]] = {}
     for number, cluster in enumerate(clusters):
         said = meanings[cluster[0]]
-        first = next(
-            (
-                at
-                for at in merged
-                if near[number, at] and (not said or meanings[medoids[at]] in (said, None))
-            ),
-            number,
-        )
+        fitting = (at for at in merged if not said or meanings[medoids[at]] in (said, None))
+        first = next((at for at in fitting if near[number, at]), number)
         merged.setdefault(first, []).append(cluster)
     return [np.concatenate(parts) for parts in merged.values()]
 

@@ -138,7 +138,9 @@ class Corrections:
         return [
             (str(at + 1), f"{Path(self.source).name}, entry {at + 1}: {_word(entry)}")
             for at, entry in enumerate(self.entries)
-            if at not in self.used and (bool(entry.class_) if classes else not _is_class(entry))
+            if at not in self.used
+            if entry.class_ or not classes
+            if classes or entry.name or not entry.class_
         ]
 
     def unite(self, names: Sequence[str], keys: Sequence[str]) -> list[str]:
@@ -310,10 +312,6 @@ def _index(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
 def _list_forms(row: Mapping[str, object]) -> Sequence[str]:
     forms = row.get("surface_forms")
     return forms if isinstance(forms, list) else ()
-
-
-def _is_class(entry: Correction) -> bool:
-    return bool(entry.class_ and not entry.name)
 
 
 def _word(entry: Correction) -> str:

@@ -121,8 +121,7 @@ class Decisions:
         said = str(row["kind"]), str(row["label"]), cast("Sequence[str]", row["phrases"])
         fitting = self._index.find(said)
         own = [entry for entry in fitting if entry.is_called(said[1])]
-        if not own and row["state"] != "alias":
-            own = [entry for entry in fitting if entry.is_renamed(row)]
+        own += [e for e in fitting if row["state"] != "alias" and e.is_renamed(row)]
         return own[0] if own else None
 
     def list_accepted(self, schema: Schema) -> list[dict[str, object]]:
@@ -192,7 +191,7 @@ class Decisions:
 
     def describe(self) -> list[dict[str, JsonValue]]:
         """What content keys hold of the file: its entries in order, without comments."""
-        return [_list_values(entry) for entry in self.entries]
+        return [*map(_list_values, self.entries)]
 
 
 def load_decisions(settings: CompleteSettings) -> Decisions:

@@ -44,7 +44,7 @@ _KIND = "kind"
 """The end of `X is a …` that names a class."""
 _SHARED = 0.5
 """How much a phrase is less new of which the ontology has all words, or values for all facts."""
-_COVERED = 0.65
+_COVERED = 0.6
 """Novelty up to which a phrase is taken for one that the ontology has in other words."""
 _BLOCK = 8192
 """Phrases whose vectors are in memory at a time."""

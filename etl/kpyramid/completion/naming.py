@@ -1,9 +1,11 @@
 """Proposals named by a model, which also says which of them the ontology has already."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
+
+import numpy as np
 
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
 from kpyramid.completion.types import GraphLayer, Proposal, may_share
@@ -152,13 +154,9 @@ def _describe(
 
 def _pick_facts(places: Sequence[int], graph: GraphLayer) -> Iterable[str]:
     """The first fact of each wording, then further ones, as far as there is room."""
-    seen: set[str] = set()
-    first: list[int] = []
-    rest: list[int] = []
-    for place in places:
-        (rest if graph.wordings[place] in seen else first).append(place)
-        seen.add(graph.wordings[place])
-    for place in (first + rest)[:_FACTS]:
+    first = {graph.wordings[place]: place for place in reversed(places)}
+    order = sorted(places, key=lambda place: place != first[graph.wordings[place]])
+    for place in order[:_FACTS]:
         yield f"{graph.heads[place]} | {graph.wordings[place]} | {graph.tails[place]}"
 
 
@@ -166,25 +164,23 @@ def _find_nearest(
     proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
 ) -> list[tuple[str, ...]]:
     """IRIs of what each may be another name for, the nearest first: same kind, ends that fit."""
-    wordings = {
-        "class": [(c.iri, text) for c in schema.classes for text in (c.label, *c.alt_labels)],
-        "property": [(p.iri, text) for p in schema.properties for text in (p.label, *p.alt_labels)],
-    }
-    found = []
-    vectors = embedder.embed([p.label for p in proposals])
-    known = {
-        kind: embedder.embed([text for _, text in wordings[kind]])
+    terms = {"class": schema.classes, "property": schema.properties}
+    said = {
+        kind: [(t.iri, text) for t in terms[kind] for text in (t.label, *t.alt_labels)]
         for kind in sorted({p.kind for p in proposals})
     }
-    for proposal, vector in zip(proposals, vectors, strict=True):
-        best: dict[str, float] = defaultdict(lambda: -1.0)
-        if wordings[proposal.kind]:
-            cosines = known[proposal.kind] @ vector
-            for (iri, _), cosine in zip(wordings[proposal.kind], cosines.tolist(), strict=True):
-                best[iri] = max(best[iri], round(cosine, 6))
-        prop = schema.property_by_iri
-        fitting = [iri for iri in best if iri not in prop or _fits(proposal, prop[iri], schema)]
-        found.append(tuple(sorted(fitting, key=lambda iri: (-best[iri], iri))[:_NEAREST]))
+    known = {kind: embedder.embed([text for _, text in own]) for kind, own in said.items()}
+    found = []
+    for proposal, vector in zip(
+        proposals, embedder.embed([p.label for p in proposals]), strict=True
+    ):
+        own = said[proposal.kind]
+        cosines = np.round(known[proposal.kind] @ vector, 6).tolist() if own else []
+        near = sorted(zip(cosines, own, strict=True), key=lambda pair: (-pair[0], pair[1][0]))
+        props = schema.property_by_iri
+        order = dict.fromkeys(iri for _, (iri, _) in near)
+        fitting = (i for i in order if i not in props or _fits(proposal, props[i], schema))
+        found.append(tuple(islice(fitting, _NEAREST)))
     return found
 
 
@@ -208,13 +204,10 @@ def _show_known(iri: str, schema: Schema) -> Known:
 
 def _list_names(schema: Schema) -> dict[_Place, object]:
     """The IRI of each label and alternative label of the ontology."""
-    terms: list[tuple[str, OntologyClass | OntologyProperty]] = [
-        *(("class", each) for each in schema.classes),
-        *(("property", each) for each in schema.properties),
-    ]
+    known: list[OntologyClass | OntologyProperty] = [*schema.classes, *schema.properties]
     return {
-        (kind, text.casefold()): term.iri
-        for kind, term in terms
+        ("class" if isinstance(term, OntologyClass) else "property", text.casefold()): term.iri
+        for term in known
         for text in (term.label, *term.alt_labels)
     }
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -88,21 +89,13 @@ def find_noun(words: str, kinds: Kinds) -> Kind | None:
     if others and is_quality(first.rpartition(" ")[2]):  # `administrative and municipal area`
         first = others[0]
     head = _COMPLEMENT.split(first, maxsplit=1)[0]
-    core = head.split()
-    noun = _find_singular(core[-1]) if core and core[-1].islower() else ""
-    if not noun.isalpha() or len(noun) < 3 or noun in _RELATIVE:
+    core = head.split() or [""]
+    is_singular = core[-1] in load_nouns() and not core[-1].endswith("s")  # `opera`, not `opus`
+    noun = core[-1] if is_singular or not core[-1].islower() else lemmatise(core[-1])
+    if not (noun.isalpha() and noun.islower()) or len(noun) < 3 or noun in _RELATIVE:
         return None
-    before: list[str] = []
-    for word in core[-2::-1]:
-        if not (word.isalpha() and word.islower()):
-            break
-        before.insert(0, word)
-    return Kind(noun, tuple(before), bool(_RELATED.match(first[len(head) :])))
-
-
-def _find_singular(noun: str) -> str:
-    """The singular, a word of the dictionary being one already: `opera`, which `opus` has too."""
-    return noun if noun in load_nouns() and not noun.endswith("s") else lemmatise(noun)
+    before = takewhile(lambda word: word.isalpha() and word.islower(), core[-2::-1])
+    return Kind(noun, tuple(before)[::-1], bool(_RELATED.match(first[len(head) :])))
 
 
 def name_kind(kind: Kind) -> str:

@@ -327,13 +327,13 @@ def _place(
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
         other = comparer.read(phrase)
+        meanings = {own.meaning, other.meaning}
         if same and verdict.turned:
             if turned := _turn(proposal, prop, phrase, schema):
                 return turned
             continue
         if _fits_ends(proposal, prop, schema):
-            told_apart = own.key != other.key and None not in (own.meaning, other.meaning)
-            if same and told_apart and own.meaning != other.meaning:
+            if same and own.key != other.key and None not in meanings and len(meanings) > 1:
                 return replace(proposal, doubt=f"“{phrase}” says it in another of its senses")
             if same:
                 return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
@@ -384,19 +384,22 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
 def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
     """The proposals; the later of two properties that say one thing, either way, has a fault."""
     comparer = Comparer(embedder)
-    found = list(proposals)
-    properties = [at for at, p in enumerate(found[:_COMPARED]) if p.kind == "property"]
-    for place, at in enumerate(properties):
-        earlier = (found[other].label for other in properties[:place])
-        said = any(
-            comparer.compare(found[at].label, one).likeness == "equivalent" for one in earlier
-        )
-        if said and not found[at].inverse:
-            found[at] = replace(found[at], fault=found[at].fault or "another_says_it")
+    found, earlier = list(proposals), list[str]()
+    for at, own in enumerate(found[:_COMPARED]):
+        if own.kind == "class":
+            continue
+        likeness = (comparer.compare(own.label, other).likeness for other in earlier)
+        if "equivalent" in likeness and not own.inverse:
+            found[at] = replace(own, fault=own.fault or "another_says_it")
+        earlier.append(own.label)
     return found
 
 
 # All proposals of a graph (PolyRAG §III-B).
+
+_NEW = 0.25
+"""Novelty that the facts of a proposal need together: what the ontology all but says in other words
+is proposed only where many facts say it."""
 
 
 def propose(
@@ -423,7 +426,10 @@ def draw_proposals(
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
     clusters = [found for found in placed if not found.existing]
     placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
-    placed.sort(key=lambda proposal: (proposal.fault is not None, -proposal.score))
+    if settings.priority == "novelty" and settings.region_share < 1.0:
+        placed = [p if p.existing else replace(p, score=compared.weigh(p.facts)) for p in placed]
+        placed = [p for p in placed if p.existing or p.score >= _NEW]
+    placed.sort(key=lambda p: (p.fault is not None, bool(p.doubt), -p.score))
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
     return replace(compared, proposals=(*mark_doubles(new, embedder), *known))

@@ -177,13 +177,9 @@ class _Writer:
 
     def _add(self, entry: Decision, row: Row, how: str) -> None:
         renamed = f", called {entry.label!r}" if entry.label != row["label"] else ""
-        text = add_decision(self.decided.text, entry)
-        self._replace(text, row, entry.iri, how + renamed)
-
-    def _replace(self, text: str, row: Row, iri: str | None, how: str) -> None:
-        self.decisions = parse_decisions(text, self.decisions.source)
-        self.decided.text = text
-        self.decided.done.append(_say(row, iri, how))
+        self.decided.text = add_decision(self.decided.text, entry)
+        self.decisions = parse_decisions(self.decided.text, self.decisions.source)
+        self.decided.done.append(_say(row, entry.iri, how + renamed))
 
     def _keep(self, row: Row, how: str) -> None:
         self.decided.unchanged.append(_say(row, None, how))
@@ -205,10 +201,5 @@ def _make_entry(
 
 
 def _say(row: Row, iri: str | None, how: str) -> dict[str, str]:
-    return {
-        "proposal_id": str(row["proposal_id"]),
-        "kind": str(row["kind"]),
-        "label": str(row["label"]),
-        "iri": iri or str(row["iri"]),
-        "how": how,
-    }
+    said = {name: str(row[name]) for name in ("proposal_id", "kind", "label", "iri")}
+    return {**said, "iri": iri or said["iri"], "how": how}

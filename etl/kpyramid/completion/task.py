@@ -173,19 +173,11 @@ def parse_names(content: str, batch: Sequence[Nameless]) -> dict[int, Named]:
             if entry.existing is None or not 0 < entry.existing <= len(listed):
                 raise ReplyError(FailureKind.INVALID, f"there is no entry {entry.existing}")
             existing = listed[entry.existing - 1]
-        found.setdefault(
-            entry.proposal - 1,
-            Named(
-                tidy_name(entry.name), " ".join(entry.definition.split()), entry.verdict, existing
-            ),
-        )
+        name, definition = (" ".join(words.split()) for words in (entry.name, entry.definition))
+        name = name.rstrip(".")
+        name = name[:1].lower() + name[1:] if name[1:2].islower() else name
+        found.setdefault(entry.proposal - 1, Named(name, definition, entry.verdict, existing))
     return found
-
-
-def tidy_name(name: str) -> str:
-    """A name with single spaces, without a stop at its end or a capital at its beginning."""
-    name = " ".join(name.split()).rstrip(".")
-    return name[:1].lower() + name[1:] if name[1:2].islower() else name
 
 
 def find_fault(named: Named, known: Collection[str]) -> str | None:

@@ -124,6 +124,11 @@ class Completion:
     region: Mask
     proposals: tuple[Proposal, ...]
 
+    def weigh(self, facts: Sequence[int]) -> float:
+        """The priority of some facts together."""
+        places = self.phrase_of[list(facts)]
+        return float(self.sign[places] @ np.exp(self.log_magnitude[places]))
+
 
 def may_share(one: str, other: str, schema: Schema) -> bool:
     """Whether a thing can be of both classes: one is the other or above it."""

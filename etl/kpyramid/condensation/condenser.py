@@ -259,8 +259,7 @@ class _Told:
         return tuple(sorted(self.facts))
 
     def show(self, said: _Said) -> tuple[str, str, str]:
-        fact = self.facts[said][0]
-        return fact.head, fact.relation, fact.tail
+        return self.facts[said][0].triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +343,14 @@ class Condenser:
                 detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
                 continue
-            for at, one in enumerate(batch):
-                if at not in answer:
-                    detail = f"the reply leaves it out; left apart: {_show(one)}"
-                    losses.append(Loss("llm_invalid", _show(one), detail))
-                for group in answer.get(at, ()):
-                    said = [one.said[place] for place in group]
-                    pairs = set(map(frozenset, combinations(said, 2))) & one.pairs
-                    same |= {(one.anchor, pair) for pair in pairs}
-                    best[one.anchor, said[0]] += 1
+            left = [_show(one) for at, one in enumerate(batch) if at not in answer]
+            why = "the reply leaves it out; left apart"
+            losses += [Loss("llm_invalid", each, f"{why}: {each}") for each in left]
+            for one, group in ((batch[at], g) for at, own in answer.items() for g in own):
+                said = [one.said[place] for place in group]
+                pairs = set(map(frozenset, combinations(said, 2))) & one.pairs
+                same |= {(one.anchor, pair) for pair in pairs}
+                best[one.anchor, said[0]] += 1
         return same, best, losses
 
 
@@ -412,7 +410,7 @@ def _group(
 
 def _refuse(anchor: _Anchor, one: Statement, other: Statement) -> Loss:
     pair = f"{one.relation} / {other.relation}"
-    facts = "; ".join(f"{s.head} | {s.relation} | {s.tail}" for s in (one, other))
+    facts = "; ".join(" | ".join(statement.triple) for statement in (one, other))
     return Loss("llm_contrary", f"{anchor[0]}: {pair}", f"cannot say the same: {facts}")
 
 

@@ -29,6 +29,11 @@ class Statement:
     qualifiers: tuple[tuple[str, str], ...] = ()
 
     @property
+    def triple(self) -> tuple[str, str, str]:
+        """Head, wording and tail."""
+        return self.head, self.relation, self.tail
+
+    @property
     def values(self) -> tuple[str, ...]:
         """The values of its qualifiers."""
         return tuple(value for _, value in self.qualifiers)

@@ -158,7 +158,9 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     key, turned, qualities = reading.key, reading.turned, reading.qualities
     if is_past_state(wording):
         qualities |= {"past"}
-    if reading.meaning and turned and _has_place(wording, reading.meaning):
+    above = load_lexicon().find_above(reading.meaning) if reading.meaning else {}
+    if turned and wording.startswith(_HAS) and not _PLACES.isdisjoint(above):
+        # `has town` is said of a land with towns and of a shop.
         return (key, reading.negated, qualities), False
     if reading.meaning:
         key = f"[{reading.meaning}]"
@@ -172,23 +174,12 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
     return (key, reading.negated, qualities), turned
 
 
-def _has_place(wording: str, meaning: str) -> bool:
-    """Whether it has a kind of place: "has town" is said of a land with towns and of a shop."""
-    above = load_lexicon().find_above(meaning)
-    return wording.startswith(_HAS) and not _PLACES.isdisjoint(above)
-
-
 def _broaden(read: _Read) -> Iterator[_Read]:
     """The same relation by the more general meanings of the lexicon."""
     (key, negated, qualities), turned = read
     if key.startswith("["):
         for name, flipped in load_lexicon().find_above(key[1:-1]).items():
             yield (f"[{name}]", negated, qualities), turned != flipped
-
-
-def _order_read(read: _Read) -> tuple[object, ...]:
-    (words, negated, qualities), turned = read
-    return words, negated, sorted(qualities), turned
 
 
 def _list_properties(
@@ -226,9 +217,8 @@ def _list_properties(
                 _find_read(name, ends[::-1] if turned else ends, comparer)
                 for name in (names[iri][0], *names[iri])
             )
-            (words, negated, qualities), way = min(
-                reads, key=lambda read: (-reads[read], _order_read(read))
-            )
+            ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
+            (words, negated, qualities), way = max(ordered, key=reads.__getitem__)
             found[(words, negated, qualities), way != turned].add((iri, turned))
             if not is_present(names[iri][0]):
                 found[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
@@ -408,7 +398,8 @@ def _choose_names(
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
     for phrase, found in zip(phrases, stating, strict=True):
         key, turned = phrase.read
-        pairs = {pair for iri, way in found for pair in _list_ways(iri, way, schema)}
+        inverses = ((schema.property_by_iri[iri].inverse_of, not way) for iri, way in found)
+        pairs = {*found, *((iri, way) for iri, way in inverses if iri is not None)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
             iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
@@ -425,10 +416,3 @@ def _choose_names(
         for phrase, name in zip(phrases, own, strict=True)
     )
     return [Standard(name, way != turned) for name, way, turned in chosen]
-
-
-def _list_ways(iri: str, turned: bool, schema: Schema) -> Iterator[tuple[str, bool]]:
-    yield iri, turned
-    inverse = schema.property_by_iri[iri].inverse_of
-    if inverse is not None:
-        yield inverse, not turned

@@ -192,10 +192,8 @@ def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
         own = {wordings[other.relation] for other in cited if other.tail == fact.tail}
         run, places = wordings[fact.relation], _find_runs(words, _list_words(fact.tail))
         says_much = not FUNCTION_WORDS.issuperset(list_plain_words(fact.relation))
-        before = ([each for each in begun if each[0] + each[1] <= at] for at in places)
-        nearest = [
-            max(each, key=lambda run: (run[0] + run[1], run[1]))[2] for each in before if each
-        ]
+        before = ([(a + size, size, r) for a, size, r in begun if a + size <= at] for at in places)
+        nearest = [max(each, key=lambda run: run[:2])[2] for each in before if each]
         if says_much and not any(_is_within(run, words[:at]) for at in places):
             return f"it leaves out that {fact.text}"
         said = any(name == fact.relation for *_, name in begun)  # else in parts: "in A and for B"
@@ -204,14 +202,8 @@ def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
         for role, value in fact.qualifiers:
             values = {v for other in cited for r, v in other.qualifiers if r == role}
             held = sorted((at, v) for v in values for at in _find_runs(words, _list_words(v)))
-            beside = {
-                side
-                for at in places
-                for side in (
-                    next((v for place, v in held if place > at), None),
-                    next((v for place, v in reversed(held) if place < at), None),
-                )
-            }
+            beside = {next((v for place, v in held if place > at), None) for at in places}
+            beside |= {next((v for place, v in held[::-1] if place < at), None) for at in places}
             if len(values) > 1 and value not in beside:
                 return f"another {role} stands beside {fact.tail}"
     return ""
@@ -309,8 +301,8 @@ def ask_for_statements(
         lines += ["", f"Group {at}: {flatten(group.about, _CHARACTERS)}"]
         for fact in group.facts:
             number += 1
-            shown = " | ".join((fact.head, fact.relation, fact.tail)) + fact.held
-            lines.append(f"{number}. {flatten(shown, 2 * _CHARACTERS)}")
+            shown = flatten(" | ".join(fact.triple) + fact.held, 2 * _CHARACTERS)
+            lines.append(f"{number}. {shown}")
     system = _write_system(domain, language)
     return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property, lru_cache
+from operator import ge, gt, le, lt
+from typing import Any
 
 import pyoxigraph as ox
 
@@ -19,11 +21,8 @@ from kpyramid.ontology.turtle import Graph, Node, parse_turtle
 
 SH = "http://www.w3.org/ns/shacl#"
 _MESSAGE = SH + "message"
-_BOUNDS: Mapping[str, Callable[[Decimal | str, Decimal | str], bool]] = {
-    "minInclusive": lambda value, bound: value >= bound,  # type: ignore[operator]
-    "maxInclusive": lambda value, bound: value <= bound,  # type: ignore[operator]
-    "minExclusive": lambda value, bound: value > bound,  # type: ignore[operator]
-    "maxExclusive": lambda value, bound: value < bound,  # type: ignore[operator]
+_BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    **{"minInclusive": ge, "maxInclusive": le, "minExclusive": gt, "maxExclusive": lt}
 }
 _NOT_PATTERN = "not pattern"
 """sh:not with one sh:pattern in it: XPath's expressions have no other way to exclude words."""
@@ -49,16 +48,17 @@ class Constraint:
     def allows(self, literal: str, datatype: str) -> bool:
         """Whether a literal meets it; demands on other things than literals are met."""
         (first, *_) = self.values
-        if self.kind == "datatype":
-            return datatype == first
-        if self.kind in ("pattern", _NOT_PATTERN):
-            return _search(first, self.flags, literal) == (self.kind == "pattern")
-        if self.kind == "minLength":
-            return len(literal) >= int(first)
-        if self.kind == "maxLength":
-            return len(literal) <= int(first)
-        if self.kind == "in":
-            return literal in self.values
+        match self.kind:
+            case "datatype":
+                return datatype == first
+            case "pattern" | "not pattern":
+                return _search(first, self.flags, literal) == (self.kind == "pattern")
+            case "minLength":
+                return len(literal) >= int(first)
+            case "maxLength":
+                return len(literal) <= int(first)
+            case "in":
+                return literal in self.values
         if self.kind in _BOUNDS:
             try:
                 return _BOUNDS[self.kind](Decimal(literal), Decimal(first))

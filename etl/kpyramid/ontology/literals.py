@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
 
@@ -145,7 +145,7 @@ def _parse_double(text: str) -> str | None:
     return f"{mantissa}{'0' if mantissa.endswith('.') else ''}E{int(exponent)}"
 
 
-def _match_date(text: str, patterns: tuple[re.Pattern[str], ...]) -> date | None:
+def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
     """The date a text states, its unstated month and day being 1."""
     if len(text) > _LONGEST_VALUE:
         return None
@@ -153,31 +153,20 @@ def _match_date(text: str, patterns: tuple[re.Pattern[str], ...]) -> date | None
     plain = plain[lead.end() :] if (lead := _DATE_LEAD.match(plain)) else plain
     for pattern in patterns:
         if match := pattern.fullmatch(plain):
-            parts = match.groupdict()
+            parts = {"month": "1", "day": "1", **match.groupdict()}
             try:
-                return date(
-                    int(parts["year"]),
-                    find_month(parts.get("month", "1")),
-                    int(parts.get("day", "1")),
-                )
+                return date(int(parts["year"]), find_month(parts["month"]), int(parts["day"]))
             except ValueError:  # 31 February, or the year 0
                 return None
     return None
 
 
-def _parse_date(text: str) -> str | None:
-    found = _match_date(text, _DATES)
-    return found.isoformat() if found else None
+def _make_date_parser(length: int, *patterns: re.Pattern[str]) -> Callable[[str], str | None]:
+    def parse_date(text: str) -> str | None:
+        found = _match_date(text, patterns)
+        return found.isoformat()[:length] if found else None
 
-
-def _parse_year_month(text: str) -> str | None:
-    found = _match_date(text, _DATES + _YEAR_MONTHS)
-    return f"{found.year:04}-{found.month:02}" if found else None
-
-
-def _parse_year(text: str) -> str | None:
-    found = _match_date(text, _DATES + _YEAR_MONTHS + _YEARS)
-    return f"{found.year:04}" if found else None
+    return parse_date
 
 
 def _parse_boolean(text: str) -> str | None:
@@ -194,9 +183,9 @@ _PARSERS: dict[str, Callable[[str], str | None]] = {
     XSD + "decimal": _parse_decimal,
     XSD + "double": _parse_double,
     XSD + "float": _parse_double,
-    XSD + "date": _parse_date,
-    XSD + "gYearMonth": _parse_year_month,
-    XSD + "gYear": _parse_year,
+    XSD + "date": _make_date_parser(10, *_DATES),
+    XSD + "gYearMonth": _make_date_parser(7, *_DATES, *_YEAR_MONTHS),
+    XSD + "gYear": _make_date_parser(4, *_DATES, *_YEAR_MONTHS, *_YEARS),
     XSD + "boolean": _parse_boolean,
     XSD + "anyURI": _parse_uri,
 } | {XSD + name: _make_integer_parser(*bounds) for name, bounds in _INTEGER_BOUNDS.items()}

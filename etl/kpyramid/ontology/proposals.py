@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import cast
 from urllib.parse import quote
 
@@ -69,14 +70,12 @@ def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
     accepted = [row for row in rows if row["state"] == "accepted"]
     known = {*schema.property_by_iri}
     known |= {str(row["iri"]) for row in accepted if row["kind"] == "property"}
-    classes = [_make_class(row) for row in accepted if row["kind"] == "class"]
-    properties = [_make_property(row, known) for row in accepted if row["kind"] == "property"]
     narrower = [
         ox.Triple(make_iri(str(row["iri"])), make_iri(n.SUBPROPERTY), make_iri(str(row["splits"])))
         for row in accepted
         if row["splits"] in known
     ]
-    grown = schema.extend(classes, properties)
+    grown = _extend(schema, (_make_term(row, known) for row in accepted))
     axioms = tuple(sorted({*grown.axioms, *write_axioms(narrower)}))
     return _add_words(replace(grown, axioms=axioms), rows)
 
@@ -98,32 +97,19 @@ def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:
     words = label.casefold().split()
     name = "".join(w.capitalize() for w in words) if kind == "class" else "_".join(words)
     iri = base + quote(name, safe="")
-    if iri not in taken:
-        return iri
-    number = 2
-    while f"{iri}_{number}" in taken:
-        number += 1
-    return f"{iri}_{number}"
+    numbered = (f"{iri}_{number}" for number in count(2))
+    return next(each for each in chain([iri], numbered) if each not in taken)
 
 
-def _make_class(row: Row) -> OntologyClass:
-    return OntologyClass(
-        str(row["iri"]),
-        str(row["label"]),
-        _list_words(row),
-        str(row["definition"]),
-        (str(row["domain"]),),
-    )
-
-
-def _make_property(row: Row, known: Collection[str]) -> OntologyProperty:
+def _make_term(row: Row, known: Collection[str]) -> OntologyClass | OntologyProperty:
+    words = tuple(word for word in _list_words(row) if word != row["label"])
+    first = str(row["iri"]), str(row["label"]), words, str(row["definition"])
+    if row["kind"] == "class":
+        return OntologyClass(*first, parents=(str(row["domain"]),))
     range_iri, inverse = str(row["range"]), row["inverse_of"]
     is_datatype = range_iri.startswith(n.XSD)
     return OntologyProperty(
-        iri=str(row["iri"]),
-        label=str(row["label"]),
-        alt_labels=_list_words(row),
-        comment=str(row["definition"]),
+        *first,
         domain=str(row["domain"]),
         range=range_iri,
         is_datatype=is_datatype,
@@ -131,25 +117,26 @@ def _make_property(row: Row, known: Collection[str]) -> OntologyProperty:
     )
 
 
-def _list_words(row: Row) -> tuple[str, ...]:
-    words = cast("list[str]", row["phrases"])
-    return tuple(word for word in words if word != row["label"])
+def _list_words(row: Row) -> list[str]:
+    return [str(row["label"]), *cast("list[str]", row["phrases"])]
 
 
 def _add_words(schema: Schema, rows: Iterable[Row]) -> Schema:
     """With the phrases of each alias as alternative labels of what it names."""
-    classes, properties = dict(schema.class_by_iri), dict(schema.property_by_iri)
+    known: dict[str, OntologyClass | OntologyProperty] = {
+        **schema.class_by_iri,
+        **schema.property_by_iri,
+    }
     for row in rows:
-        if row["state"] != "alias":
-            continue
-        iri = str(row["iri"])
-        if iri in classes:
-            classes[iri] = replace(classes[iri], alt_labels=_merge(classes[iri], row))
-        elif iri in properties:
-            properties[iri] = replace(properties[iri], alt_labels=_merge(properties[iri], row))
-    return schema.extend(classes.values(), properties.values())
+        if row["state"] == "alias" and (term := known.get(str(row["iri"]))):
+            words = {*term.alt_labels, *_list_words(row)} - {term.label}
+            known[term.iri] = replace(term, alt_labels=tuple(words))
+    return _extend(schema, known.values())
 
 
-def _merge(known: OntologyClass | OntologyProperty, row: Row) -> tuple[str, ...]:
-    words = {*known.alt_labels, str(row["label"]), *cast("list[str]", row["phrases"])}
-    return tuple(words - {known.label})
+def _extend(schema: Schema, terms: Iterable[OntologyClass | OntologyProperty]) -> Schema:
+    listed = list(terms)
+    return schema.extend(
+        [term for term in listed if isinstance(term, OntologyClass)],
+        [term for term in listed if isinstance(term, OntologyProperty)],
+    )

@@ -63,7 +63,8 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
         raise TimeoutError from e
     finally:
         _running.discard(process)
-        _end_group(process)
+        _kill_group(process)
+        end_process(process)
     return process.returncode, output
 
 
@@ -100,14 +101,6 @@ def end_running() -> None:
             _kill_group(process)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    _kill_group(process)
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
-
-
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -134,12 +127,9 @@ class QueryChild:
     def __init__(self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int) -> None:
         """`texts`: schema, instances and facts, see `load_store`."""
         schema, instances, facts = texts
-        self._data: Data = {
-            "schema": schema,
-            "instances": instances,
-            "facts": facts,
-            "memory_bytes": memory_bytes,
-        }
+        self._data = Data(
+            schema=schema, instances=instances, facts=facts, memory_bytes=memory_bytes
+        )
         self._seconds = seconds
         self._lock = Lock()
         self._is_over = False

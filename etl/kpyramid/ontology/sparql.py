@@ -180,17 +180,14 @@ def list_iris(query: str) -> set[str]:
     found: set[str] = set()
     seen: set[int] = set()
     queue: list[object] = [prepareQuery(query).algebra]
-    while queue:
-        node = queue.pop()
+    for node in queue:  # grows as it goes
         if isinstance(node, URIRef):
             found.add(str(node))
         elif id(node) not in seen and not isinstance(node, str):
             seen.add(id(node))
-            if isinstance(node, Mapping):
-                queue += node.values()
-            elif isinstance(node, Iterable):
-                queue += node
-            queue += vars(node).values() if hasattr(node, "__dict__") else ()
+            own = node.values() if isinstance(node, Mapping) else node
+            queue += own if isinstance(own, Iterable) else ()
+            queue += getattr(node, "__dict__", {}).values()
     return found
 
 

@@ -119,19 +119,14 @@ def state_row(
     row: Mapping[str, Any], names: Mapping[str, str], places: Iterable[Quotation] = ()
 ) -> InstanceStatement:
     """The statement of a row of the table `instances`; `names` are those of entities, by id."""
-    value = row["object_id"]
+    value, same = row["object_id"], "property_iri class_iri literal datatype instance_id confidence"
     return InstanceStatement(
         subject_iri=entity_iri(row["subject_id"]),
-        property_iri=row["property_iri"],
-        class_iri=row["class_iri"],
         object_iri=entity_iri(value) if value else None,
-        literal=row["literal"],
-        datatype=row["datatype"],
         subject_label=names[row["subject_id"]],
         object_label=names[value] if value else None,
         places=tuple(places),
-        instance_id=row["instance_id"],
-        confidence=row["confidence"],
+        **{name: row[name] for name in same.split()},
     )
 
 
@@ -220,12 +215,7 @@ def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
 
 def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:
     if row.instance_id is not None:
-        predicate, value = n.RDF_TYPE, _make_value(row)
-        if row.property_iri is not None:
-            predicate = row.property_iri
-        stated = ox.Triple(
-            make_iri(row.subject_iri), make_iri(predicate), value or make_iri(row.class_iri)
-        )
+        *_, stated = list_facts(row)
         yield from describe_statement(row.instance_id, stated, row.places)
 
 

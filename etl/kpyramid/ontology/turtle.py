@@ -144,19 +144,12 @@ class Graph:
 
     def list_members(self, head: Object) -> list[Object]:
         """The members of an RDF list."""
-        members: list[Object] = []
-        seen: set[Object] = set()
-        while isinstance(head, Node) and head not in seen:
-            seen.add(head)
-            first = self.find(head, RDF_FIRST)
-            if not first:
-                break
-            members.append(first[0])
-            rest = self.find(head, RDF_REST)
-            if not rest:
-                break
-            head = rest[0]
-        return members
+
+        def follow(node: Object) -> list[Object]:
+            return self.find(node, RDF_REST)[:1] if isinstance(node, Node) else []
+
+        nodes = (node for node in walk([head], follow) if isinstance(node, Node))
+        return [first for node in nodes for first in self.find(node, RDF_FIRST)[:1]]
 
 
 def _make_node(subject: Node | str) -> Node:

@@ -313,8 +313,10 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
     name = individual.name
     if not is_name(name):
         return Misfit("bad_name", f"{name!r} is no name of an individual")
-    if is_count(name) or (not is_typed(individual) and _MEASURE.match(name)):
-        return Misfit("bad_name", f"{name!r} says how many or how much, it is no individual")
+    if is_count(name):
+        return Misfit("bad_name", f"{name!r} says how many, it is no individual")
+    if not is_typed(individual) and _MEASURE.match(name):
+        return Misfit("bad_name", f"{name!r} is a measure, no individual")
     if not is_typed(individual) and kinds.is_kind(_drop_vague(name)):
         return Misfit("names_a_kind", f"{name!r} is a class's label, no individual of it")
     return None

@@ -69,30 +69,18 @@ def merge(candidates: Iterable[Candidate]) -> list[Finding]:
         groups[_key(candidate)].append(candidate)
     findings = []
     for key, group in sorted(groups.items()):
-        first = group[0]
-        places = order_places(candidate.place for candidate in group)
-        findings.append(
-            Finding(
-                key,
-                first.prop,
-                first.class_iri,
-                first.subject_id,
-                first.object_id,
-                first.object_class,
-                first.literal,
-                combine_confidence(candidate.place for candidate in group),
-                places,
-            )
-        )
+        c, places = group[0], [candidate.place for candidate in group]
+        ends = c.prop, c.class_iri, c.subject_id, c.object_id, c.object_class, c.literal
+        findings.append(Finding(key, *ends, combine_confidence(places), order_places(places)))
     return findings
 
 
 def _key(c: Candidate) -> str:
-    if c.prop is None:
-        return content_id("instance", c.class_iri, None, c.subject_id, None, None)
-    datatype = c.prop.range if c.prop.is_datatype else None
-    value = c.object_id or c.literal
-    return content_id("instance", c.class_iri, c.prop.iri, c.subject_id, value, datatype)
+    iri = c.prop.iri if c.prop else None
+    datatype = c.prop.range if c.prop and c.prop.is_datatype else None
+    return content_id(
+        "instance", c.class_iri, iri, c.subject_id, c.object_id or c.literal, datatype
+    )
 
 
 _STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
@@ -233,18 +221,15 @@ def _choose_classes(
     chosen = {individual: set(classes) for individual, classes in known.items()}
     for individual, classes in support.items():
         own = chosen.setdefault(individual, set())
-        if len(classes) == 1 and not own:
-            own.update(classes)
-            continue
         ranks = {
             class_iri: (
                 -round(combine_confidence(places), 2),
                 -len({place.document_id for place in places}),
                 class_iri,
             )
-            for class_iri, places in classes.items()
+            for class_iri, places in (classes.items() if len(classes) > 1 else ())
         }
-        for class_iri in sorted(classes, key=ranks.__getitem__):
+        for class_iri in sorted(classes, key=ranks.__getitem__) if ranks else classes:
             if not any(rules.schema.are_disjoint(class_iri, other) for other in own):
                 own.add(class_iri)
     return chosen

@@ -46,12 +46,14 @@ class Grounding:
             made = self._ground(row, properties)
             if isinstance(made, Value):
                 key = (made.property_iri, made.subject.text, made.object.text, made.evidence.start)
-                if key not in self.values and len(self.values) < room:
+                full = "too_many" if len(self.values) >= room else ""
+                if not (why := "repeated" if key in self.values else full):
                     self.values[key] = made
-                    continue
-                made = "repeated" if key in self.values else "too_many"
-            shown = " | ".join(" ".join(w.split()) for w in (row.subject, row.property, row.value))
-            self.dropped.append(Dropped(made, shown, Span(0, len(self._text))))
+            else:
+                why = made
+            if why:
+                words = (" ".join(w.split()) for w in (row.subject, row.property, row.value))
+                self.dropped.append(Dropped(why, " | ".join(words), Span(0, len(self._text))))
 
     def _ground(self, row: Noted, properties: Mapping[str, OntologyProperty]) -> Value | str:
         """The value, or the reason why the row is none, for counting.

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from kpyramid.extraction.cascade.tasks import show_chunk
@@ -81,19 +82,13 @@ def write_vocabulary(schema: Schema) -> Vocabulary:
     classes = [(c.label, _end(c.comment), _find_type(c.iri, schema)) for c in schema.classes]
     if sum(len("".join(row)) for row in (*classes, *properties)) > _MOST_WORDS:
         classes = [(label, "", kind) for label, _, kind in classes]
-    room, kept = _MOST_WORDS, []
-    for row in (*classes, *properties):
-        room -= len("".join(row))
-        kept.append(row)
-        if room < 0:
-            log.warning(
-                "the ontology is too long for a prompt: %d of its classes and properties "
-                "are shown of %d",
-                len(kept),
-                len(classes) + len(properties),
-            )
-            break
-    return Vocabulary(tuple(kept[: len(classes)]), tuple(kept[len(classes) :]))
+    rows = [*classes, *properties]
+    sizes = accumulate(len("".join(row)) for row in rows)
+    shown = 1 + next((at for at, size in enumerate(sizes) if size > _MOST_WORDS), len(rows))
+    if shown <= len(rows):
+        said = "the ontology is too long for a prompt: %d of its classes and properties are shown"
+        log.warning(f"{said} of %d", shown, len(rows))
+    return Vocabulary(tuple(rows[:shown][: len(classes)]), tuple(rows[:shown][len(classes) :]))
 
 
 def _find_type(iri: str, schema: Schema) -> str:
@@ -122,14 +117,13 @@ def _pack(
 ) -> Iterator[list[OntologyProperty]]:
     pack: list[OntologyProperty] = []
     for properties in classes:
-        rest = list(properties)
-        if pack and len(pack) + len(rest) > most:
+        if pack and len(pack) + len(properties) > most:
             yield pack
             pack = []
-        while len(rest) > most:
-            yield rest[:most]
-            rest = rest[most:]
-        pack += rest
+        pack = [*pack, *properties]
+        while len(pack) > most:
+            yield pack[:most]
+            pack = pack[most:]
     if pack:
         yield pack
 
@@ -239,17 +233,16 @@ class Question:
             names.setdefault(prop.label.casefold(), name)
             names[prop.iri] = name
         shown: list[tuple[str, str]] = []
-        for example in self.examples:
+        for text, triples in ((e.text, e.triples) for e in self.examples if e.is_complete):
             rows: list[JsonValue] = [
-                {"evidence": example.text, "subject": subject, "property": known, "value": value}
-                for subject, relation, value in example.triples
+                {"evidence": text, "subject": subject, "property": known, "value": value}
+                for subject, relation, value in triples
                 if (known := names.get(relation) or names.get(relation.casefold()))
-                and subject in example.text
-                and value in example.text
+                and {subject in text, value in text} == {True}
             ]
-            if rows and len(shown) < _EXAMPLES and example.is_complete:
-                shown.append((example.text, write_json({"values": rows})))
-        return shown
+            if rows:
+                shown.append((text, write_json({"values": rows})))
+        return shown[:_EXAMPLES]
 
 
 def parse(content: str) -> tuple[Noted, ...]:

@@ -161,8 +161,7 @@ class Witnesses:
         """
         scores: Counter[str] = Counter()
         for label in self._list_labels(evidence):
-            class_iri = self._schema.class_for_type(label)
-            if class_iri is not None:
+            if class_iri := self._schema.class_for_type(label):
                 number = self._count_label(label, class_iri, evidence)
                 scores[class_iri] = max(scores[class_iri], number)
         tag = self._schema.class_for_type(vote_tag(evidence.uses) or "")
@@ -182,22 +181,18 @@ class Witnesses:
         return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
 
     def _list_labels(self, evidence: Evidence) -> list[str]:
-        found = {*(use.type for use in evidence.uses), *map(find_label, evidence.stated)}
-        found.add(find_own_label(evidence.name))
-        for use in evidence.uses:
-            before = _BESIDE.search(use.before)
-            found.add(find_label(lemmatise(before[1])) if before else None)
-        return sorted(label for label in found if label)
+        beside = (before for use in evidence.uses if (before := _BESIDE.search(use.before)))
+        nouns = {*evidence.stated, *(lemmatise(before[1]) for before in beside)}
+        found = {use.type for use in evidence.uses} | {*map(find_label, nouns)}
+        return sorted(filter(None, found | {find_own_label(evidence.name)}))
 
     def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
         form = self._judge_form(evidence.name, label)
         tag = vote_tag(evidence.uses)
-        if _is_counted(evidence):
-            return 0
-        if form < 0 or (label == "PERSON" and _has_article(evidence)):
-            return 0
-        number = form
-        number += tag == label
+        has_article = any(use.before.endswith(("the ", "The ")) for use in evidence.uses)
+        if _is_counted(evidence) or form < 0 or (label == "PERSON" and has_article):
+            return 0  # `the Aztecs` are no person
+        number = form + (tag == label)
         number += tag != "PERSON" and find_own_label(evidence.name) == label
         nouns = [noun for noun in evidence.stated if find_label(noun) == label]
         if nouns:
@@ -262,13 +257,8 @@ class Witnesses:
             return -1 if _CAPITALS.fullmatch(words[0]) else 0
         if own is not None:
             return 0 if own in _PLACES and len(words) == 2 else -1
-        is_odd = (
-            " of " in name
-            or len(words[-1]) == 1
-            or self._is_common(words[-1])
-            or self._is_common(words[0])
-        )
-        return 0 if is_odd else 1
+        is_odd = " of " in name or len(words[-1]) == 1
+        return int(not (is_odd or any(map(self._is_common, (words[-1], words[0])))))
 
     def _judge_place(self, name: str, words: Sequence[str], own: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
@@ -303,11 +293,6 @@ def vote_tag(uses: Sequence[Use]) -> str | None:
         return None
     tag = min(counts, key=lambda t: (t == "NOUN", -counts[t], t))
     return tag if tag != "NOUN" and 2 * counts[tag] >= counts.total() else None
-
-
-def _has_article(evidence: Evidence) -> bool:
-    """Whether a name stands after `the`: `the Aztecs` are no person."""
-    return any(use.before.endswith(("the ", "The ")) for use in evidence.uses)
 
 
 def _is_counted(evidence: Evidence) -> bool:

@@ -222,9 +222,8 @@ def check_queries(files: OntologyFiles) -> None:
     """
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     queries = {str(path): path.read_text("utf-8-sig") for path in files.checks}
-    if files.questions:
-        questions = read_questions(files.questions)
-        queries |= {f"{files.questions}, “{q.text}”": q.sparql for q in questions}
+    asked = read_questions(files.questions) if files.questions else []
+    queries |= {f"{files.questions}, “{q.text}”": q.sparql for q in asked}
     for place, query in queries.items():
         try:
             check_query(complete_query(query, prefixes))
@@ -237,19 +236,19 @@ def judge_checks(found: Sequence[Answered]) -> str:
 
     `not run: why` when one was stopped and the others do not fail.
     """
-    told = []
-    for check in found:
+
+    def tell(check: Answered) -> str:
         if check.problem:
-            told.append(f"{check.text}: {check.problem}")
-        elif check.count:
-            rows = "; ".join(", ".join(row.values()) for row in check.rows)
-            left = check.count - len(check.rows)
-            rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
-            told.append(f"{check.text} ({rows}{rest})")
-    said = "; ".join(told)
+            return f"{check.text}: {check.problem}"
+        rows = "; ".join(", ".join(row.values()) for row in check.rows)
+        left = check.count - len(check.rows)
+        rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
+        return f"{check.text} ({rows}{rest})"
+
+    said = "; ".join(tell(check) for check in found if check.problem or check.count)
     if any(check.count for check in found):
         return f"fail: {said}; correct the text"
-    return f"{_choose_verdict(found)}: {said}" if told else "pass"
+    return f"{_choose_verdict(found)}: {said}" if said else "pass"
 
 
 def _choose_verdict(found: Iterable[Answered]) -> str:
@@ -265,14 +264,10 @@ def judge_questions(
     `not run: why` when one was stopped and the others do not fail.
     """
     told = [f"“{answered.text}”: {answered.problem}" for answered in found if answered.problem]
-    short = []
-    if strict:
-        short = [
-            f"“{question.text}” has {answered.count} rows, not {question.least}"
-            for question, answered in zip(questions, found, strict=True)
-            if not answered.problem and answered.count < question.least
-        ]
-    if not told and not short:
-        return "pass"
+    short = [
+        f"“{question.text}” has {answered.count} rows, not {question.least}"
+        for question, answered in zip(questions, found, strict=True)
+        if strict and not answered.problem and answered.count < question.least
+    ]
     verdict = "fail" if short else _choose_verdict(found)
-    return f"{verdict}: {'; '.join([*told, *short])}"
+    return f"{verdict}: {'; '.join([*told, *short])}" if told or short else "pass"

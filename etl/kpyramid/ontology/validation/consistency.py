@@ -1,5 +1,6 @@
 """The gate `consistent`: schema and instances contradict neither each other nor themselves."""
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -84,19 +85,13 @@ def _explain(theory: Theory, find: Callable[[], list[Item]], provenance_nt: str 
 
 def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
     """Where a text states a fact, by its reified statement; None where nothing says so."""
-    if not provenance_nt:
-        return None
     parts = (("subject", fact.subject), ("predicate", fact.predicate), ("object", fact.object))
     wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
-    found: dict[str, int] = {}
+    found = Counter[str]()
     places: dict[str, str] = {}
     for line in provenance_nt.split("\n"):  # literals may hold other ends of lines
         statement, _, said = line.partition(" ")
-        if said in wanted:
-            found[statement] = found.get(statement, 0) + 1
-        elif said.startswith(f"<{n.DERIVED_FROM}> "):
-            places.setdefault(statement, said.split(" ")[1])
-    statements = sorted(s for s, count in found.items() if count == len(parts) and s in places)
-    if not statements:
-        return None
-    return places[statements[0]].strip("<>").rpartition("/")[2]
+        found[statement] += said in wanted
+        if said.startswith(f"<{n.DERIVED_FROM}> "):
+            places.setdefault(statement, said.split(" ")[1].strip("<>").rpartition("/")[2])
+    return min(((s, places[s]) for s in places if found[s] == len(parts)), default=(None, None))[1]

@@ -54,7 +54,7 @@ class Reasoner:
         self._names = {self._text.name(iri): iri for iri in theory.declared}
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
-        self._command = [_find_java(), f"-Xmx{heap}m", *_list_options()]
+        self._command = _list_command(heap)
         self._folder = tempfile.TemporaryDirectory(prefix="kpyramid-hermit-")
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
@@ -130,19 +130,15 @@ def find_java() -> str | None:
     return inside or shutil.which("java")
 
 
-def _find_java() -> str:
-    java = find_java()
+def _list_command(heap: int) -> list[str]:
+    java, found = find_java(), find_spec("owlready2")
     if java is None:
         raise NotJudgedError("no Java on PATH; install one, such as Debian's default-jre-headless")
-    return java
-
-
-def _list_options() -> list[str]:
-    found = find_spec("owlready2")
     if found is None or found.origin is None:
         raise NotJudgedError("owlready2, which brings HermiT, is not installed")
     hermit = Path(found.origin).parent / "hermit"
     return [
+        *(java, f"-Xmx{heap}m"),
         "-XX:+ExitOnOutOfMemoryError",
         # The demo takes 1.8 s of processor time with these, and 4.1 s without.
         *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"),
@@ -234,11 +230,8 @@ def _select_axioms(theory: Theory, facts: Iterable[ox.Triple]) -> list[Axiom]:
     """The axioms about what the facts name, and about what those name in turn."""
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for index, axiom in enumerate(theory.axioms):
-        head = axiom.head
-        named = {_name(head.subject)} - {""} or axiom.list_iris()
-        if head.predicate.value in _MUTUAL:
-            named |= axiom.list_iris()
-        for iri in named:
+        own, is_mutual = _name(axiom.head.subject), axiom.head.predicate.value in _MUTUAL
+        for iri in {own} - {""} | (axiom.list_iris() if is_mutual or not own else set()):
             by_name[iri].append(index)
 
     def list_beside(iri: str) -> Iterator[str]:
@@ -312,15 +305,7 @@ def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
 def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
     """The statements of an axiom's unnamed nodes in words, without those that only build lists."""
     for t in axiom.triples[1:]:
-        if isinstance(t.object, ox.BlankNode) or _name(t.object) in (
-            n.RDF_NIL,
-            n.RESTRICTION,
-            n.CLASS,
-        ):
-            continue
-        predicate = _say(t.predicate, labels)
-        yield (
-            _say(t.object, labels)
-            if predicate == "first"
-            else (f"{predicate} {_say(t.object, labels)}")
-        )
+        builds = _name(t.object) in (n.RDF_NIL, n.RESTRICTION, n.CLASS)
+        if not (builds or isinstance(t.object, ox.BlankNode)):
+            predicate = "" if t.predicate.value == n.RDF_FIRST else _say(t.predicate, labels)
+            yield f"{predicate} {_say(t.object, labels)}".strip()

@@ -108,21 +108,17 @@ class Repair:
         def say(fact: ox.Triple) -> str:
             confidence, documents, _ = weights[fact]
             said = state_item(fact, self._labels, lambda _: None)
-            return f"{said} ({confidence:.2f}, {_count(documents, 'document')})"
+            return f"{said} ({confidence:.2f}, {documents} document{'s' * (documents != 1)})"
 
         parts = [f"{say(fact)}: {rule}"]
         kept = [say(other) for other in others if other not in losers]
         equal = [say(other) for other in others if other in losers]
-        for what, named in (("kept", kept), ("withdrawn too", equal)):
-            if named:
-                more = len(named) - _MOST_OTHERS
-                rest = f" and {more} more" if more > 0 else ""
-                parts.append(f"{what}: {', '.join(named[:_MOST_OTHERS])}{rest}")
-        places = statement.places
-        quoted = [f"“{' '.join(place.text.split())}”" for place in places[:_MOST_SENTENCES]]
-        rest = f" and {len(places) - len(quoted)} more" if len(places) > len(quoted) else ""
-        return f"{'; '.join(parts)}; stated in {', '.join(quoted)}{rest}"
+        parts += [f"kept: {_list(kept, _MOST_OTHERS)}"] if kept else []
+        parts += [f"withdrawn too: {_list(equal, _MOST_OTHERS)}"] if equal else []
+        quoted = [f"“{' '.join(place.text.split())}”" for place in statement.places]
+        return "; ".join([*parts, f"stated in {_list(quoted, _MOST_SENTENCES)}"])
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _list(named: Sequence[str], most: int) -> str:
+    more = len(named) - most
+    return ", ".join(named[:most]) + (f" and {more} more" if more > 0 else "")

@@ -167,10 +167,9 @@ def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
     wanted = {(subject, predicate) for b in broken for subject, predicate, _ in b["facts"]}
     found: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
-        if isinstance(quad.subject, ox.NamedNode):
-            key = quad.subject.value, quad.predicate.value
-            if key in found:
-                found[key].append(quad.triple)
+        key = getattr(quad.subject, "value", ""), quad.predicate.value
+        if key in found:
+            found[key].append(quad.triple)
     faults = []
     for violation in broken:
         facts: dict[ox.Triple, None] = {}
@@ -178,8 +177,7 @@ def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
             stated = found[subject, predicate]
             exact = [t for t in stated if getattr(t.object, "value", "") == value]
             facts |= dict.fromkeys(exact or stated)
-        keep = violation["keep"]
-        keep = max(len(facts) - 1, 0) if keep is None else keep
+        keep = max(len(facts) - 1, 0) if violation["keep"] is None else violation["keep"]
         faults.append(Fault("broken_shape", violation["message"], tuple(facts), keep))
     return faults
 

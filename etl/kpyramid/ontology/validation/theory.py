@@ -20,22 +20,11 @@ _LEFT_OUT = {
         "deprecated annotatedSource annotatedProperty annotatedTarget"
     ).split()
 }
-_LOGICAL = {
-    n.DOMAIN,
-    n.RANGE,
-    n.SUBCLASS,
-    n.RDFS + "subPropertyOf",
-    n.RDF + "first",
-    n.RDF + "rest",
-}
+_LOGICAL = {n.DOMAIN, n.RANGE, n.SUBCLASS, n.SUBPROPERTY, n.RDF_FIRST, n.RDF_REST}
 _NO_LOGIC = {n.ONTOLOGY, n.ANNOTATION_PROPERTY, n.OWL + "Axiom", n.OWL + "Annotation"}
-_OF_CLASSES = {n.SUBCLASS, n.OWL + "equivalentClass", n.OWL + "disjointWith", n.DOMAIN}
-_OF_PROPERTIES = {
-    n.RDFS + "subPropertyOf",
-    n.OWL + "equivalentProperty",
-    n.OWL + "propertyDisjointWith",
-    n.INVERSE_OF,
-}
+_OF_CLASSES = {n.SUBCLASS, n.EQUIVALENT_CLASS, n.DISJOINT_WITH, n.DOMAIN}
+_EQUAL, _UNLIKE = n.OWL + "equivalentProperty", n.OWL + "propertyDisjointWith"
+_OF_PROPERTIES = {n.SUBPROPERTY, n.INVERSE_OF, _EQUAL, _UNLIKE}
 # The datatype map of OWL 2, https://www.w3.org/TR/owl2-syntax/#Datatype_Maps.
 _KNOWN_DATATYPES = {
     n.XSD + name
@@ -128,13 +117,12 @@ def _is_logical(t: ox.Triple, theory: Theory) -> bool:
     predicate = t.predicate.value
     if isinstance(t.subject, ox.Triple) or isinstance(t.object, ox.Triple):
         return False
-    if isinstance(t.subject, ox.NamedNode):
-        if theory.declared.get(t.subject.value) == n.ANNOTATION_PROPERTY:
-            return False
-        if predicate == n.RDF_TYPE and isinstance(t.object, ox.NamedNode):
-            return t.object.value not in _KINDS | _NO_LOGIC
+    is_named = isinstance(t.subject, ox.NamedNode)
+    if is_named and theory.declared.get(t.subject.value) == n.ANNOTATION_PROPERTY:
+        return False
     if predicate == n.RDF_TYPE:
-        return not (isinstance(t.object, ox.NamedNode) and t.object.value in _NO_LOGIC)
+        stated = t.object.value if isinstance(t.object, ox.NamedNode) else ""
+        return stated not in (_KINDS | _NO_LOGIC if is_named else _NO_LOGIC)
     if predicate.startswith(n.OWL):
         return predicate not in _LEFT_OUT
     kind = theory.declared.get(predicate)
@@ -286,7 +274,6 @@ def _define(tag: str) -> str:
         f"_:d{tag} <{n.RDF_TYPE}> <{n.RDFS}Datatype> .\n"
         f"_:d{tag} <{n.OWL}onDatatype> <{n.RDF}PlainLiteral> .\n"
         f"_:d{tag} <{n.OWL}withRestrictions> _:l{tag} .\n"
-        f"_:l{tag} <{n.RDF}first> _:f{tag} .\n"
-        f"_:l{tag} <{n.RDF}rest> <{n.RDF}nil> .\n"
+        f"_:l{tag} <{n.RDF_FIRST}> _:f{tag} .\n_:l{tag} <{n.RDF_REST}> <{n.RDF_NIL}> .\n"
         f'_:f{tag} <{n.RDF}langRange> "{tag}" .\n'
     )
