@@ -250,7 +250,8 @@ def draw_questions(snapshot: Any, count: int, seed: int) -> Iterator[str]:
     for number in range(count):
         fact = chance.randrange(len(facts))
         key = facts.keys[fact]
-        _, head, _, relation, _, tail, _ = snapshot.state_condensed(key)
+        stated = snapshot.read_fact(key)
+        head, relation, tail = stated.head, stated.relation, stated.tail
         drawn = {
             word: names[4 * chance.randrange(len(names) // 4) + kind].as_py()
             for word, kind in kinds.items()

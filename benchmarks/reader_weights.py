@@ -32,7 +32,7 @@ from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.ontology.population import reader as weights
 from kpyramid.ontology.population.examples import Example, read_examples
-from kpyramid.ontology.population.features import WordMatcher, describe_properties
+from kpyramid.ontology.population.features import WordMatcher
 from kpyramid.ontology.population.reader import (
     General,
     Matcher,
@@ -120,9 +120,8 @@ def find_lessons(
     schema: Schema, examples: Sequence[Example], parser: Parser, *, with_values: bool
 ) -> tuple[Lessons, Lessons]:
     """What examples teach, and what the fifth of them that is held out does."""
-    wordings = describe_properties(schema)
-    reader, matcher = Reader(schema), Matcher(schema)
-    words, subjects = WordMatcher(wordings, schema), SubjectModel(wordings, ())
+    reader, matcher, words = Reader(schema), Matcher(schema), WordMatcher(schema)
+    subjects = SubjectModel(words.wordings, ())
     found = Lessons(), Lessons()
     for example, tree in zip(examples, parser.parse_all([e.text for e in examples]), strict=True):
         lessons = found[zlib.crc32(example.text.encode()) % HELD_OUT == 0]
@@ -130,7 +129,7 @@ def find_lessons(
         triples = matcher.align(example, reading.candidates)
         if not triples:
             continue
-        labels = np.zeros((len(reading.candidates), len(wordings)))
+        labels = np.zeros((len(reading.candidates), words.size))
         for p, values, owners in triples:
             labels[values, p] = 1
             value = reading.candidates[values[0]]

@@ -39,8 +39,8 @@ def list_questions(snapshot: Snapshot, seed: int, most: int) -> list[str]:
     """Questions about heads and relations of facts, drawn with a seed."""
     facts = snapshot.table("condensed")["condensed_id"].to_pylist()
     drawn = random.Random(seed).sample(facts, min(most, len(facts)))  # noqa: S311
-    stated = map(snapshot.state_condensed, drawn)
-    return [f"What does {head} have to do with {relation}?" for _, head, _, relation, *_ in stated]
+    stated = map(snapshot.read_fact, drawn)
+    return [f"What does {fact.head} have to do with {fact.relation}?" for fact in stated]
 
 
 def time_clients(port: int, clients: int, questions: list[str]) -> dict[str, float]:

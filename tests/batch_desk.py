@@ -18,12 +18,13 @@ from pathlib import Path
 import openai
 
 from kpyramid.keys import JsonValue
-from kpyramid.llm.batch.collect import Collection, Till, collect
-from kpyramid.llm.batch.jobs import LIMITS, Limits, Record, read_records
-from kpyramid.llm.batch.submit import Desk, submit
+from kpyramid.llm.batch.collect import Collection, collect
+from kpyramid.llm.batch.jobs import LIMITS, Desk, Limits, Record, read_records
+from kpyramid.llm.batch.submit import ShapeRequest, Submission
+from kpyramid.llm.batch.submit import submit as send
 from kpyramid.llm.cache import ReplyCache
 from kpyramid.llm.endpoint import Dialect, find_place, open_connection, shape_request
-from kpyramid.llm.ledger import Ledger, read_lines
+from kpyramid.llm.ledger import Ledger, Spent, read_lines, read_totals
 from kpyramid.llm.task import Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings, ModelPrice
 from kpyramid.storage.store import FolderStore
@@ -82,38 +83,29 @@ def open_desk(
     now: Callable[[], float] = lambda: 1_000_000.0,
 ) -> Desk:
     blobs = FolderStore(folder / "store")
-    return Desk(
-        find_client(settings),
-        lambda request: shape_request(request, Dialect("max_tokens"), settings),
-        ReplyCache(blobs),
-        blobs,
-        open_books(folder, settings),
-        RUN,
-        settings,
-        lambda run: None,
-        limits,
-        now,
-    )
+    books = {RUN: open_books(folder, settings)}
+    client = find_client(settings)
+    return Desk(client, ReplyCache(blobs), blobs, settings, books.get, limits, now)
 
 
-def open_till(
-    settings: LLMSettings,
-    folder: Path,
-    *,
-    limits: Limits = HASTY,
-    now: Callable[[], float] = lambda: 1_000_000.0,
-) -> Till:
-    blobs = FolderStore(folder / "store")
-    ledger = open_books(folder, settings)
-    return Till(
-        find_client(settings),
-        ReplyCache(blobs),
-        blobs,
-        {RUN: ledger}.get,
-        settings,
-        limits,
-        now,
-    )
+def submit(
+    pending: Mapping[str, Request], desk: Desk, shape: ShapeRequest | None = None
+) -> Submission:
+    """Submits as the run does that the books of a desk are of."""
+    ledger = desk.open_ledger(RUN)
+    assert ledger is not None
+    shape = shape or (lambda one: shape_request(one, Dialect("max_tokens"), desk.settings))
+    return send(pending, desk, ledger, RUN, shape)
+
+
+def count_spent(settings: LLMSettings, folder: Path) -> Spent:
+    """What counts against the budget by now."""
+    return open_books(folder, settings).spent()
+
+
+def count_owed(folder: Path) -> int:
+    """The calls that are reserved and not settled."""
+    return read_totals(folder / "runs" / RUN).run.open
 
 
 class DyingCache(ReplyCache):
@@ -136,10 +128,10 @@ def main() -> None:
     if verb == "submit":
         submit(make_pending(settings, 4), open_desk(settings, folder))
         return
-    till = open_till(settings, folder)
-    cache = DyingCache(till.blobs)
+    desk = open_desk(settings, folder)
+    cache = DyingCache(desk.blobs)
     cache.left = int(sys.argv[4])
-    collect(replace(till, cache=cache))
+    collect(replace(desk, cache=cache))
 
 
 DAY = 86_400.0
@@ -161,8 +153,8 @@ def list_replies(folder: Path) -> set[str]:
 
 def collect_twice(settings: LLMSettings, folder: Path) -> Collection:
     """The first look only sees the batch in progress."""
-    collect(open_till(settings, folder))
-    return collect(open_till(settings, folder))
+    collect(open_desk(settings, folder))
+    return collect(open_desk(settings, folder))
 
 
 def list_asked(server: Loopback) -> list[str]:

@@ -23,7 +23,7 @@ from kpyramid.errors import PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import FailureEntry, ReplyCache
 from kpyramid.llm.caller import Caller, KeyLocks
-from kpyramid.llm.endpoint import Endpoint, HttpTransport, Pause, open_transport
+from kpyramid.llm.endpoint import Endpoint, HttpTransport, open_transport
 from kpyramid.llm.ledger import Ledger, Totals, read_totals
 from kpyramid.llm.task import (
     Failure,
@@ -168,7 +168,6 @@ def run_items(
     sleep = clock.sleep if clock else time.sleep
     ledger = Ledger(folder / name / "ledger.jsonl", settings)
     read = clock.read if clock else time.time
-    pause = Pause(folder / "pause", clock=read, sleep=sleep)
     opened: list[HttpTransport] = []
 
     def note(probe: Mapping[str, JsonValue]) -> None:
@@ -178,7 +177,7 @@ def run_items(
         opened.append(open_transport(settings, note, *pay))
         return opened[-1]
 
-    endpoint = Endpoint(connect, ledger, pause, max_wait=settings.max_wait, clock=read, sleep=sleep)
+    endpoint = Endpoint(connect, ledger, max_wait=settings.max_wait, clock=read, sleep=sleep)
     caller = Caller(
         describe_model(settings), endpoint, open_cache(folder), KeyLocks(folder / "locks")
     )

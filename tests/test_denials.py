@@ -12,8 +12,7 @@ from kpyramid.documents.words import deny
 from kpyramid.errors import InputError
 from kpyramid.query import Snapshot, retrieve
 from kpyramid.snapshot.export import FORMS
-from kpyramid.snapshot.individuals import describe_entity, find_entities
-from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.snapshot.individuals import describe_entity, find_entities, summarise_snapshot
 from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
 from tests.rows import read_rows
@@ -52,9 +51,8 @@ def told() -> Snapshot:
 
 def list_facts(snapshot: Snapshot) -> dict[tuple[str, str, str], bool]:
     """What the condensed facts say, and whether they are denials."""
-    rows = snapshot.table("condensed").select(["condensed_id", "negated"]).to_pylist()
-    stated = ((snapshot.state_condensed(row["condensed_id"]), row["negated"]) for row in rows)
-    return {(head, relation, tail): no for (_, head, _, relation, _, tail, _), no in stated}
+    stated = map(snapshot.read_fact, snapshot.table("condensed")["condensed_id"].to_pylist())
+    return {(fact.head, fact.relation, fact.tail): fact.negated for fact in stated}
 
 
 def test_each_denial_is_a_fact_that_says_so(told: Snapshot) -> None:
@@ -114,12 +112,12 @@ def test_denials_are_not_counted_nor_listed_among_what_is_about_a_thing(told: Sn
     ("name", "plain"), [("Brelin", 2), ("Paul Grist", 0), ("Lena Voss", 1), ("Hanna Berg", 1)]
 )
 def test_a_thing_shows_its_denials_after_its_facts(told: Snapshot, name: str, plain: int) -> None:
-    (found,) = find_entities(name, told).items()
-    shown = describe_entity(*found, told, 50)
+    (key,) = find_entities(name, told)
+    shown, facts = describe_entity(key, told, 50), told.facts_about([key])
     denied = {said for said in DENIED.values() if said[0] == name}
     stated = [(fact.head, fact.relation, fact.tail) for fact in shown.facts]
-    assert len(found[1]) >= plain and denied == {*stated[len(found[1]) :]}
-    assert denied.isdisjoint(stated[: len(found[1])]) and shown.count == len(stated)
+    assert len(facts) >= plain and denied == {*stated[len(facts) :]}
+    assert denied.isdisjoint(stated[: len(facts)]) and shown.count == len(stated)
 
 
 def test_ontology_completion_and_standard_relations_have_no_denial(told: Snapshot) -> None:

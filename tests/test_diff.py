@@ -143,7 +143,7 @@ def test_rows_are_in_words_with_what_changed_in_them(whole: Diff) -> None:
     founding = changed["Anna Holm | founded | Aster Pictures"]
     assert founding["qualifiers"] == ({"time": "1921"}, {"time": "1922"})
     words = {row.words for row in whole.read("instances", None)}
-    assert "Ida Moss | is a | Person" in words
+    assert "Ida Moss | is a | person" in words
     assert len(whole.read("facts", 2)) == 2
     assert whole.read("facts", 0) == []
 

@@ -17,7 +17,7 @@ from kpyramid.embeddings.onnx import OnnxEmbedder, OnnxModel
 from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder
 from kpyramid.embeddings.served import open_served
-from kpyramid.llm.endpoint import Endpoint, Pause
+from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import LEDGER, Ledger
 from kpyramid.settings import EmbedSettings, LLMSettings
 from kpyramid.snapshot.snapshot import open_recorded
@@ -95,12 +95,11 @@ def open_any(settings: EmbedSettings, scratch: Path) -> Embedder:
         identity = identify_embedding(settings)
         return open_embedder(identity.name, identity.files, settings.provider, settings.instruction)
     llm = LLMSettings()
-    pause = Pause(scratch / "pause")
     return open_served(
         settings,
         llm,
         lambda open_transport, describe: Endpoint(
-            open_transport, Ledger(scratch / LEDGER, llm), pause, max_wait=5.0, describe=describe
+            open_transport, Ledger(scratch / LEDGER, llm), max_wait=5.0, describe=describe
         ),
     )
 

@@ -439,7 +439,7 @@ def test_a_fact_has_its_standard_relation_and_the_fact_that_says_more(
         row["condensed_id"]: (row["standard_relation"], row["more_detailed_id"] or "")
         for row in facts
     }
-    said = {told.state_condensed(row["condensed_id"])[3]: row["standard_relation"] for row in facts}
+    said = {told.read_fact(row["condensed_id"]).relation: row["standard_relation"] for row in facts}
     assert said["was born in"] == "birth place"
     assert sum(row["more_detailed_id"] is not None for row in facts) == 1
 

@@ -14,7 +14,7 @@ from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.checks import add_check, load_checks
 from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import load_settings
-from kpyramid.snapshot.sql import run_sql
+from kpyramid.snapshot.export import run_sql
 from kpyramid.storage.layout import open_warehouse
 from tests.planted import general_schema
 from tests.rows import read_rows
@@ -133,9 +133,10 @@ def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: An
         assert run_sql(open_main(handbook), query) == rows
 
 
-def test_corrections_are_still_there_after_ten_nights_of_edits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nights", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_corrections_are_still_there_after_nights_of_edits(tmp_path: Path, nights: int) -> None:
     write(tmp_path, corrections=CORRECTIONS)
-    for night in range(10):
+    for night in range(nights):
         write(tmp_path, f"The plant of year {night} is located in Velm. Ida Lind leads Norvale.")
         made = build_in(tmp_path)
         snapshot = open_main(tmp_path)

@@ -14,7 +14,6 @@ from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
 from kpyramid.errors import SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
-from kpyramid.query.facts import NearFact
 from kpyramid.query.hykge import (
     find_chains,
     score_chains,
@@ -22,6 +21,7 @@ from kpyramid.query.hykge import (
 from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.view import NearFact
 from tests import loopback
 from tests.cascade_script import CountingScript
 from tests.tiny_reranker import write_reranker
@@ -98,8 +98,8 @@ def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
 ) -> None:
     graph, index = Adjacency(snapshot), snapshot.entities_by_name()
     named = ("grey water", "mary stone", "john harlow", "harlow brewing company", "peter ash")
-    rows = [graph.find(index[name][0]) for name in named if index.get(name)]
-    chains = find_chains(graph, [row for row in rows if row is not None], 3)
+    rows = graph.locate(index[name][0] for name in named if index.get(name))
+    chains = find_chains(graph, [*rows.values()], 3)
 
     assert {chain.chain for chain in chains} <= {"path", "common tail", "common head"}
     assert all(all(c.forward) for c in chains if c.chain == "path")

@@ -170,17 +170,18 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         found = snapshot.evidence(key)
         assert {(e.document_id, e.chunk_id, e.start, e.end) for e in found} == spans
         head = entities[row["head_id"]]
-        assert snapshot.state_condensed(key)[:3] == (row["head_id"], head["name"], head["type"])
-        ((confidence, support, negated, modality),) = snapshot.weigh_condensed([key])
-        assert confidence == max(triples[t]["confidence"] for t in row["derived_from"])
-        assert support == len({document_of[raw["chunk_id"]] for raw in own})
-        assert negated == any(raw["negated"] for raw in own)
-        assert modality == row["modality"]
-        assert modality != "fact" or not any(raw["modality"] for raw in own)
+        fact = snapshot.read_fact(key)
+        named = (row["head_id"], head["name"], head["type"])
+        assert (fact.head_id, fact.head, fact.head_type) == named
+        assert fact.confidence == max(triples[t]["confidence"] for t in row["derived_from"])
+        assert fact.support == len({document_of[raw["chunk_id"]] for raw in own})
+        assert fact.negated == any(raw["negated"] for raw in own)
+        assert fact.modality == row["modality"]
+        assert fact.modality != "fact" or not any(raw["modality"] for raw in own)
         listed = Store(snapshot.folder).rows("condensed").list_of("documents", place)
         documents = Store(snapshot.folder).rows("documents").keys
         assert {documents[int(at)] for at in listed} == {document for document, *_ in spans}
-        assert (key in snapshot.facts_about([row["head_id"]])) is not negated
+        assert (key in snapshot.facts_about([row["head_id"]])) is not fact.negated
     plain = [row for row in rows if not row["negated"]]
     for entity in entities:
         expected = [r["condensed_id"] for r in plain if entity in (r["head_id"], r["tail_id"])]

@@ -128,7 +128,7 @@ def name_rows(snapshot: Snapshot, rows: Iterable[int]) -> set[str]:
 
 def find_row(snapshot: Snapshot, name: str) -> int:
     (key,) = snapshot.entities_by_name()[name.casefold()]
-    row = Adjacency(snapshot).find(key)
+    row = Adjacency(snapshot).locate([key]).get(key)
     assert row is not None
     return row
 

@@ -296,7 +296,7 @@ def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
     key = next(
         k
         for k in base.table("condensed")["condensed_id"].to_pylist()
-        if "Quux" in str(base.state_condensed(k))
+        if "Quux" in str(base.read_fact(k))
     )
     row = BIRTH | {"triples": [{"key": key, "words": "Clara Weiss founded Quuxville"}]}
 

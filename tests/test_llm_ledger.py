@@ -4,10 +4,13 @@ import json
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -234,7 +237,7 @@ def test_a_batch_is_reserved_all_or_none_and_each_item_booked_once(tmp_path: Pat
         assert process.settle(ticket, Usage(10, 20), "answered", billed=True) is fresh
         expired = batch_ticket("b", items[1])
         assert process.settle(expired, None, "expired", billed=False) is fresh
-        assert process.list_owed() == {"b"}
+        assert read_totals(tmp_path).run.open == 1
     totals = read_totals(tmp_path)
     assert (totals.run.prompt, totals.run.completion, totals.run.open) == (10, 20, 1)
     half = sum(bound_cost(c.most, PRICE) for c in items[:1]) / 2
@@ -309,3 +312,82 @@ def test_builds_of_one_ref_side_by_side_share_the_budget(tmp_path: Path) -> None
     first.reserve(make_call(65, 0))
     with pytest.raises(BudgetError):
         second.reserve(make_call(1, 0))
+
+
+# Lines of the books that a crash or a full disk cuts cost nobody else a line.
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_torn_last_line_is_counted_and_spoils_no_other(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path, make_settings())
+    ticket = ledger.reserve(make_call(30, 10))
+    ledger.settle(ticket, Usage(10, 5), "answered", billed=True)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    later = Ledger(path, make_settings())
+    later.settle(later.reserve(make_call(7, 3)), Usage(7, 3), "answered", billed=True)
+    lines, torn = read_lines(path)
+    assert torn == (cut > 1)
+    assert len(lines) == (4 if cut == 1 else 3)
+    # The settled line is gone, so its call counts at its highest again.
+    assert Ledger(path, make_settings()).spent().tokens == (25 if cut == 1 else 50)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\xff\xfe", b"[]", b"{}", b'{"event":"settled","name":1,"tokens":1,"cost":1}', b"null",
+     b'{"event":"settled","name":"x","tokens":1,"cost":NaN}', b'{"event":"paid"}'],
+)  # fmt: skip
+def test_lines_that_are_none_are_counted(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(line + b"\n")
+    ledger = Ledger(path, make_settings())
+    ledger.reserve(make_call(1, 1))
+    assert ledger.spent().tokens == 2
+    assert read_totals(tmp_path).torn == 1
+
+
+def test_what_the_disk_does_not_take_is_never_called_and_never_unpaid(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path, make_settings())
+    ticket = ledger.reserve(make_call(30, 10))
+    path.unlink()
+    path.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        ledger.reserve(make_call(30, 10))
+    ledger.settle(ticket, Usage(1, 1), "answered", billed=True)  # the reply is worth more
+    assert ledger.spent().tokens == 40
+
+
+@contextmanager
+def leave_room(path: Path, room: int) -> Iterator[None]:
+    """The kernel takes so many bytes more of this file, cuts a write there, and refuses others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("room", [0, 1, 100, -1], ids=["none", "byte", "piece", "all_but_one"])
+@pytest.mark.parametrize("event", ["reserved", "settled"])
+def test_a_line_that_the_disk_cuts_takes_no_other_with_it(
+    tmp_path: Path, event: str, room: int
+) -> None:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path, make_settings())
+    ticket = ledger.reserve(make_call(30, 10))
+    length = path.stat().st_size
+    if event == "reserved":
+        with leave_room(path, room % length), pytest.raises(OSError, match=r"took|too large"):
+            ledger.reserve(make_call(30, 10))
+    else:
+        with leave_room(path, room % length):
+            ledger.settle(ticket, Usage(1, 1), "answered", billed=True)
+    ledger.reserve(make_call(200, 0))
+    assert ledger.spent().tokens == Ledger(path, make_settings()).spent().tokens == 240
+    assert len(read_lines(path)[0]) == 2
+    with pytest.raises(BudgetError):
+        Ledger(path, make_settings(tokens=300)).reserve(make_call(61, 0))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kpyramid.errors import InputError
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot, passages
 from kpyramid.query.analysis import QuestionAnalysis
@@ -83,11 +82,6 @@ def test_scores_are_of_all_passages_that_words_or_vectors_put_forward() -> None:
     snapshot = open_told()
     chunks = snapshot.table("chunks")["chunk_id"].to_pylist()
     assert set(rank_directly("bridge", snapshot)) == set(chunks)
-
-
-def test_an_unknown_way_of_finding_passages_is_refused() -> None:
-    with pytest.raises(InputError, match="bm25, vectors, both, walk"):
-        find_passages(QuestionAnalysis(Question("Who?"), open_told()), 3, by="magic")  # type: ignore[arg-type]
 
 
 def score_sources(question: str, by: Any, facts: Sequence[str] = ()) -> dict[str, float]:

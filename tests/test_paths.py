@@ -11,7 +11,6 @@ import pytest
 from kpyramid.graph.steps import _order
 from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
-from kpyramid.query.anchors import link_names
 from kpyramid.query.chains import (
     RatedPath,
     choose_fitting,
@@ -24,6 +23,7 @@ from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     Path,
     find_paths,
+    link_names,
     rank_entities,
     state_paths,
 )
@@ -179,7 +179,7 @@ def test_rank_is_the_eigenvector_of_the_damped_graph(seed: int) -> None:
 def open_graph(snapshot: Snapshot) -> tuple[Adjacency, list[int]]:
     graph = Adjacency(snapshot)
     ids = analyse("Who wrote Grey Water, John Harlow?", snapshot).linked.entities
-    return graph, [row for key in ids if (row := graph.find(key)) is not None]
+    return graph, [*graph.locate(ids).values()]
 
 
 def test_paths_are_stated_with_their_arrows_and_places(snapshot: Snapshot) -> None:
@@ -212,9 +212,8 @@ def test_nothing_is_found_for_what_is_not_seen(snapshot: Snapshot) -> None:
     assert analyse("Mary Stone", scoped).linked.entities == ()
     whole = Adjacency(snapshot)
     (mary,) = analyse("Is it Mary Stone?", snapshot).linked.entities
-    row = whole.find(mary)
-    assert row is not None and graph.find(mary) is None
-    assert not len(graph.leave(np.array([row]), 10))
+    assert whole.locate([mary]) and not graph.locate([mary])
+    assert not len(graph.leave(np.array([*whole.locate([mary]).values()]), 10))
 
 
 # What the words of a question say of a chain.

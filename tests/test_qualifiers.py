@@ -60,8 +60,7 @@ def find_deal(snapshot: Snapshot) -> str:
     (key,) = [
         row["condensed_id"]
         for row in snapshot.table("condensed").to_pylist()
-        if " ".join(snapshot.state_condensed(row["condensed_id"])[n] or "" for n in (1, 3, 5))
-        == DEAL
+        if snapshot.read_fact(row["condensed_id"]).statement.partition(" (")[0] == DEAL
     ]
     return str(key)
 
@@ -99,7 +98,7 @@ def test_published_facts_have_the_qualifiers_of_their_statements(whole: Snapshot
     assert row["qualifiers"] == [("time", "1871 / May 2019")]
     (triple,) = (find_row(whole, "triples", key) for key in row["derived_from"])
     assert triple["qualifiers"] == row["qualifiers"]
-    assert whole.qualify_condensed(row["condensed_id"]) == ("time: 1871 / May 2019",)
+    assert whole.read_fact(row["condensed_id"]).qualifiers == ("time: 1871 / May 2019",)
 
 
 def test_a_retrieved_fact_says_what_qualifies_it_and_how_sure_it_is(whole: Snapshot) -> None:
@@ -135,10 +134,10 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
     for snapshot in (whole, open_snapshot("main", built[0].root)):
         rows = snapshot.table("condensed").to_pylist()
         (row,) = [
-            row for row in rows if "Two patients" in snapshot.state_condensed(row["condensed_id"])
+            row for row in rows if snapshot.read_fact(row["condensed_id"]).head == "Two patients"
         ]
         assert row["qualifiers"] == [("document", "The Oslo Trial")]
-        assert snapshot.qualify_condensed(row["condensed_id"]) == ("document: The Oslo Trial",)
+        assert snapshot.read_fact(row["condensed_id"]).qualifiers == ("document: The Oslo Trial",)
         (triple,) = (find_row(snapshot, "triples", key) for key in row["derived_from"])
         assert triple["qualifiers"] == row["qualifiers"]
     found = retrieve("Who visited Acme Corporation?", whole)
@@ -150,7 +149,7 @@ def test_whoever_may_not_see_a_statement_does_not_see_what_qualifies_it(
 ) -> None:
     public = open_snapshot("main", built[0].root)
     key = find_deal(whole)
-    assert public.qualify_condensed(key) == ("time: May 2019",)
+    assert public.read_fact(key).qualifiers == ("time: May 2019",)
     for table, own in (
         ("condensed", key),
         ("triples", find_row(whole, "condensed", key)["derived_from"][0]),

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kpyramid.errors import EndpointError
 from kpyramid.keys import hash_value
 from kpyramid.llm.task import key_request
 from kpyramid.query.analysis import QuestionAnalysis
@@ -258,15 +257,6 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
     assert calls == (1, 1) and first == again and judged == once_more
     assert spent[0] == 1 and spent[1] > tried and paid == (2, 2 * (spent[1] - tried))
     assert a.spent.calls == 2
-
-
-def test_a_pause_of_a_build_is_not_waited_for(tmp_path: Path) -> None:
-    from kpyramid.llm.endpoint import Pause
-
-    with ask_scripted(tmp_path, query_kg=decide("yes", 2)) as (_, asker):
-        Pause(tmp_path / "w" / "cache" / "llm" / "pause").hold(300)
-        with pytest.raises(EndpointError, match="wait 300 s"):
-            judge_by_model(WHERE, FACTS, asker)
 
 
 def test_the_key_of_a_request_stays_what_it_was() -> None:

@@ -12,14 +12,13 @@ import pytest
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import choose_anchors
 from kpyramid.query.chains import drop_led, list_branches
-from kpyramid.query.facts import NearFact
 from kpyramid.query.paths import Path as Walk
-from kpyramid.query.paths import StatedPath, find_paths, rank_entities, state_paths
+from kpyramid.query.paths import StatedPath, choose_anchors, find_paths, rank_entities, state_paths
 from kpyramid.query.rok import choose_main
 from kpyramid.query.types import Question
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.view import NearFact
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
 from tests.cascade_script import CountingScript
@@ -111,7 +110,7 @@ def test_4_2_2_step_a_holds_for_all_branches(snapshot: Snapshot) -> None:
     asked = QuestionAnalysis(Question(UNCLE), snapshot)
     graph, index = Adjacency(snapshot), snapshot.entities_by_name()
     key = [index[name][0] for name in ("grey water", "mary stone", "john harlow")]
-    rows = [row for one in key if (row := graph.find(one)) is not None]
+    rows = [*graph.locate(key).values()]
     main = state_paths(find_paths(graph, rows, 2), graph, snapshot)
     found = list_branches(asked, key, main)
     about = [f for f in found if not {f.head_id, f.tail_id}.isdisjoint(key)]

@@ -155,7 +155,7 @@ def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(
     public: Snapshot,
 ) -> None:
     facts = {
-        public.state_condensed(key)[3]
+        public.read_fact(key).relation
         for key in public.facts_about(link_text("Who is John Harlow?", public).entities)
     }
     assert not [relation for relation in facts if "chief" in relation]
@@ -270,7 +270,7 @@ SURFACE: dict[str, Read] = {
         try_keys(s.evidence, keys_of(w, t)) for t in FILTERED if t != "additions"
     ],
     "facts_about": lambda s, w: [
-        s.state_condensed(key) for key in s.facts_about(keys_of(w, "entities"))
+        s.read_fact(key) for key in s.facts_about(keys_of(w, "entities"))
     ],
     "find": lambda s, w: [
         s.find(label, limit=1000).to_dict()
@@ -321,19 +321,15 @@ SURFACE: dict[str, Read] = {
         for other in (EVERYTHING, has("board"))
         for name in FILTERED
     ],
-    "read_standard": lambda s, w: try_keys(
-        lambda key: s.read_standard(key)[0], keys_of(w, "condensed")
-    ),
     "standardise_condensed": lambda s, w: try_keys(
         s.standardise_condensed, keys_of(w, "condensed")
     ),
-    "qualify_condensed": lambda s, w: try_keys(s.qualify_condensed, keys_of(w, "condensed")),
     "scopes": lambda s, w: s.scopes,
     "sparql": lambda s, w: [
         s.sparql(query, limit=100_000)
         for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
     ],
-    "state_condensed": lambda s, w: try_keys(s.state_condensed, keys_of(w, "condensed")),
+    "read_fact": lambda s, w: try_keys(s.read_fact, keys_of(w, "condensed")),
     "state_value": lambda s, w: try_keys(
         lambda key: state_value(key, s), keys_of(w, "instances")
     ),
@@ -348,9 +344,6 @@ SURFACE: dict[str, Read] = {
     "types": lambda s, w: spell(s.types),
     "vectors_of": lambda s, w: try_keys(
         lambda k: s.vectors_of([k]).shape, keys_of(w, "condensed")
-    ),
-    "weigh_condensed": lambda s, w: try_keys(
-        lambda k: s.weigh_condensed([k]), keys_of(w, "condensed")
     ),
     "find_titled": lambda s, w: try_keys(
         lambda k: s.evidence(k),
@@ -567,7 +560,7 @@ def test_a_hidden_title_does_not_tell_what_a_shared_noun_means(tmp_path: Path) -
     def say(snapshot: Snapshot) -> str:
         (fact,) = snapshot.table("condensed").to_pylist()
         tables = (snapshot.table(name).to_pylist() for name in ("triples", "condensed"))
-        return str([*tables, snapshot.state_condensed(fact["condensed_id"])])
+        return str([*tables, snapshot.read_fact(fact["condensed_id"])])
 
     hidden = "vault"
     whole = open_snapshot("main", warehouse.root, scope=EVERYTHING)

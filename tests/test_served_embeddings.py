@@ -14,7 +14,7 @@ import pytest
 
 from kpyramid.embeddings.served import Connect, ServedEmbedder, open_served
 from kpyramid.errors import BudgetError, EndpointError, IntegrityError
-from kpyramid.llm.endpoint import Endpoint, Pause
+from kpyramid.llm.endpoint import Endpoint
 from kpyramid.llm.ledger import LEDGER, Ledger, read_lines
 from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.stage import Progress
@@ -43,13 +43,11 @@ def make_settings(base_url: str, llm: Mapping[str, Any] | None = None, **embed: 
 def connect_to(
     folder: Path, llm: LLMSettings, ledger: Ledger | None = None, clock: Time | None = None
 ) -> Connect:
-    """Endpoints with a pause and books, as a build has them; nobody waits."""
+    """Endpoints with books, as a build has them; nobody waits."""
     clock = clock or Time()
-    pause = Pause(folder / "pause", clock=clock.read, sleep=clock.sleep)
     return lambda open_transport, describe: Endpoint(
         open_transport,
         ledger or Ledger(folder / LEDGER, llm),
-        pause,
         max_wait=llm.max_wait,
         describe=describe,
         clock=clock.read,

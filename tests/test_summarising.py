@@ -181,7 +181,7 @@ def test_statements_are_planned_asked_for_once_kept_and_told_once(
                     if entry["schema"] == "summary")  # fmt: skip
     assert "may visit" not in shown and "Paul Lund" in shown
     facts = snapshot.table("condensed").to_pylist()
-    near = [snapshot.state_condensed(row["condensed_id"])[3] for row in facts if row["anchor"]]
+    near = [snapshot.read_fact(row["condensed_id"]).relation for row in facts if row["anchor"]]
     assert near.count("may visit") == 2, "they are a group"
     assert check_tables(snapshot.folder) == []
     found = retrieve("Whom did Paul Lund visit?", snapshot).facts

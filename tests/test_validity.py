@@ -177,8 +177,11 @@ HELD = {
 def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
     held = {}
     for row in told.table("condensed").to_pylist():
-        _, head, _, relation, _, tail, _ = told.state_condensed(row["condensed_id"])
-        held[head, relation, tail] = (row["modality"], *(row[name] for name in VALID))
+        fact = told.read_fact(row["condensed_id"])
+        held[fact.head, fact.relation, fact.tail] = (
+            row["modality"],
+            *(row[name] for name in VALID),
+        )
     assert {said: held.get(said) for said in HELD} == HELD
 
 
@@ -188,7 +191,7 @@ def test_the_sentence_that_states_a_fact_comes_before_that_of_its_antecedent(
     (key,) = (
         row["condensed_id"]
         for row in told.table("condensed").to_pylist()
-        if str(told.state_condensed(row["condensed_id"])[5]).startswith("Skanby")
+        if told.read_fact(row["condensed_id"]).tail.startswith("Skanby")
     )
     assert [place.text for place in told.evidence(key)] == [
         "It was built by Skanby Ltd.",

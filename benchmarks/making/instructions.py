@@ -16,10 +16,9 @@ from typing import Literal
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query.analysis import QuestionAnalysis, analyse
-from kpyramid.query.anchors import link_names
 from kpyramid.query.ksl import Subgraph, draw, find_subgraph, list_tails
 from kpyramid.query.model.walks import INSTRUCTION, render_step, show_round
-from kpyramid.query.paths import Path, state_paths
+from kpyramid.query.paths import Path, link_names, state_paths
 from kpyramid.snapshot.snapshot import Snapshot
 
 Prompt = Literal["paper", "ask"]
@@ -125,11 +124,11 @@ def teach_question(
 def _find_right(question: EvalQuestion, within: Subgraph, snapshot: Snapshot) -> list[int]:
     """The entities of the subgraph that are right answers, in their order."""
     if question.candidates:
-        found = (row for row, option in within.options.items() if option in question.values)
+        found = [row for row, option in within.options.items() if option in question.values]
     else:
         names = [name for value in question.answers for name in value]
         keys = link_names(names, snapshot, similar=None).entities
-        found = (row for key in keys if (row := within.graph.find(key)) is not None)
+        found = [*within.graph.locate(keys).values()]
     return sorted(set(found) & set(within.nodes.tolist()))
 
 

@@ -13,11 +13,10 @@ from kpyramid.cli.render import Result, count_things, name_first
 from kpyramid.errors import InputError
 from kpyramid.pipeline.models import open_backends, require_model
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
+from kpyramid.query.answering import parse_options
 from kpyramid.query.decisions import FLOOR
 from kpyramid.query.facts import state_facts
-from kpyramid.query.parameters import parse_options
-from kpyramid.query.paths import STEP
-from kpyramid.query.types import DECISIONS, RULES, Item, Outcome, Step, state_sides
+from kpyramid.query.types import DECISIONS, RULES, STEP, Item, Outcome, Step, state_sides
 from kpyramid.settings import Settings
 from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.evidence import Evidence

@@ -82,9 +82,9 @@ batches = typer.Typer(
     name="batch",
     no_args_is_help=True,
     help="Ask a model through the Batch API: half the price, answers within a day.\n\n"
-    "Call submit and collect in turn, as often as you like and from any machine that shares the "
-    "cache (setting llm.cache), until submit says that all is answered; then build. Each request "
-    "is in one batch at most, and what was paid for is kept.",
+    "Call submit and collect in turn, as often as you like, until submit says that all is "
+    "answered; then build. Of machines that share a cache (setting llm.cache) one at a time "
+    "submits. Each request is in one batch at most, and what was paid for is kept.",
 )
 command(batches)(batch.submit)
 command(batches)(batch.collect)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import show_progress
@@ -11,8 +10,7 @@ from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import EndpointError, RefusedError, SettingsError
 
 if TYPE_CHECKING:
-    from kpyramid.llm.batch.jobs import Record
-    from kpyramid.llm.batch.submit import Desk
+    from kpyramid.llm.batch.jobs import Desk, Record
     from kpyramid.llm.ledger import Ledger
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
@@ -39,17 +37,20 @@ def submit(
     follows: `collect`, `submit`, or `build` when all is answered.
     """
     from kpyramid.llm.batch.jobs import LIMITS
+    from kpyramid.llm.batch.submit import prepare_shape
     from kpyramid.llm.batch.submit import submit as send
-    from kpyramid.pipeline.models import hold_asking, open_batch_run, put_run
+    from kpyramid.pipeline.models import PROBE, hold_asking, open_batch_run, open_ledger, put_run
     from kpyramid.pipeline.runner import collect_pending
 
     _require_batches(loaded)
     run = open_batch_run(corpus, place, loaded, ref)
     with show_progress(quiet=quiet) as progress:
         pending = collect_pending(run, workers=workers, progress=progress)
-    desk = _open_desk(run)
-    with hold_asking(run.warehouse, loaded):
-        done = send(pending, desk)
+    desk = _open_desk(place, loaded, {})
+    ledger = open_ledger(place, loaded, run.folder, ref)
+    shape = prepare_shape(loaded.llm, ledger, run.folder / PROBE)
+    with hold_asking(place, loaded):
+        done = send(pending, desk, ledger, run.name, shape)
     put_run(run)
     is_over = not (done.submitted or done.open or done.pending or done.answered)
     next_command = "build" if is_over else "collect" if done.open else "submit"
@@ -57,8 +58,8 @@ def submit(
     notes = [f"{words} `kpyramid {'' if is_over else 'batch '}{next_command}`"]
     if done.unfinished:
         notes.append(
-            f"{done.unfinished} are being submitted by another process; should it have died, a "
-            f"call {LIMITS.stale / 60:.0f} minutes after it takes over"
+            f"{done.unfinished} were being submitted when their process ended; a call "
+            f"{LIMITS.stale / 60:.0f} minutes after it takes over"
         )
     if done.failed:
         notes.append(f"{done.failed} failed for good: see `kpyramid rejects --requests`")
@@ -82,11 +83,8 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
 
     `status`: ask nothing; list all batches as the last call left them.
     """
-    from kpyramid.llm.batch.collect import Till
     from kpyramid.llm.batch.collect import collect as fetch
     from kpyramid.llm.batch.jobs import OPEN, read_records
-    from kpyramid.llm.cache import ReplyCache
-    from kpyramid.llm.endpoint import open_connection
     from kpyramid.pipeline.models import open_replies, put_run
 
     if status:
@@ -95,10 +93,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
         return name_values(batches=_describe(records), open=still)
     _require_batches(loaded)
     used: dict[str, Run] = {}
-    blobs = open_replies(place, loaded)
-    ledgers = partial(_find_ledger, place, loaded, used=used)
-    client = open_connection(loaded.llm).client
-    done = fetch(Till(client, ReplyCache(blobs), blobs, ledgers, loaded.llm))
+    done = fetch(_open_desk(place, loaded, used))
     for run in used.values():
         put_run(run)
     next_call = (
@@ -133,33 +128,22 @@ def _require_batches(loaded: "Settings") -> None:
         )
 
 
-def _open_desk(run: "Run") -> "Desk":
-    from kpyramid.llm.batch.submit import Desk, prepare_shape
+def _open_desk(place: "Warehouse", settings: "Settings", used: "dict[str, Run]") -> "Desk":
+    """What batches of a warehouse need; `used` notes the runs whose books were opened."""
+    from kpyramid.llm.batch.jobs import Desk
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.endpoint import open_connection
-    from kpyramid.pipeline.models import PROBE, open_ledger, open_replies
-
-    place, llm = (run.warehouse, run.settings), run.settings.llm
-    blobs, ledger = open_replies(*place), open_ledger(*place, run.folder, run.ref)
-    shape = prepare_shape(llm, ledger, run.folder / PROBE)
-    books = (ReplyCache(blobs), blobs, ledger)
-    client = open_connection(llm).client
-    return Desk(client, shape, *books, run.name, llm, partial(_find_ledger, *place))
-
-
-def _find_ledger(
-    place: "Warehouse", settings: "Settings", run: str, used: "dict[str, Run] | None" = None
-) -> "Ledger | None":
-    """The books of a run, if it is one of this warehouse; `used` notes whose were opened."""
-    from kpyramid.pipeline.models import open_ledger
+    from kpyramid.pipeline.models import open_ledger, open_replies
     from kpyramid.storage.runs import open_run
 
-    if place.store.read(f"runs/{run}/run.json") is None:
-        return None
-    found = open_run(place, run)
-    if used is not None:
-        used[run] = found
-    return open_ledger(place, settings, found.folder, found.ref)
+    def find_ledger(name: str) -> "Ledger | None":
+        if place.store.read(f"runs/{name}/run.json") is None:
+            return None
+        used[name] = run = open_run(place, name)
+        return open_ledger(place, settings, run.folder, run.ref)
+
+    blobs, client = open_replies(place, settings), open_connection(settings.llm).client
+    return Desk(client, ReplyCache(blobs), blobs, settings.llm, find_ledger)
 
 
 def _count_answers(desk: "Desk", run: str) -> int:

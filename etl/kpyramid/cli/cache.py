@@ -1,9 +1,8 @@
 """`kpyramid cache`: what is kept of a model's replies, counted, and moved between caches."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ def cache(
     `export`: write all replies to this file.
     `import_`: take the replies of this file into the cache.
     """
-    from kpyramid.llm.cache import describe_contents, import_replies, write_recording
+    from kpyramid.llm.cache import DamagedLine, read_recording, write_recording
 
     if export and import_:
         raise SettingsError("give --export or --import, not both")
@@ -52,20 +51,35 @@ def cache(
         written = write_recording(export, entries)
         moved = {"file": str(export), "written": written, "damaged": damaged}
     elif import_:
-        taken = import_replies(replies, import_, partial(show_count, label="read", quiet=quiet))
-        lines = [(line.number, line.detail) for line in taken.damaged]
-        moved = {"file": str(import_), "new": taken.new, "known": taken.known, "damaged": lines}
+        lines: list[tuple[int, str]] = []
+        counts = {"new": 0, "known": 0}
+        for entry in show_count(read_recording(import_), "read", quiet=quiet):
+            if isinstance(entry, DamagedLine):
+                lines.append((entry.number, entry.detail))
+            elif replies.read_reply_entry(entry.key) is not None:
+                counts["known"] += 1
+            else:
+                replies.keep_entry(entry)
+                counts["new"] += 1
+        moved = {"file": str(import_), **counts, "damaged": lines}
         if lines:
             listed = "".join(f"\n  line {number}: {detail}" for number, detail in lines[:10])
             moved["fault"] = InputError(
                 f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were taken; "
                 "export the file again and import it again for the rest"
             )
-    contents = asdict(describe_contents(replies))
-    for name in ("oldest", "newest"):
-        day = datetime.fromtimestamp(contents[name], UTC) if contents["replies"] else None
-        contents[name] = f"{day:%Y-%m-%d}" if day else None
-    return name_values(cache=home, **contents, **moved)
+    blobs = [blob for _, blob in replies.list_replies()]
+    days = [f"{datetime.fromtimestamp(blob.modified, UTC):%Y-%m-%d}" for blob in blobs]
+    kinds = Counter(str(entry.failure.kind) for entry in replies.list_failures())
+    return name_values(
+        cache=home,
+        replies=len(blobs),
+        bytes=sum(blob.size for blob in blobs),
+        oldest=min(days, default=None),
+        newest=max(days, default=None),
+        failures=dict(sorted(kinds.items())),
+        **moved,
+    )
 
 
 def _read_entries(cache: "ReplyCache", damaged: list[str]) -> "Iterator[ReplyEntry]":

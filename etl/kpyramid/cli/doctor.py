@@ -73,16 +73,11 @@ def _check_disk(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     """The folder of the warehouse does what publishing rests on."""
-    from kpyramid.storage.writing import write_durably
+    from kpyramid.storage.store import FolderStore
 
-    made = not place.root.is_dir()
-    probe = place.root / f".probe.{uuid.uuid4().hex}"
-    link = probe.with_suffix(".link")
+    made, folder, probe = not place.root.is_dir(), FolderStore(place.root), f".{uuid.uuid4().hex}"
     try:
-        write_durably(probe, b"probe")
-        os.link(probe, link)
-        with suppress(FileExistsError):
-            os.link(probe, link)
+        if not folder.create(probe, b"probe") or folder.create(probe, b"probe"):
             advice = "put the warehouse on another file system: two builds could both win a ref"
             yield Finding("store", "fail", "a name can be made twice", advice)
             return
@@ -91,10 +86,10 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
         yield Finding("store", "fail", f"{place.root}: {e.strerror}", advice)
         return
     finally:
-        for path in (probe, link):
-            path.unlink(missing_ok=True)
-        if made and place.root.is_dir() and not any(place.root.iterdir()):
-            place.root.rmdir()
+        with suppress(OSError):
+            folder.delete(probe)
+            if made:
+                place.root.rmdir()
     if place.bucket:
         place.bucket.probe()
     closed = [str(f) for f in place.folders if f.is_dir() and not os.access(f, os.W_OK | os.X_OK)]

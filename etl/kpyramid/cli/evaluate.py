@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import open_bars
 from kpyramid.cli.render import Result, lay_out, name_first
@@ -99,7 +99,6 @@ def evaluate(
     warehouse: str,
     snapshot: str,
     strategy: list[str] | None = None,
-    strategies: Literal["all"] | None = None,
     reader: list[ReaderName] | None = None,
     tables: bool = False,
     baseline: str | None = None,
@@ -119,8 +118,8 @@ def evaluate(
 
     `questions`: questions with their answers: .jsonl, .csv or .tsv.
     `strategy`: what to compare, with its options, such as polyrag or
-    polyrag:mode=paper,triples=5,graph=false; again for each. By default naive, kaping, polyrag.
-    `strategies`: all strategies side by side.
+    polyrag:mode=paper,triples=5,graph=false; again for each; all for every one. By default naive,
+    kaping, polyrag.
     `reader`: who decides and words answers, by default rules; again for both.
     `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
     say what each layer adds.
@@ -144,11 +143,11 @@ def evaluate(
 
         is_there(out)  # a bucket that is none is found before the model is paid
     asked = read_questions(questions)
-    if sum(map(bool, (tables, strategy, strategies))) > 1:
-        raise SettingsError("give one of --strategy, --strategies and --tables")
+    if tables and strategy:
+        raise SettingsError("give one of --strategy and --tables")
     names = list(reader or [ReaderName.rules])
     every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
-    chosen = every if strategies else strategy or _DEFAULT
+    chosen = every if strategy == ["all"] else strategy or _DEFAULT
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker = None

@@ -305,14 +305,15 @@ def show(name: str, /, *, opened: "Snapshot") -> Result:
 
     `name`: an individual by name, id or IRI; or a class or property, for a list of what it has.
     """
-    from kpyramid.snapshot.individuals import Individuals
+    from kpyramid.snapshot.individuals import describe_individual, find_individuals, list_members
 
-    individuals = Individuals(opened)
-    members = individuals.list_members(name, _FIRST)
+    members = list_members(name, opened, _FIRST)
     try:
-        ids = individuals.find(name)
+        ids = find_individuals(name, opened)
     except InputError:
         if members is None:
             raise
         ids = []
-    return name_values(members=members, individuals=[individuals.describe(key) for key in ids])
+    return name_values(
+        members=members, individuals=[describe_individual(key, opened) for key in ids]
+    )

@@ -42,7 +42,7 @@ def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
     `query`: the SELECT.
     `limit`: most rows that are printed as a table; 0 for all.
     """
-    from kpyramid.snapshot.sql import run_sql
+    from kpyramid.snapshot.export import run_sql
 
     rows = run_sql(opened, query)
     shown = rows[: limit or None]

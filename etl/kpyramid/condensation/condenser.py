@@ -150,18 +150,17 @@ def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tup
         groups: list[Same] = []
         seen: set[int] = set()
         for group in entry.same:
-            if not all(0 < number <= len(places) for number in (*group.members, group.best)):
+            members = {*group.members}
+            if not all(0 < number <= len(places) for number in (*members, group.best)):
                 raise ReplyError(FailureKind.INVALID, f"there is no fact among {group.members}")
-            sets = {places[number - 1][0] for number in (*group.members, group.best)}
-            if sets != {entry.set - 1}:
+            if {places[number - 1][0] for number in (*members, group.best)} != {entry.set - 1}:
                 raise ReplyError(FailureKind.INVALID, "facts of two sets were grouped")
-            if group.best not in group.members:
+            if group.best not in members:
                 raise ReplyError(FailureKind.INVALID, f"{group.best} is best of others")
-            if seen & set(group.members):
+            if seen & members:
                 raise ReplyError(FailureKind.INVALID, "a fact stands in two groups")
-            seen |= set(group.members)
-            others = sorted({*group.members} - {group.best})
-            if others:
+            seen |= members
+            if others := sorted(members - {group.best}):
                 groups.append(tuple(places[number - 1][1] for number in (group.best, *others)))
         found.setdefault(entry.set - 1, tuple(groups))
     return found
@@ -200,7 +199,8 @@ def list_neighbourhoods(
                 taken |= {merger.fact.place for merger in left}
                 kind = schema.class_for_type(left[0].fact.ends[0])
                 domain = schema.class_by_iri[kind].label if kind else None
-                facts = tuple(_state(merger.fact.place, graph, ids) for merger in left)
+                places = [merger.fact.place for merger in left]
+                facts = tuple(Statement(ids[at], *graph.tell(at)) for at in places)
                 found.append(Neighbourhood(schema.property_by_iri[iri].label, domain, facts))
     return found
 
@@ -216,16 +216,6 @@ def merge_agreed(made: Condensation, ids: Sequence[str], agreed: Iterable[tuple[
             stays = goes[stays]
         for fact, _ in by_place[place].merged:
             made.stands[fact.place], made.how[fact.place] = stays, "llm"
-
-
-def _state(place: int, graph: Graph, ids: Sequence[str]) -> Statement:
-    tail = int(graph.tails[place])
-    return Statement(
-        ids[place],
-        graph.names[graph.heads[place]],
-        graph.wordings[graph.relations[place]],
-        graph.names[tail] if tail >= 0 else graph.texts[graph.literals[place]],
-    )
 
 
 _FACTS = 40
@@ -335,7 +325,9 @@ class Condenser:
         self, sets: Sequence[_Set]
     ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Said]], list[Loss]]:
         """The pairs that say the same, how often each wording was the best, what got no answer."""
-        batches = cut_batches(sets, name=_name, weigh=lambda s: len(s.said), size=_FACTS)
+        batches = cut_batches(
+            sets, name=lambda s: str((s.anchor, s.said)), weigh=lambda s: len(s.said), size=_FACTS
+        )
 
         def pose(batch: Sequence[_Set]) -> tuple[Request, Parse[dict[int, tuple[Same, ...]]]]:
             asked = [one.question for one in batch]
@@ -387,14 +379,13 @@ def _list_sets(told: Sequence[_Told]) -> list[_Set]:
         if pairs:
             covered |= {(anchor, pair) for pair in pairs}
             asked = tuple(sorted(frozenset[_Said]().union(*pairs)))
-            shown = nsmallest(_EXAMPLES, groups[anchor, said], key=_name_ends)
+            shown = nsmallest(  # by names, whatever the order of what is given
+                _EXAMPLES,
+                groups[anchor, said],
+                key=lambda one: (one.ends, tuple(map(one.show, one.said))),
+            )
             sets.append(_Set(anchor, asked, pairs, shown))
     return sets
-
-
-def _name_ends(one: _Told) -> tuple[object, ...]:
-    """By what examples are chosen: names, whatever the order of what is given."""
-    return one.ends, tuple(map(one.show, one.said))
 
 
 def _says(one: Statement, other: Statement) -> bool:
@@ -423,10 +414,6 @@ def _refuse(anchor: _Anchor, one: Statement, other: Statement) -> Loss:
     pair = f"{one.relation} / {other.relation}"
     facts = "; ".join(f"{s.head} | {s.relation} | {s.tail}" for s in (one, other))
     return Loss("llm_contrary", f"{anchor[0]}: {pair}", f"cannot say the same: {facts}")
-
-
-def _name(one: _Set) -> str:
-    return str((one.anchor, one.said))
 
 
 def _show(one: _Set) -> str:

@@ -75,12 +75,9 @@ def find_contradictions(
     times = _unite_times(graph, made)
     contrary = []
     for found in made.contraries:
-        if made.stands[found.one.place] == found.one.place and (
-            made.stands[found.other.place] == found.other.place
-        ):
-            rows = tuple(sorted((found.one.place, found.other.place)))
-            if differ_in_time(*(times.get(row, ()) for row in rows)):
-                continue
+        rows = tuple(sorted((found.one.place, found.other.place)))
+        is_over = differ_in_time(*(times.get(row, ()) for row in rows))
+        if not is_over and all(made.stands[row] == row for row in rows):
             contrary.append(Contradiction("contrary", None, rows, found.reason))
     every = [
         *contrary,
@@ -122,10 +119,8 @@ def _find_denied(
     for row in sorted({*graph.denied} - {*graph.corrected}):
         for twin in stated.get(read_ends(row), ()):
             if not differ_in_time(times.get(row, ()), times.get(twin, ())):
-                name, tail = graph.names[graph.heads[row]], int(graph.tails[row])
-                value = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
-                said = [graph.wordings[graph.relations[at]] for at in (twin, row)]
-                detail = f"{name}: {said[0]} {value}, and {deny(said[1])} {value}"
+                name, said, value = graph.tell(row)
+                detail = f"{name}: {graph.tell(twin)[1]} {value}, and {deny(said)} {value}"
                 yield Contradiction("denied", None, (twin, row), detail)
 
 
@@ -233,7 +228,7 @@ def _find_several(
         for subject, pairs in sorted(against.items()):
             if pairs:
                 rows = tuple(sorted({value.row for pair in pairs for value in pair}))
-                said = "; ".join(_state(row, graph) for row in rows)
+                said = "; ".join(" ".join(graph.tell(row)) for row in rows)
                 detail = f"{graph.names[subject]} has one value of this, not several: {said}"
                 yield Contradiction("amount" if is_amount else "single", None, rows, detail)
 
@@ -274,11 +269,11 @@ def _list_readings(
 ) -> Iterator[tuple[_Relation, _Value]]:
     """What a fact says of its subject, and, of two named things, of its object."""
     head, tail = int(graph.heads[row]), int(graph.tails[row])
-    text = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
+    _, wording, text = graph.tell(row)
     quantity = read_quantity(text)
     if quantity is not None:
         kind = quantity.kind
-        said = graph.wordings[graph.relations[row]] if kind == "date" else standard.name
+        said = wording if kind == "date" else standard.name
         lemmas = [*normalise_relation(said).lemmas]
         while len(lemmas) > 1 and lemmas[-1] in _NEUTRAL:
             lemmas.pop()
@@ -304,18 +299,12 @@ def _are_apart(one: _Value, other: _Value, graph: Graph, times: Times) -> bool:
     roles = (first.keys() | second.keys()) - {DOCUMENT}
     if one.quantity is None or one.quantity.kind == "date":
         roles &= (first.keys() & second.keys()) - {"time"}
-    past = [is_past_state(graph.wordings[graph.relations[value.row]]) for value in (one, other)]
+    past = [is_past_state(graph.tell(value.row)[1]) for value in (one, other)]
     return (
         any(first.get(role) != second.get(role) for role in roles)
         or (one.quantity is None and past[0] != past[1])
         or differ_in_time(times.get(one.row, ()), times.get(other.row, ()))
     )
-
-
-def _state(row: int, graph: Graph) -> str:
-    tail = int(graph.tails[row])
-    value = graph.names[tail] if tail >= 0 else graph.texts[graph.literals[row]]
-    return f"{graph.names[graph.heads[row]]} {graph.wordings[graph.relations[row]]} {value}"
 
 
 def _read_fact(
@@ -329,16 +318,12 @@ def _read_fact(
     kind = schema.class_for_type(graph.types[subject])
     if kind is None or schema.max_values(kind, prop.iri) != 1:
         return None
-    if not schema.is_subclass(kind, prop.domain):
-        return None
-    if value < 0:
-        text = graph.texts[graph.literals[row]]
-        canonical = parse_literal(text, prop.range)
-        return _Value(row, subject, value, text, canonical) if canonical else None
-    class_iri = schema.class_for_type(graph.types[value])
-    if class_iri is None or not schema.is_subclass(class_iri, prop.range):
-        return None
-    return _Value(row, subject, value, graph.names[value], graph.names[value])
+    text = graph.names[value] if value >= 0 else graph.texts[graph.literals[row]]
+    canonical = text if value >= 0 else parse_literal(text, prop.range)
+    class_iri = schema.class_for_type(graph.types[value]) if value >= 0 else prop.range
+    ends = ((kind, prop.domain), (class_iri, prop.range))
+    fits = all(own is not None and schema.is_subclass(own, wanted) for own, wanted in ends)
+    return _Value(row, subject, value, text, canonical) if fits and canonical else None
 
 
 def _agree(one: _Value, other: _Value, graph: Graph, joined: Integers) -> bool:

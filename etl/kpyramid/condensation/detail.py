@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, Qualifiers, Value, read_value, read_values
-from kpyramid.condensation.merging import Compare, Condensation, Fact, says_all
+from kpyramid.condensation.merging import Compare, Condensation, Fact, read_fact, says_all
 from kpyramid.documents.words import normalise_name
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.numerics.arrays import Integers
@@ -51,8 +51,11 @@ def link_details(
     links: dict[int, int] = {}
     standing = np.flatnonzero(made.stands == np.arange(len(graph))).tolist()
     for group in group_details(graph, standing):
-        said = [row for row in group if not comparer.read(_word(row, graph)).negated]
-        facts = {row: _read_fact(row, graph, values) for row in said}
+        said = [row for row in group if not comparer.read(graph.tell(row)[1]).negated]
+        facts = {
+            row: read_fact(graph, row, values[at] if (at := graph.literals[row]) >= 0 else None)
+            for row in said
+        }
 
         def says(one: int, other: int, facts: Mapping[int, Fact] = facts) -> bool:
             return (
@@ -65,17 +68,10 @@ def link_details(
             row: [one for one in said if one != row and says(one, row) and not says(row, one)]
             for row in said
         }
-        links |= {row: _pick(found, more) for row, found in more.items() if found}
+        for row, found in more.items():
+            if found:  # what nothing says in more detail comes first
+                links[row] = min((bool(more[one]), one) for one in found)[1]
     return links
-
-
-def _pick(found: Sequence[int], more: Mapping[int, Sequence[int]]) -> int:
-    """The first of those that nothing says in more detail."""
-    return min(found, key=lambda row: (bool(more[row]), row))
-
-
-def _word(row: int, graph: Graph) -> str:
-    return graph.wordings[int(graph.relations[row])]
 
 
 def _find_core(row: int, graph: Graph, values: Sequence[Value]) -> str:
@@ -97,13 +93,6 @@ def _has_object(one: int, other: int, graph: Graph) -> bool:
     if first < 0 or second < 0 or first == second:
         return (first < 0) == (second < 0)  # values are compared by what they say
     return _cut_name(graph.names[first]) == normalise_name(graph.names[second])
-
-
-def _read_fact(row: int, graph: Graph, values: Sequence[Value]) -> Fact:
-    tail = int(graph.tails[row])
-    value = values[graph.literals[row]] if tail < 0 else None
-    ends = graph.types[graph.heads[row]], value.type if value else graph.types[tail]
-    return Fact(row, _word(row, graph), False, ends, value, frozenset())
 
 
 # The facts of the graph that the condensed graph does not say.
@@ -150,13 +139,6 @@ def _unite_texts(said: Graph, standing: Graph) -> Integers:
 
 def _turn_fact(graph: Graph, row: int) -> Fact:
     """A fact, flipped where its head is the later of two entities."""
-    head, tail = int(graph.heads[row]), int(graph.tails[row])
-    value = read_value(graph.texts[graph.literals[row]]) if tail < 0 else None
-    return Fact(
-        row,
-        graph.wordings[graph.relations[row]],
-        0 <= tail < head,
-        (graph.types[head], value.type if value else graph.types[tail]),
-        value,
-        frozenset(),
-    )
+    tail = int(graph.tails[row])
+    value = read_value(graph.tell(row)[2]) if tail < 0 else None
+    return read_fact(graph, row, value, flipped=0 <= tail < int(graph.heads[row]))

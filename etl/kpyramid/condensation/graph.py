@@ -145,6 +145,12 @@ class Graph:
     denied: Collection[int] = ()
     corrected: Collection[int] = ()
 
+    def tell(self, row: int) -> tuple[str, str, str]:
+        """A fact in words: head, wording and tail."""
+        tail = int(self.tails[row])
+        last = self.names[tail] if tail >= 0 else self.texts[self.literals[row]]
+        return self.names[self.heads[row]], self.wordings[self.relations[row]], last
+
     @property
     def plain(self) -> Mask:
         """The facts that neither the text denies nor a person corrected."""
@@ -265,11 +271,7 @@ def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Integers
     upper = np.maximum(graph.heads, graph.tails)
     if len(stem_of):
         upper[is_literal] = len(graph.names) + stem_of[graph.literals[is_literal]]
-    order = np.lexsort((upper, lower))
+    order = np.lexsort((upper, lower))  # stable, so that the rows of a pair ascend
     order = order[graph.plain[order]]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(lower[order]) != 0) | (np.diff(upper[order]) != 0)
-    starts = np.flatnonzero(new)
-    sizes = np.diff(np.append(starts, len(order)))
-    for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
-        yield np.sort(order[start : start + size])
+    new = (np.diff(lower[order]) != 0) | (np.diff(upper[order]) != 0)
+    yield from (part for part in np.split(order, np.flatnonzero(new) + 1) if len(part) > 1)

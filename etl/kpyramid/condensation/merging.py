@@ -57,6 +57,20 @@ class Fact:
     times: tuple[Time, ...] = ()
 
 
+def read_fact(
+    graph: Graph,
+    row: int,
+    value: Value | None,
+    *,
+    flipped: bool = False,
+    anchors: frozenset[tuple[str, bool]] = frozenset(),
+) -> Fact:
+    """A fact of the graph; `value`: of its literal."""
+    ends = graph.types[graph.heads[row]], value.type if value else graph.types[graph.tails[row]]
+    wording = graph.wordings[graph.relations[row]]
+    return Fact(row, wording, flipped, ends, value, anchors, graph.times.get(row, ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Merger:
     """A fact and what was merged into it, each with the reason; the first is itself, `kept`."""
@@ -418,24 +432,12 @@ def _list_facts(
     ranked = []
     first = min(int(graph.heads[row]) for row in rows)
     for row in rows:
-        head, tail, relation = (
-            int(column[row]) for column in (graph.heads, graph.tails, graph.relations)
-        )
-        wording, flipped = graph.wordings[relation], head != first
-        anchors = linked.of(row)
-        value = values[graph.literals[row]] if tail < 0 else None
-        fact = Fact(
-            row,
-            wording,
-            flipped,
-            (graph.types[head], value.type if value else graph.types[tail]),
-            value,
-            turn(anchors, flipped),
-            graph.times.get(row, ()),
-        )
-        states = bool(stated.get(wording, frozenset()) & {a.property_iri for a in anchors})
-        precision = len(value.rest) if value else 0
-        rank = -precision, not states, row not in stood, -graph.support[relation], wording, row
+        flipped, anchors = int(graph.heads[row]) != first, linked.of(row)
+        value = values[graph.literals[row]] if graph.tails[row] < 0 else None
+        fact = read_fact(graph, row, value, flipped=flipped, anchors=turn(anchors, flipped))
+        states = bool(stated.get(fact.wording, frozenset()) & {a.property_iri for a in anchors})
+        precision, support = len(value.rest) if value else 0, graph.support[graph.relations[row]]
+        rank = -precision, not states, row not in stood, -support, fact.wording, row
         ranked.append((*rank, fact))
     return [entry[-1] for entry in sorted(ranked, key=lambda entry: entry[:-1])]
 

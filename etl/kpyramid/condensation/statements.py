@@ -97,7 +97,12 @@ class Summariser:
             BudgetError, EndpointError: no further call can be made; the answers so far are kept.
         """
         parts = [part for group in groups for part in cut_groups(group)]
-        batches = cut_batches(parts, name=_identify, weigh=lambda g: len(g.facts), size=_FACTS)
+        batches = cut_batches(
+            parts,
+            name=lambda g: str((g.head_id, g.anchor, [fact.key for fact in g.facts])),
+            weigh=lambda g: len(g.facts),
+            size=_FACTS,
+        )
 
         def pose(batch: Sequence[Group]) -> tuple[Request, Parse[Mapping[int, Claimed]]]:
             request = ask_for_statements(
@@ -123,10 +128,6 @@ class Summariser:
                     else:
                         losses.append(made)
         return found, losses
-
-
-def _identify(group: Group) -> str:
-    return str((group.head_id, group.anchor, [fact.key for fact in group.facts]))
 
 
 # What bears a statement out.

@@ -174,21 +174,22 @@ def _replace(noise: re.Match[str], part: str) -> str:
     return '" ' if noise.group() == "''" and follows.isalnum() else '"'
 
 
-# Blocks: stretches between blank lines, each parsed at once.
+# Blocks: stretches between blank lines or the dots of a line of items, each parsed at once.
 
 MAX_BLOCK = 5_000
 """Characters parsed at once; the parser needs about 1 GB per million."""
-_BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
+_GAP = re.compile(r"\n[^\S\n]*+\n\s*+|(?<=\s)[·•]\s++")
+"""A blank line, or the dot between items of a line."""
 
 
 def list_blocks(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """The stretches between blank lines, long ones cut at sentence ends, else between words.
+    """The stretches between gaps, long ones cut at sentence ends, else between words.
 
     No block is empty or begins or ends with white space; every other character from `start` to
-    `end` is in exactly one.
+    `end`, but for the dots between items, is in exactly one.
     """
     end = len(text) if end is None else end
-    for gap in _BLANK_LINE.finditer(text, start, end):
+    for gap in _GAP.finditer(text, start, end):
         yield from _cut_block(text, start, gap.start())
         start = gap.end()
     yield from _cut_block(text, start, end)

@@ -36,6 +36,7 @@ _END = re.compile(
     | [。！？]++ [」』”’)]*+                        # full-width stops need no space
     | \n [^\S\n]*+ \n \s*+ | \n (?= [^\S\n]*+ [-*•] \s )  # blank line, list item
     | \n (?= [^\n\t]* \t )  # row of a table
+    | (?<= \s) [·•] \s++  # items in a line
     """,
     re.VERBOSE,
 )

@@ -38,10 +38,7 @@ class Table(NamedTuple):
 
 
 def make_row(
-    number: int,
-    cells: Mapping[str, str],
-    access: tuple[str, ...],
-    settings: ColumnSettings | None,
+    number: int, cells: Mapping[str, str], access: tuple[str, ...], settings: ColumnSettings | None
 ) -> Row:
     """A row by what its columns mean: the class of the subject, the properties."""
     if settings is None or settings.subject not in cells:

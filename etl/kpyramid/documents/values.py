@@ -38,8 +38,7 @@ _DATES = tuple(
 )
 _YEARS = re.compile(rf"(?<![\w.,-]){YEAR}(?![\w-]|[.,][0-9])(?!\s*%)")
 _NUMBERS = re.compile(
-    rf"(?<![\w.,-]){NUMBER}(?:\s(?P<scale>{'|'.join(SCALES)})\b)?(?![0-9]|[.,][0-9])",
-    re.IGNORECASE,
+    rf"(?<![\w.,-]){NUMBER}(?:\s(?P<scale>{'|'.join(SCALES)})\b)?(?![0-9]|[.,][0-9])", re.IGNORECASE
 )
 _DIGIT = re.compile(r"[0-9]")
 _UNIT = re.compile(r"\s?(?:%|°\s?[CFK]?|[^\W\d]+[²³23]?(?:/[^\W\d]+[²³23]?)?)?")

@@ -15,7 +15,7 @@ from kpyramid.evaluation.metrics import (
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.llm.caller import Caller
 from kpyramid.query import STRATEGIES, answer
-from kpyramid.query.parameters import check_options, parse_options
+from kpyramid.query.answering import check_options, parse_options
 from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.settings import EmbedSettings
 from kpyramid.snapshot.snapshot import Snapshot

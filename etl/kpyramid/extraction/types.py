@@ -3,9 +3,9 @@
 And what a model is given of one: a chunk of a document, with what the rules found there.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.sentences import Dropped, Span
@@ -105,12 +105,6 @@ class Titled(NamedTuple):
 
 ExtractFunction = Callable[[Iterable[Titled]], Iterable[tuple[Titled, Extraction]]]
 """Each distinct text with what is found in it, in no fixed order."""
-
-
-class Extractor(Protocol):
-    """A pure function from texts with their titles to facts, for many texts at a time."""
-
-    def extract_all(self, texts: Iterable[Titled]) -> Iterator[Extraction]: ...
 
 
 @dataclass(frozen=True, slots=True)

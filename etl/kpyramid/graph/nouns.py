@@ -12,15 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from kpyramid.documents.values import NUMBER_WORDS
-from kpyramid.documents.words import (
-    ARTICLES,
-    BE,
-    HAVE,
-    IS_A,
-    POINTING,
-    RelationForm,
-    lemmatise,
-)
+from kpyramid.documents.words import ARTICLES, BE, HAVE, IS_A, POINTING, RelationForm, lemmatise
 from kpyramid.graph.names import LINKS, TITLES, parse_name
 from kpyramid.graph.relations import Codes, Numbers
 from kpyramid.graph.synonyms.words import load_nouns

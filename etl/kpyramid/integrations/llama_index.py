@@ -118,13 +118,12 @@ class PyramidGraphStore(types.PropertyGraphStore):
         keys: dict[str, None] = {}
         for name in names:
             with suppress(InputError):  # nothing has that name
-                keys.update(dict.fromkeys(find_entities(name, self._snapshot)))
+                keys |= dict.fromkeys(find_entities(name, self._snapshot))
         return [*keys]
 
     def _read(self, key: str) -> types.Triplet:
-        said = self._snapshot.state_condensed(key)
-        head_id, head, kind, relation, tail_id, tail, other = said
-        about: dict[str, Any] = {"id": key, "standard": self._snapshot.read_standard(key)[0]}
+        fact = self._snapshot.read_fact(key)
+        about: dict[str, Any] = {"id": key, "standard": fact.standard}
         for place in self._snapshot.evidence(key)[:1]:
             about |= {"sentence": place.text, "source": place.source}
             about |= {
@@ -132,9 +131,10 @@ class PyramidGraphStore(types.PropertyGraphStore):
                 "end": place.end,
                 types.TRIPLET_SOURCE_KEY: place.chunk_id,
             }
-        ends = _make_thing(head_id, head, kind), _make_thing(tail_id or tail, tail, other)
-        ids = {"source_id": ends[0].id, "target_id": ends[1].id}
-        return ends[0], types.Relation(label=relation, properties=about, **ids), ends[1]
+        head = _make_thing(fact.head_id, fact.head, fact.head_type)
+        tail = _make_thing(fact.tail_id or fact.tail, fact.tail, fact.tail_type)
+        ids = {"source_id": head.id, "target_id": tail.id}
+        return head, types.Relation(label=fact.relation, properties=about, **ids), tail
 
 
 def _make_thing(key: str, name: str, kind: str) -> Thing:

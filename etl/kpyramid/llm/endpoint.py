@@ -53,8 +53,8 @@ log = logging.getLogger(__name__)
 # brackets the test (tests/test_llm_*.py) that shows it:
 # - its retries are not in the books: each try is reserved and settled, so `max_retries` is 0
 #   (faults: work that was done before the connection broke counts at its highest);
-# - it waits for one call, not for all processes at an endpoint that is busy, and does not retry
-#   when Retry-After is above two minutes (faults: busy endpoint is waited for);
+# - it waits for one call, not for all threads at an endpoint that is busy, and does not retry when
+#   Retry-After is above two minutes (faults: busy endpoint is waited for);
 # - a 429 is retried when the account is out of credit or the request too large for any minute
 #   (faults: fatal answer ends the run; transport: what only this request does not survive);
 # - an error in a body with status 200 and a web page are taken for replies, or raise a TypeError
@@ -98,6 +98,9 @@ class Place:
     key_variable: str
     section: str = "llm"
     decided_by: str = "llm.base_url"
+
+    def __str__(self) -> str:
+        return f"{self.base_url}, by {self.decided_by}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +251,7 @@ class Connection:
         if answered is not None:
             self._refuse(answered.status_code, answered.content, answered.headers)
         if unsent:
-            address = f"{self.place.base_url}, by {self.place.decided_by}"
-            raise UnconnectedError(f"no connection to {address} ({problem})", sent=False)
+            raise UnconnectedError(f"no connection to {self.place} ({problem})", sent=False)
         if late:
             raise TransientError(f"no answer within {self._timeout:g} s")
         raise TransientError(f"the connection broke ({problem})")
@@ -326,8 +328,7 @@ def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
         SettingsError: there is no key, or none that can be sent.
     """
     connection = Connection(settings, read_key(settings, section), section)
-    place = connection.place
-    log.info("%s is asked at %s, by %s", place.model, place.base_url, place.decided_by)
+    log.info("%s is asked at %s", settings.model, connection.place)
     return connection
 
 
@@ -678,55 +679,6 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
     return body
 
 
-# A busy endpoint is left alone by all processes of a warehouse, through one small file.
-
-_LONGEST_PAUSE = 86_400.0
-
-
-class Pause:
-    """Until when nobody calls an endpoint that said it is busy; processes share the file.
-
-    What no pause can be, such as that of a clock which was set back since, is none.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._path = path
-        self._clock = clock
-        self._sleep = sleep
-
-    def hold(self, seconds: float) -> None:
-        """Lets no process start a call for so many seconds; an earlier, longer pause stays."""
-        until = self._clock() + min(seconds, _LONGEST_PAUSE)
-        if until > self._read():
-            write_durably(self._path, repr(until).encode())
-
-    def wait(self, most: float) -> None:
-        """Waits until calls may start.
-
-        Raises:
-            ReplyError: that takes longer than `most` seconds; who waits for an answer waits less
-                than the build that was told to wait.
-        """
-        while (left := self._read() - self._clock()) > 0:
-            if left > most:
-                detail = f"the endpoint is busy, and all calls wait {left:.0f} s, over llm.max_wait"
-                raise ReplyError(FailureKind.DEFERRED, detail)
-            self._sleep(left)
-
-    def _read(self) -> float:
-        try:
-            until = float(self._path.read_bytes())
-        except (OSError, ValueError):
-            return 0.0
-        return until if until <= self._clock() + _LONGEST_PAUSE else 0.0
-
-
 # Getting replies from an endpoint: budget, limits, retries, and knowing when it is down.
 
 T = TypeVar("T")
@@ -753,7 +705,6 @@ class Endpoint:
         self,
         open_transport: Callable[[Pay], Transport],
         ledger: Ledger,
-        pause: Pause,
         *,
         max_wait: float,
         describe: Callable[[Request, str], Call] | None = None,
@@ -762,7 +713,6 @@ class Endpoint:
     ) -> None:
         self._open_transport = open_transport
         self._ledger = ledger
-        self._pause = pause
         self._max_wait = max_wait
         self._describe = describe or ledger.describe
         self._clock = clock
@@ -770,6 +720,7 @@ class Endpoint:
         self._opening = threading.Lock()
         self._guard = threading.Lock()
         self._transport: Transport | None = None
+        self._busy_until = 0.0
         self._down_in_a_row = 0
         self._broken: EndpointError | None = None
         self.calls = 0
@@ -850,14 +801,15 @@ class Endpoint:
                 if passed > self._max_wait:
                     detail = f"{e}; waiting {passed:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
-                if busy:
-                    self._pause.hold(wait)  # a limit is the endpoint's, so it holds for all
+                if busy:  # a limit is the endpoint's, so it holds for all threads
+                    self._busy_until = max(self._busy_until, self._clock() + wait)
                 else:
                     self._sleep(wait)
 
     def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
         """Makes one call that is within the budget, when none is to wait, and books it."""
-        self._pause.wait(self._max_wait)
+        while (left := self._busy_until - self._clock()) > 0:
+            self._sleep(left)
 
         def count_call() -> Raw:
             with self._guard:

@@ -534,11 +534,6 @@ class Ledger:
             for ticket, bound in fresh:
                 append(write_reserved(ticket, bound))
 
-    def list_owed(self) -> set[str]:
-        """The batches with calls that are reserved and not settled."""
-        with self._changed, self._books():
-            return {name.partition("/")[0] for name in self._tally.reserved if "/" in name}
-
     def spent(self) -> Spent:
         """What counts against the budget now: settled, and reserved at its highest."""
         with self._changed, self._books():

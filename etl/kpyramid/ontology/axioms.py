@@ -20,7 +20,7 @@ from kpyramid.ontology.turtle import Graph
 
 Subject = ox.NamedNode | ox.BlankNode | ox.Triple
 _MOST_NAMED = 3
-_CHARACTERISTICS = {
+CHARACTERISTICS = {
     n.FUNCTIONAL_PROPERTY,
     n.INVERSE_FUNCTIONAL_PROPERTY,
     n.SYMMETRIC_PROPERTY,
@@ -168,7 +168,7 @@ def find_limits(triples: Iterable[ox.Triple]) -> Limits:
         wider[iri] |= equal.union(graph.find_iris(iri, n.SUBPROPERTY))
         for same in equal:
             wider[same] |= {iri}
-        if kinds := graph.find_types(iri) & _CHARACTERISTICS:
+        if kinds := graph.find_types(iri) & CHARACTERISTICS:
             characteristics[iri] = frozenset(kinds)
         for bound in (*graph.find(iri, n.SUBCLASS), *graph.find(iri, n.EQUIVALENT_CLASS)):
             if isinstance(bound, ox.BlankNode):

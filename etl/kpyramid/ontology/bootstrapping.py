@@ -6,12 +6,12 @@ import re
 import tomllib
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyoxigraph as ox
 
@@ -25,6 +25,9 @@ from kpyramid.ontology.turtle import make_iri
 # WordNet read from its own files: `index.*` and `data.*`, as Debian lays them.
 
 _NEAR_WORDS = 5
+
+
+_T = TypeVar("_T")
 
 
 class Pointer(NamedTuple):
@@ -89,40 +92,23 @@ def list_entries(lines: Iterable[str]) -> Iterator[str]:
 
 
 class WordNet:
-    """Nouns by word and by key; keys are the offsets that WordNet names synsets by."""
+    """Nouns by word and by key; keys are the offsets that WordNet names synsets by.
+
+    `licence`: what its files begin with, which every copy must carry.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Opens a folder.
+        """Reads a folder.
 
         Raises:
             InputError: the folder has no noun files.
         """
         self._data, self._index = folder / "data.noun", folder / "index.noun"
-        for path in (self._data, self._index):
-            if not path.is_file():
-                raise InputError(
-                    f"{path}: no such file; install WordNet (on Debian the package wordnet-base), "
-                    "or name the folder of its database files with --wordnet"
-                )
-
-    @cached_property
-    def _lines(self) -> dict[str, str]:
-        return {line[:8]: line for line in list_entries(_read_nouns(self._data))}
-
-    @cached_property
-    def _senses(self) -> dict[str, str]:
-        lines = list_entries(_read_nouns(self._index))
-        return {line.partition(" ")[0]: line for line in lines}
-
-    @cached_property
-    def licence(self) -> str:
-        """The licence that WordNet's files begin with, which every copy must carry."""
-        head = []
-        for line in _read_nouns(self._data):
-            if not line.startswith("  "):
-                break
-            head.append(line.strip().partition(" ")[2].strip())
-        return "\n".join(head).strip()
+        lines, senses = map(_read_nouns, (self._data, self._index))
+        head = (line.strip().partition(" ")[2].strip() for line in lines if line[:2] == "  ")
+        self.licence = "\n".join(head).strip()
+        self._lines = {line[:8]: line for line in list_entries(lines)}
+        self._senses = {line.partition(" ")[0]: line for line in list_entries(senses)}
 
     def find_senses(self, word: str) -> list[Synset]:
         """The meanings of a noun, the most frequent first.
@@ -130,22 +116,16 @@ class WordNet:
         Raises:
             InputError: WordNet does not have the word; names words that are near.
         """
-        for lemma in _list_lemmas(word):
-            if line := self._senses.get(lemma):
-                try:
-                    keys = parse_senses(line)[1]
-                except (IndexError, ValueError) as e:
-                    raise InputError(f"{self._index}: the line of {lemma!r} is broken: {e}") from e
+        *words, last = word.lower().split() or [""]
+        lemma = "_".join([*words, last])
+        for form in (lemma, "_".join([*words, lemmatise(last)])):
+            if line := self._senses.get(form):
+                keys = _parse(parse_senses, line, f"{self._index}: the line of {form!r}")[1]
                 return [self.read(key) for key in keys]
-        near = self._find_near(word)
-        hint = f"; near it are {', '.join(near)}" if near else ""
+        close = [w for w in self._senses if w[:1] == lemma[:1]]
+        near = difflib.get_close_matches(lemma, close, n=_NEAR_WORDS, cutoff=0.7)
+        hint = f"; near it are {', '.join(near).replace('_', ' ')}" if near else ""
         raise InputError(f"WordNet has no noun {word!r}{hint}")
-
-    def _find_near(self, word: str) -> list[str]:
-        lemma = _list_lemmas(word)[0]
-        close = [w for w in self._senses if w[:1] == lemma[:1] and abs(len(w) - len(lemma)) <= 3]
-        found = difflib.get_close_matches(lemma, close, n=_NEAR_WORDS, cutoff=0.7)
-        return [w.replace("_", " ") for w in found]
 
     def read(self, key: str) -> Synset:
         """The synset of a key.
@@ -153,28 +133,28 @@ class WordNet:
         Raises:
             InputError: it is not there, or its line is broken.
         """
-        line = self._lines.get(key)
-        if line is None:
+        if key not in self._lines:
             raise InputError(f"{self._data}: no synset {key}; the files do not belong together")
-        try:
-            return parse_synset(line)
-        except (IndexError, ValueError) as e:
-            raise InputError(f"{self._data}: the line of synset {key} is broken: {e}") from e
+        return _parse(parse_synset, self._lines[key], f"{self._data}: the line of synset {key}")
 
 
-def _read_nouns(path: Path) -> Iterator[str]:
+def _parse(parse: Callable[[str], _T], line: str, place: str) -> _T:
     try:
-        with path.open(encoding="utf-8", newline="\n") as file:
-            for line in file:
-                yield line.rstrip("\n")
+        return parse(line)
+    except (IndexError, ValueError) as e:
+        raise InputError(f"{place} is broken: {e}") from e
+
+
+def _read_nouns(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8").split("\n")[:-1]
+    except FileNotFoundError as e:
+        raise InputError(
+            f"{path}: no such file; install WordNet (on Debian the package wordnet-base), "
+            "or name the folder of its database files with --wordnet"
+        ) from e
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: not UTF-8, so not WordNet's file: {e}") from e
-
-
-def _list_lemmas(word: str) -> tuple[str, str]:
-    """The word as WordNet spells it, and its singular."""
-    *words, last = word.lower().split() or [""]
-    return "_".join([*words, last]), "_".join([*words, lemmatise(last)])
 
 
 # The cut: classes below one meaning of a word.
@@ -189,45 +169,30 @@ _MOST_EXAMPLES = 5
 class Relation(NamedTuple):
     """A kind of link as a property: its name and label, phrases that state it, a question.
 
-    In the question `<X>` stands for the domain. `link`: WordNet's pointer or ConceptNet's relation.
+    In the question `<X>` stands for the domain. `links`: WordNet's pointer, ConceptNet's relation.
     """
 
     name: str
     label: str
-    phrases: tuple[str, ...]
+    phrases: list[str]
     question: str
-    inverse: str | None
-    links: tuple[str, ...]
+    links: list[str]
+    inverse: str | None = None
 
 
 @cache
 def load_relations() -> Mapping[str, Relation]:
     """The properties a cut may have, by name and by each of their links: `relations.toml`."""
     rows = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
-    relations: dict[str, Relation] = {}
-    for name, row in rows.items():
-        relation = Relation(
-            name,
-            row["label"],
-            tuple(row["phrases"]),
-            row["question"],
-            row.get("inverse"),
-            tuple(row["links"]),
-        )
-        relations |= dict.fromkeys((name, *relation.links), relation)
-    return relations
+    relations = [Relation(name, **row) for name, row in rows.items()]
+    return {key: each for each in relations for key in (each.name, *each.links)}
 
 
 # What the entity recogniser calls the instances of a field, by WordNet's lexicographer file:
 # artifact, communication, event, group, location, object, person.
 _ENTITY_TYPES = {
-    6: "FAC PRODUCT",
-    10: "LAW WORK_OF_ART",
-    11: "EVENT",
-    14: "NORP ORG",
-    15: "GPE LOC",
-    17: "LOC",
-    18: "PERSON",
+    **{6: "FAC PRODUCT", 10: "LAW WORK_OF_ART", 11: "EVENT", 14: "NORP ORG", 15: "GPE LOC"},
+    **{17: "LOC", 18: "PERSON"},
 }
 # Animal, body, food, plant, state (diseases), substance: no recogniser knows their instances.
 _COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
@@ -241,17 +206,35 @@ class Cut:
     was left: single things, and meanings below the depth.
     """
 
-    root: str
-    concepts: dict[str, OntologyClass]
-    levels: dict[str, int]
-    links: dict[str, list[tuple[str, str | None, str]]] = field(default_factory=dict)
-    notices: list[str] = field(default_factory=list)
+    notices: list[str]
+    concepts: dict[str, OntologyClass] = field(default_factory=dict)
+    levels: dict[str, int] = field(default_factory=dict)
+    links: defaultdict[str, list[tuple[str, str | None, str]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     instances: int = 0
     deeper: int = 0
 
-    def link(self, relation: str, start: str, end: str | None, words: str) -> None:
-        """Notes a link from a concept of the cut to another one, or to something outside."""
-        self.links.setdefault(relation, []).append((start, end, words))
+    def find_common(self, keys: Iterable[str | None]) -> str | None:
+        """The nearest concept above all of these; None if one is outside or they share none."""
+        inside = {*keys}
+        return (
+            None
+            if None in inside
+            else find_nearest_common(filter(None, inside), lambda key: self.concepts[key].parents)
+        )
+
+    def check_size(self, count: int) -> None:
+        """Passes as long as a person can review so many classes.
+
+        Raises:
+            InputError: they are too many.
+        """
+        if count > MOST_CLASSES:
+            raise InputError(
+                f"over {MOST_CLASSES} classes, which nobody reviews; take a narrower word, or "
+                "fewer levels with --depth"
+            )
 
 
 def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
@@ -260,25 +243,27 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
     Raises:
         InputError: over `MOST_CLASSES` meanings, or WordNet's files are broken or lead in a circle.
     """
-    levels = {top.key: 0}
+    cut = Cut([wordnet.licence], levels={top.key: 0})
     order = [top]
-    cut = Cut(top.key, {}, levels, notices=[wordnet.licence])
     for synset in order:  # grows as it goes; a meaning that is reached again is known
-        below = [key for key in synset.find("~") if key not in levels]
-        if levels[synset.key] == depth:
+        below = [key for key in synset.find("~") if key not in cut.levels]
+        if cut.levels[synset.key] == depth:
             cut.deeper += len(below)
             continue
-        levels |= dict.fromkeys(below, levels[synset.key] + 1)
+        cut.levels |= dict.fromkeys(below, cut.levels[synset.key] + 1)
         order += map(wordnet.read, dict.fromkeys(below))
-        check_size(len(order))
+        cut.check_size(len(order))
     for synset in order:
+        label, *others = synset.words
         types = _ENTITY_TYPES.get(synset.field, "") if synset == top else ""
+        parents = [key for key in synset.find("@") if key in cut.levels and synset != top]
+        definition = re.split(r";\s*\"", synset.gloss)[0].strip().rstrip(".;:").strip()
         cut.concepts[synset.key] = OntologyClass(
             synset.key,
-            synset.words[0],
-            tuple(word for word in synset.words if word != synset.words[0]),
-            _read_definition(synset.gloss),
-            tuple(key for key in synset.find("@") if key in levels and synset != top),
+            label,
+            tuple(word for word in others if word != label),
+            f"{definition[:1].upper()}{definition[1:]}." if definition else "",
+            tuple(parents),
             tuple(types.split()),
             synset.field in _COMMON_NOUNS,
         )
@@ -286,9 +271,9 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
         for pointer in synset.pointers:
             relation = load_relations().get(pointer.symbol)
             if relation and pointer.part == "n":
-                words = f"{synset.words[0]}, {wordnet.read(pointer.key).words[0]}"
-                known = pointer.key if pointer.key in levels else None
-                cut.link(relation.name, synset.key, known, words)
+                known = pointer.key if pointer.key in cut.levels else None
+                words = f"{label}, {wordnet.read(pointer.key).words[0]}"
+                cut.links[relation.name].append((synset.key, known, words))
     try:
         TopologicalSorter({key: c.parents for key, c in cut.concepts.items()}).prepare()
     except CycleError as e:
@@ -297,35 +282,23 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
     return cut
 
 
-def check_size(count: int) -> None:
-    """Nothing, as long as a person can review so many classes.
-
-    Raises:
-        InputError: they are too many.
-    """
-    if count > MOST_CLASSES:
-        raise InputError(
-            f"over {MOST_CLASSES} classes, which nobody reviews; take a narrower word, or fewer "
-            "levels with --depth"
-        )
-
-
-def _read_definition(gloss: str) -> str:
-    """The gloss without its examples, as a sentence."""
-    definition = re.split(r";\s*\"", gloss)[0].strip().rstrip(".;:").strip()
-    return f"{definition[:1].upper()}{definition[1:]}." if definition else ""
-
-
 def build_schema(cut: Cut, *, title: str) -> Schema:
-    """The cut as a schema, with one property for each kind of link."""
-    root = _name_class(cut.concepts[cut.root].label) or "Root"
-    base = f"{BASE}{root}#"
-    iris = _choose_iris(cut, base)
+    """The cut as a schema, with one property for each kind of link.
+
+    IRIs are made of labels; where two have the same, the later takes its key.
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for key, concept in cut.concepts.items():
+        name = _name_class(concept.label) or f"C{_name_class(key)}"
+        names[key] = f"{name}-{_name_class(key)}" if name.lower() in taken else name
+        taken.add(names[key].lower())
+    base = f"{BASE}{next(iter(names.values()))}#"
+    iris: dict[str | None, str] = {None: n.THING, **{k: base + name for k, name in names.items()}}
     classes = [
         replace(found, iri=iris[key], parents=tuple(iris[parent] for parent in found.parents))
         for key, found in cut.concepts.items()
     ]
-    properties = _list_properties(cut, base, iris)
     advice = "Cut from word nets, to be reviewed: classes that are wrong or not needed go."
     stated = [
         (n.LABEL, ox.Literal(f"{title}: a first ontology", language="en")),
@@ -334,66 +307,36 @@ def build_schema(cut: Cut, *, title: str) -> Schema:
     ]
     header = make_iri(base.removesuffix("#"))
     axioms = write_axioms(ox.Triple(header, make_iri(p), text) for p, text in stated)
-    return Schema(base, tuple(classes), tuple(properties), axioms)
-
-
-def _choose_iris(cut: Cut, base: str) -> dict[str, str]:
-    """An IRI for each concept, by its label; where two have the same, the later takes its key."""
-    iris: dict[str, str] = {}
-    taken: set[str] = set()
-    for key, concept in cut.concepts.items():
-        name = _name_class(concept.label) or f"C{_name_class(key)}"
-        if name.lower() in taken:
-            name = f"{name}-{_name_class(key)}"
-        taken.add(name.lower())
-        iris[key] = base + name
-    return iris
+    return Schema(base, tuple(classes), tuple(_list_properties(cut, base, iris)), axioms)
 
 
 def _name_class(label: str) -> str:
-    parts = re.findall(r"[A-Za-z0-9]+", label)
-    return "".join(part[:1].upper() + part[1:] for part in parts)
+    return "".join(part[:1].upper() + part[1:] for part in re.findall(r"[A-Za-z0-9]+", label))
 
 
-def _list_properties(cut: Cut, base: str, iris: Mapping[str, str]) -> list[OntologyProperty]:
+def _list_properties(
+    cut: Cut, base: str, iris: Mapping[str | None, str]
+) -> Iterator[OntologyProperty]:
     ends = {
-        name: (
-            _find_common(cut, {s for s, _, _ in links}),
-            _find_common(cut, {e for _, e, _ in links}),
-        )
-        for name, links in cut.links.items()
+        name: tuple(iris[cut.find_common(keys)] for keys in [*zip(*links, strict=True)][:2])
+        for name, links in sorted(cut.links.items())
     }
-    properties = []
-    for name, (start, end) in sorted(ends.items()):
+    for name, (domain, reach) in ends.items():
         relation = load_relations()[name]
-        domain, reach = (iris[key] if key else n.THING for key in (start, end))
         # Inverses swap their ends; where links lead outside on both sides, they do not.
-        mirrored = relation.inverse and ends.get(relation.inverse) == (end, start)
-        examples = [words for _, _, words in cut.links[name][:_MOST_EXAMPLES]]
-        shown = "; ".join(examples)
-        properties.append(
-            OntologyProperty(
-                iri=base + name,
-                label=relation.label,
-                alt_labels=relation.phrases,
-                comment=f"Stated of these, first the one it is said of: {shown}.",
-                domain=domain,
-                range=reach,
-                inverse_of=base + relation.inverse if mirrored and relation.inverse else None,
-                competency_question=relation.question.replace(
-                    "<X>", f"<{domain.rpartition('#')[2]}>"
-                ),
-            )
+        mirrored = ends.get(relation.inverse or "") == (reach, domain)
+        shown = "; ".join(words for _, _, words in cut.links[name][:_MOST_EXAMPLES])
+        question = relation.question.replace("<X>", f"<{domain.rpartition('#')[2]}>")
+        yield OntologyProperty(
+            iri=base + name,
+            label=relation.label,
+            alt_labels=tuple(relation.phrases),
+            comment=f"Stated of these, first the one it is said of: {shown}.",
+            domain=domain,
+            range=reach,
+            inverse_of=f"{base}{relation.inverse}" if mirrored else None,
+            competency_question=question,
         )
-    return properties
-
-
-def _find_common(cut: Cut, keys: Collection[str | None]) -> str | None:
-    """The nearest concept above all of these; None if one is outside or they share none."""
-    inside = {key for key in keys if key is not None}
-    if None in keys:
-        return None
-    return find_nearest_common(inside, lambda key: cut.concepts[key].parents)
 
 
 # A ConceptNet dump that the user has, merged into a cut.
@@ -429,35 +372,9 @@ def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
     below: defaultdict[str, set[str]] = defaultdict(set)
     for _, child, parent in _read_assertions(path, {"/r/IsA"}, watch):
         below[parent].add(child)
-    by_label = _index_labels(cut)
-    added = _add_concepts(cut, by_label, below, depth)
-    names = {link: each.name for link, each in load_relations().items() if link[:3] == "/r/"}
-    links = dict.fromkeys(
-        (names[relation], start, end)
-        for relation, start, end in _read_assertions(path, set(names), watch)
-        if start in by_label
-    )
-    for name, start, end in links:
-        cut.link(name, by_label[start], by_label.get(end), f"{start}, {end}")
-    if added or links:
-        cut.notices.append(LICENCE)
-    return added
-
-
-def _index_labels(cut: Cut) -> dict[str, str]:
-    """Concepts by their words in small letters; a label goes before a synonym."""
-    by_label = {
-        synonym.lower(): key
-        for key, c in reversed(cut.concepts.items())
-        for synonym in c.alt_labels
-    }
-    return by_label | {c.label.lower(): key for key, c in reversed(cut.concepts.items())}
-
-
-def _add_concepts(
-    cut: Cut, by_label: dict[str, str], below: dict[str, set[str]], depth: int
-) -> int:
-    """The terms below those of the cut, level by level."""
+    words = [(c.label, key) for key, c in cut.concepts.items()]
+    words += [(alt, key) for key, c in cut.concepts.items() for alt in c.alt_labels]
+    by_label = {word.lower(): key for word, key in reversed(words)}
     queue = sorted(by_label, key=lambda label: (cut.levels[by_label[label]], label))
     before = len(cut.concepts)
     for term in queue:  # grows as it goes
@@ -465,13 +382,22 @@ def _add_concepts(
         for child in sorted(below.get(term, ())):
             if child in by_label or level > depth or len(child.split()) > _MOST_WORDS:
                 continue
-            key = f"conceptnet {child}"
-            comment = f"ConceptNet: {child} is a {term}."
+            key, comment = f"conceptnet {child}", f"ConceptNet: {child} is a {term}."
             cut.concepts[key] = OntologyClass(key, child, (), comment, (by_label[term],))
             cut.levels[key], by_label[child] = level, key
             queue.append(child)
-            check_size(len(cut.concepts))
-    return len(cut.concepts) - before
+            cut.check_size(len(cut.concepts))
+    names = {link: each.name for link, each in load_relations().items() if link[:3] == "/r/"}
+    links = dict.fromkeys(
+        row for row in _read_assertions(path, {*names}, watch) if row[1] in by_label
+    )
+    for relation, start, end in links:
+        ends = by_label[start], by_label.get(end), f"{start}, {end}"
+        cut.links[names[relation]].append(ends)
+    added = len(cut.concepts) - before
+    if added or links:
+        cut.notices.append(LICENCE)
+    return added
 
 
 def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[Assertion]:

@@ -177,6 +177,11 @@ class Schema:
                 self._ancestors[iri] = found
         return found
 
+    def list_above(self, iri: str) -> Iterator[OntologyClass]:
+        """A class and all classes above it, those that are declared."""
+        above = map(self.class_by_iri.get, self.find_ancestors(iri))
+        return (found for found in above if found)
+
     def _list_parents(self, iri: str) -> Sequence[str]:
         found = self.class_by_iri.get(iri)
         return found.parents if found else ()

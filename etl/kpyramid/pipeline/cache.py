@@ -30,10 +30,8 @@ from kpyramid.keys import hash_bytes
 from kpyramid.llm.caller import KeyLocks
 from kpyramid.ontology.sandbox import end_process, list_environment, list_python, read_line
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
-from kpyramid.pipeline.stage import Progress, find_function
-from kpyramid.pipeline.workers import (
-    pack_vector,
-)
+from kpyramid.pipeline.stage import Progress, UnknownError, find_function
+from kpyramid.pipeline.workers import pack_vector
 from kpyramid.settings import Settings
 from kpyramid.storage.former import Former
 from kpyramid.storage.identity import is_installed
@@ -171,7 +169,14 @@ class CachedEmbedder:
     flight, and one process of a machine at a time asks for them, so that none is bought twice.
     """
 
-    def __init__(self, context: Context, connect: Connect, stage: str = "embed") -> None:
+    def __init__(
+        self,
+        context: Context,
+        connect: Connect,
+        stage: str = "embed",
+        *,
+        stored_only: bool = False,
+    ) -> None:
         self._settings = settings = context.settings
         identity = identify_resource("embedding", settings)
         self.name = identity.name
@@ -179,7 +184,7 @@ class CachedEmbedder:
         self._workers = context.workers
         self._progress = context.progress
         self._connect = connect
-        self._stage = stage
+        self._stage, self._stored_only = stage, stored_only
         self._size: int | None = None
         self._locks = KeyLocks(context.warehouse.cache / "llm" / "held")
         self._scratch = None if context.read_only else context.warehouse.staging
@@ -190,7 +195,10 @@ class CachedEmbedder:
 
         Raises:
             EndpointError, BudgetError: a served model cannot be asked; what came is kept.
+            UnknownError: a vector is not stored, and none may be made.
         """
+        if self._stored_only and self.function.list_missing(texts):
+            raise UnknownError
         if self._settings.embed.is_served and self.function.list_missing(texts):
             with self._locks.hold(self.function.fingerprint):
                 self._buy(self.function.list_missing(texts))

@@ -175,12 +175,11 @@ def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]
     _, relation, _ = fold_fact(fact)
     keys = [*snapshot.facts_about(ids), *snapshot.facts_about(ids, denied=True)]
     found = []
-    for key in keys:
-        head, _, _, said, _, tail, _ = snapshot.state_condensed(key)
-        standard, turned = snapshot.read_standard(key)
-        names = {normalise_relation(said).key, *({standard} if not turned else ())}
-        if head in ids and (relation in names or normalise_relation(standard).key == relation):
-            found.append(tail)
+    for one in map(snapshot.read_fact, keys):
+        said, standard = (normalise_relation(r).key for r in (one.relation, one.standard))
+        names = {said, standard, *({one.standard} if not one.turned else ())}
+        if one.head_id in ids and relation in names:
+            found.append(one.tail)
     return [*dict.fromkeys(found)]
 
 

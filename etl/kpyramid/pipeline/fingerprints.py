@@ -5,7 +5,7 @@ One place names all ingredients, so that one test can flip each of them.
 
 import platform
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -182,18 +182,10 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             ),
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
-            **({"decisions": _describe_decisions(settings)} if "decisions" in stage.ports else {}),
-            **(
-                {"corrections": _list_corrections(settings)} if "corrections" in stage.ports else {}
-            ),
+            **{name: read(settings) for name, read in _BY_PORT.items() if name in stage.ports},
             **(
                 {"replies": describe_model_part("extract", settings)}  # it reads them again
                 if stage.name == "induce" and settings.cascade.reads_windows
-                else {}
-            ),
-            **(
-                {"min_confidence": settings.publish.min_confidence}
-                if "min_confidence" in stage.ports
                 else {}
             ),
             **({"lexicon": _identify_lexicon().describe()} if stage.name in _COMPARING else {}),
@@ -218,6 +210,14 @@ def _describe_decisions(settings: Settings) -> list[JsonValue]:
     from kpyramid.completion.decisions import load_decisions
 
     return [*load_decisions(settings.complete).describe()]
+
+
+_BY_PORT: Mapping[str, Callable[[Settings], JsonValue]] = {
+    "decisions": _describe_decisions,
+    "corrections": _list_corrections,
+    "min_confidence": lambda settings: settings.publish.min_confidence,
+}
+"""What of a stage's ports shapes it besides functions, models and the ontology."""
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:

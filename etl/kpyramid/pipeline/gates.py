@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.errors import InputError, IntegrityError, SettingsError
+from kpyramid.errors import SettingsError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -356,43 +356,40 @@ def require_floor(settings: Settings) -> None:
             )
 
 
-def judge_floor(
-    settings: Settings, warehouse: Warehouse, snapshot: str, head: str | None
-) -> dict[str, str]:
+def judge_floor(settings: Settings, warehouse: Warehouse, snapshot: str) -> dict[str, str]:
     """The verdict on a snapshot that is written and not yet HEAD; none without questions.
 
     They are asked by rules: no language model is called while publishing. What fails names each
-    metric that is too low, and the questions that HEAD answers better.
+    metric that is too low, and the questions below it.
 
     Raises:
         InputError: as `require_floor`, or not one of the questions could be answered.
     """
-    evaluate = settings.evaluate
-    if evaluate.questions is None:
+    floor = settings.evaluate.floor
+    if settings.evaluate.questions is None:
         return {}
     found = _answer(settings, warehouse, snapshot)
     means = {
         name: fmean(row.scores[name] for row in found.rows if name in row.scores)
-        for name in sorted(evaluate.floor)
+        for name in sorted(floor)
     }
-    refused = [name for name, mean in means.items() if _is_worse(name, mean, evaluate.floor[name])]
+    refused = [name for name, mean in means.items() if _is_worse(name, mean, floor[name])]
     if not refused:
         said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
         return {GATE: f"pass: {said}, of {len(found.rows)} questions"}
     said = ", ".join(
         f"{name} = {means[name]:.4g} is {'above' if _falls(name) else 'below'} "
-        f"evaluate.floor {evaluate.floor[name]}"
+        f"evaluate.floor {floor[name]}"
         for name in refused
     )
-    if head in (None, snapshot):
-        lost = "HEAD is this snapshot" if head else "there is no HEAD to compare with"
-    else:
-        try:
-            lost = _name_lost(_answer(settings, warehouse, str(head)), found, refused)
-        except (InputError, IntegrityError) as e:  # an older version built it, or it was removed
-            lost = f"HEAD cannot be compared with: {e}"
-    asked = f"{len(found.rows)} questions of {evaluate.questions}"
-    return {GATE: f"fail: {said}, of {asked}; {lost}"}
+    weak = [
+        f"{row.question.id} ({' '.join(row.question.text.split())})"
+        for row in found.rows
+        if any(n in row.scores and _is_worse(n, row.scores[n], floor[n]) for n in refused)
+    ]
+    more = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
+    asked = f"{len(found.rows)} questions of {settings.evaluate.questions}"
+    return {GATE: f"fail: {said}, of {asked}; it fails on {', '.join(weak[:_NAMED])}{more}"}
 
 
 def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
@@ -431,23 +428,6 @@ def _is_worse(metric: str, score: float, other: float) -> bool:
 def _falls(metric: str) -> bool:
     """Whether less of a metric is better; its floor is then the most that it may have."""
     return _open_metrics()[metric].better == "lower"
-
-
-def _name_lost(before: "Answers", found: "Answers", refused: Sequence[str]) -> str:
-    """The questions that HEAD scores better on by a metric that was refused."""
-    scores = {row.question.id: row.scores for row in before.rows}
-    lost = [
-        f"{row.question.id} ({' '.join(row.question.text.split())})"
-        for row in found.rows
-        if any(
-            name in row.scores and _is_worse(name, row.scores[name], scores[row.question.id][name])
-            for name in refused
-        )
-    ]
-    if not lost:
-        return "HEAD answers none of them better"
-    more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
-    return f"HEAD answers better: {', '.join(lost[:_NAMED])}{more}"
 
 
 # Gate `expected`: checks of one's own.

@@ -16,7 +16,6 @@ from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
 from kpyramid.llm.endpoint import (
     Endpoint,
-    Pause,
     Pay,
     keep_probe,
     load_probe,
@@ -25,6 +24,7 @@ from kpyramid.llm.endpoint import (
 )
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
 from kpyramid.llm.task import Request, Transport, describe_model
+from kpyramid.pipeline.stage import UnknownError
 from kpyramid.query.types import DECISIONS, Backends
 from kpyramid.settings import Settings, check_settings, load_settings
 from kpyramid.storage.bucket import open_blobs
@@ -203,9 +203,8 @@ class Opener:
         describe: Callable[[Request, str], Call] | None = None,
     ) -> Endpoint:
         """An endpoint with the books of the run; `describe` makes book lines."""
-        pause = Pause(self._warehouse.cache / "llm" / "pause")
         most = self._settings.llm.max_wait
-        return Endpoint(open_transport, self._ledger, pause, max_wait=most, describe=describe)
+        return Endpoint(open_transport, self._ledger, max_wait=most, describe=describe)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +225,6 @@ class Looker:
             UnknownError: always; a vector was needed that is not stored.
         """
         raise UnknownError
-
-
-class UnknownError(Exception):
-    """A plan needs a vector that is not stored."""
 
 
 def open_collector(

@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus, Unread
-from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import Chunk, Extraction, Titled
 from kpyramid.keys import JsonValue
-from kpyramid.llm.endpoint import Place, find_place
+from kpyramid.llm.endpoint import find_place
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Context, open_converter
@@ -25,12 +24,11 @@ from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import (
     Looker,
     Model,
-    UnknownError,
     fetch_books,
     open_collector,
     open_replies,
 )
-from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
+from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, UnknownError, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, list_tasks
@@ -149,10 +147,10 @@ class Forecast:
         llm, embed = self._settings.llm, self._settings.embed
         if llm.is_served and list_tasks(stage.name, self._settings):
             outlook = self._look_ahead_of_replies(stage.name)
-            yield replace(outlook, endpoint=_describe_place(find_place(llm)))
+            yield replace(outlook, endpoint=str(find_place(llm)))
         if embed.is_served and "embedder" in stage.ports:
             outlook = self._look_ahead_of_vectors(stage.name)
-            yield replace(outlook, endpoint=_describe_place(find_place(embed, "embed")))
+            yield replace(outlook, endpoint=str(find_place(embed, "embed")))
 
     def _look_ahead_of_replies(self, stage: str) -> Outlook:
         """What a stage would ask a language model, and pay."""
@@ -179,8 +177,8 @@ class Forecast:
 
     def _look_ahead_of_vectors(self, stage: str) -> Outlook:
         """What a served embedding model would be asked in a stage, by the chunks that are new."""
-        embedder = _StoredVectors(self._context)
-        new = sum(map(len, embedder.list_missing(title_chunks(self.documents, self.chunks))))
+        vectors = CachedEmbedder(self._context, Looker.connect).function
+        new = sum(map(len, vectors.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
         characters = share * new
         estimator = calibrate(self._warehouse.runs, self._settings.embed.model)
@@ -248,7 +246,7 @@ class Forecast:
             return False
         ports = self._open(name, model)
         if stored or self._settings.embed.is_served:
-            ports.embedder = _StoredVectors(self._context)
+            ports.embedder = CachedEmbedder(self._context, Looker.connect, stored_only=True)
         tables = {table: self._read(table) for table in stage.reads}
         try:
             self._foreseen |= ports.run(tables)
@@ -313,34 +311,11 @@ class Forecast:
         return contract.unite([read_result(file, contract) for file in self._files[table]])
 
 
-class _StoredVectors:
-    """An `Embedder` that computes nothing."""
-
-    def __init__(self, context: Context) -> None:
-        self._embedder = CachedEmbedder(context, Looker.connect)
-        self.name = self._embedder.name
-
-    def list_missing(self, texts: Sequence[str]) -> list[str]:
-        """The texts that an embedder would have to compute."""
-        return self._embedder.function.list_missing(texts)
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`."""
-        if self.list_missing(texts):
-            raise UnknownError
-        return self._embedder.embed(texts)
-
-
 # What a build would compute and pay, found without writing anything or asking anybody.
 
 Row = dict[str, JsonValue]
 
-_FREE: Mapping[str, JsonValue] = {
-    "calls": 0,
-    "tokens": 0,
-    "cost": {"low": 0.0, "expected": 0.0, "high": 0.0},
-}
-_UNPRICED: JsonValue = {"low": None, "expected": None, "high": None}
+_FREE: Mapping[str, JsonValue] = {"calls": 0, "tokens": 0, "cost": asdict(Range())}
 
 
 def plan_build(
@@ -429,17 +404,13 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
     }
 
 
-def _describe_place(place: Place) -> str:
-    return f"{place.base_url}, by {place.decided_by}"
-
-
 def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> JsonValue:
     """Dollars of all; null when a model has no price. Vectors are not asked for in batches."""
     cost = Range()
     for outlook in outlooks:
         price = settings.llm.prices.get(outlook.model)
         if price is None:
-            return _UNPRICED
+            return dict.fromkeys(asdict(cost))
         cost += outlook.estimate.price(price, batch=batch and outlook.in_batches)
     return asdict(cost)
 

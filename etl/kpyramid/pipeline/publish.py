@@ -96,9 +96,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             gates["standing"] = judge_standing(run, snapshot)
         if is_new or not (head and _was_judged(run, head.run, judges)):
             gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
-            gates |= judge_floor(
-                run.settings, run.warehouse, snapshot, head.snapshot if head else None
-            )
+            gates |= judge_floor(run.settings, run.warehouse, snapshot)
         if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
             refused = read_result(tables["rejects"], load_contracts()["rejects"])
             gates["answered"] = judge_answers(run, refused, rows["chunks"])

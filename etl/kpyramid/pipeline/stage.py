@@ -23,6 +23,10 @@ class Progress:
         """A stage is done."""
 
 
+class UnknownError(Exception):
+    """A plan needs a vector that is not stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """An expensive pure function from a text to a result, cached text by text.

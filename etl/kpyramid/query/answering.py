@@ -1,9 +1,11 @@
 """The strategies by name, and the answer that one of them gives."""
 
+import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from typing import get_args
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import CountingAsker, ThreadCounts
@@ -67,8 +69,6 @@ def answer(
             f"backends = {cut_value(backends)}: pass a Backends, or leave it out to ask no model"
         )
     if options or floor is not None:
-        from kpyramid.query.parameters import check_options
-
         check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
     asker = backends.asker  # one that keeps no counts took nothing, as far as is known
@@ -100,3 +100,70 @@ def answer(
         cost=round(dollars, 9) if is_known and not unpriced else None,
         seconds=round(time.monotonic() - started, 4),
     )
+
+
+# The options of a strategy, which are its keyword parameters: read from words, and checked.
+
+Option = bool | int | float | str
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, Option]:
+    """Options from `name=value`; true, false and numbers are read as such.
+
+    Raises:
+        InputError: one is no `name=value`.
+    """
+    options: dict[str, Option] = {}
+    for text in texts:
+        name, found, value = (part.strip() for part in text.partition("="))
+        if not (name and found and value):
+            raise InputError(f"option {cut_value(text)}: write NAME=VALUE")
+        options[name] = _read_value(value)
+    return options
+
+
+def _read_value(text: str) -> Option:
+    if text.casefold() in {"true", "false"}:
+        return text.casefold() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+_KINDS: Mapping[object, tuple[str, Callable[[object], bool]]] = {
+    int: ("a whole number, 1 or more", lambda v: type(v) is int and v >= 1),
+    float: ("a number from 0 to 1", lambda v: type(v) in (int, float) and 0 <= v <= 1),  # type: ignore[operator]
+    bool: ("True or False", lambda v: type(v) is bool),
+    str: ("a string", lambda v: type(v) is str),
+}
+"""By the type of a parameter, what its value has to be."""
+
+
+def check_options(
+    strategy: str, function: Callable[..., object], options: Mapping[str, object]
+) -> None:
+    """That a strategy has these parameters, and that each value is of its kind.
+
+    Every strategy has a `floor`, see `kpyramid.query.decisions.FLOOR`.
+
+    Raises:
+        InputError: it has not, or a value is of another kind.
+    """
+    known = {
+        name: taken.annotation
+        for name, taken in inspect.signature(function, eval_str=True).parameters.items()
+        if taken.kind is taken.KEYWORD_ONLY
+    } | {"floor": float}
+    for name, value in options.items():
+        if name not in known:
+            takes = f"it takes {', '.join(known)}"
+            raise InputError(f"strategy {strategy} has no option {cut_value(name)}; {takes}")
+        choices = get_args(known[name])  # of a Literal
+        wants, is_so = f"one of {', '.join(choices)}", choices.__contains__
+        if not choices:
+            wants, is_so = _KINDS[known[name]]
+        if not is_so(value):
+            raise InputError(f"{name} = {cut_value(value)}: pass {wants}")

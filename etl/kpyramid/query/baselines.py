@@ -7,21 +7,20 @@ the answer.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
-from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
     MOST_ENTITIES,
-    NearFact,
     find_about,
     find_nearest,
     state_facts,
     state_items,
 )
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.snapshot.view import NearFact
 
 By = Literal["bm25", "vectors", "both"]
 
@@ -50,36 +49,19 @@ def ask_naive(
     `by` says how near is meant: in words (BM25), in vectors, or in both (see `passages.py`).
 
     Raises:
-        InputError: there is no such `by`.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if by not in get_args(By):
-        raise InputError(f"by = {by!r}: chunks are found by {', '.join(get_args(By))}")
     items = tuple(find_passages(asked, chunks, by=by))
-    reading = decisions.read(asked, items)
-    outcome = Outcome.INSUFFICIENT if items else Outcome.EMPTY
-    found = f"{len(items)} chunks" + (f", best {items[0].score:.2f}" if items else "")
-    said = reading.reason
-    if not reading.answers:
-        said = said or "no sentence is near the question and answers it"
-    step = Step(
-        "text",
-        Outcome.ANSWERED if reading.answers else outcome,
-        f"{found}; {said}" if said else found,
-        confidence=reading.confidence,
-    )
-    places = tuple(place for item in items for place in item.evidence)
-    return reading.give(items, "text" if items else None, step, places=places)
+    seen = f"{len(items)} chunks" + (f", best {items[0].score:.2f}" if items else "")
+    return _read(asked, items, "text", seen, decisions)
 
 
 def ask_kaping(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 10) -> Answer:
     """What a reader makes of the `triples` nearest facts.
 
     Raises:
-        InputError: `triples` is less than 1.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    _require_facts(triples)
     facts = find_nearest(asked, triples)
     return _read_facts(asked, facts, "nearest to the question", decisions)
 
@@ -88,10 +70,8 @@ def ask_exact(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 1
     """What a reader makes of the nearest `triples` of the facts about the question's entities.
 
     Raises:
-        InputError: `triples` is less than 1.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    _require_facts(triples)
     entities = asked.linked.entities[:MOST_ENTITIES]
     about = find_about(entities, asked, triples) if entities else {}
     named = ", ".join(dict.fromkeys(asked.linked.names))
@@ -99,23 +79,29 @@ def ask_exact(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 1
     return _read_facts(asked, state_facts(about, asked.snapshot), seen, decisions)
 
 
-def _require_facts(triples: int) -> None:
-    if triples < 1:
-        raise InputError(f"triples = {triples}: at least one fact is read")
-
-
 def _read_facts(
     asked: QuestionAnalysis, facts: Sequence[NearFact], which: str, decisions: Decisions
 ) -> Answer:
-    """The answer that a reader finds in facts, with one step of the graph in its trace."""
+    """The answer that a reader finds in facts."""
     items = state_items(((fact, fact.cosine) for fact in facts), asked.snapshot)
-    if not items:
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, f"no fact {which}"),))
+    best = max((fact.cosine for fact in facts), default=0.0)
+    seen = f"{len(items)} facts {which}, best cosine {best:.2f}" if facts else f"no fact {which}"
+    return _read(asked, items, "graph", seen, decisions)
+
+
+def _read(
+    asked: QuestionAnalysis, items: tuple[Item, ...], layer: str, seen: str, decisions: Decisions
+) -> Answer:
+    """The answer that a reader finds in items, with one step of their layer in its trace."""
     reading = decisions.read(asked, items)
-    reason = f"{len(items)} facts {which}, best cosine {max(fact.cosine for fact in facts):.2f}"
-    if not reading.answers:
-        reason = f"{reason}; {reading.reason or 'none of them answers it'}"
-    outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
-    step = Step("graph", outcome, reason, tuple(item.text for item in items), reading.confidence)
-    places = tuple(dict.fromkeys(p for item in items for p in item.evidence))
-    return reading.give(items, "graph", step, places=places)
+    outcome = Outcome.INSUFFICIENT if items else Outcome.EMPTY
+    said = reading.reason or ("" if reading.answers else "none of them answers it")
+    step = Step(
+        layer,
+        Outcome.ANSWERED if reading.answers else outcome,
+        f"{seen}; {said}" if said else seen,
+        tuple(item.text for item in items) if layer == "graph" else (),
+        reading.confidence,
+    )
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    return reading.give(items, layer if items else None, step, places=places)

@@ -6,11 +6,17 @@ from dataclasses import replace
 from typing import Literal
 
 from kpyramid.errors import InputError
-from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, parse_json
+from kpyramid.llm.task import Asker, Failure, Strict, Task, parse_json
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import add_prefixes, describe_schema
-from kpyramid.query.model.prompting import ask_model, make_request, show_numbered, show_question
+from kpyramid.query.model.prompting import (
+    ask_model,
+    make_request,
+    show_numbered,
+    show_question,
+    write_prompt,
+)
 from kpyramid.query.toolset import call_tool, tools
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.snapshot import Snapshot
@@ -31,15 +37,8 @@ class Turn(Strict):
 
 
 def _write_system(base: str) -> str:
-    return f"""\
-You look up in a knowledge base what answers a question, call by call.
-{GUARD}
-- Each reply is one call. "arguments" is a JSON text of the tool's parameters; of "sparql" it is a
-  SELECT query, in which `:` is the prefix <{base}>.
-- When what was found answers the question, or no call would, reply with "answer".
-- What is found is a lower bound: texts do not say everything.
-Tools: {json.dumps([tool["function"] for tool in tools()])}
-Reply with JSON only: {{"call": "find", "arguments": "{{...}}"}}"""
+    listed = json.dumps([tool["function"] for tool in tools()])
+    return write_prompt("query_tools", base=base, tools=listed)
 
 
 QUERY_TOOLS = Task(

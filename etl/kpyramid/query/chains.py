@@ -16,7 +16,6 @@ from kpyramid.graph.steps import StepRater
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
-    NearFact,
     find_about,
     find_end,
     fit_kind,
@@ -34,6 +33,7 @@ from kpyramid.query.paths import (
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import NearFact
 
 MOST_NEAR, UNSAID = 50, 0.2
 """Paths that are embedded where the question says none of their relations, and the most that the
@@ -319,7 +319,7 @@ def rate_chains(
     branches: Sequence[NearFact] = (),
 ) -> list[RatedPath]:
     """What rules answer by: stretches from the question's entities, and a branch beyond them."""
-    own = {graph.find(entity) for entity in asked.linked.entities}
+    own = {*graph.locate(asked.linked.entities).values()}
     sources = {row for row in rows if row in own} or set(rows[:1])
     led = lead_from(paths, sources)[:MOST_PATHS]
     stated = state_paths(led, graph, asked.snapshot)

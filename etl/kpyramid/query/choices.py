@@ -136,16 +136,13 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
 
 def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str], ...]:
     if item.key.startswith("condensed-"):
-        ((*_, negated, _),) = snapshot.weigh_condensed([item.key])
-        if negated:  # its words say so
-            return ()
-        stated = snapshot.state_condensed(item.key)
-    elif item.key.startswith("instance-"):
-        stated = state_value(item.key, snapshot)
-    else:  # a value that a query found: what it is of, the query says
-        return (None, ""), (None, item.text)
-    head_id, head, _, _, tail_id, tail, _ = stated
-    return (head_id, head), (tail_id, tail)
+        fact = snapshot.read_fact(item.key)
+        sides = (fact.head_id, fact.head), (fact.tail_id, fact.tail)
+        return () if fact.negated else sides  # of a denial its words say so
+    if item.key.startswith("instance-"):
+        head_id, head, _, _, tail_id, tail, _ = state_value(item.key, snapshot)
+        return (head_id, head), (tail_id, tail)
+    return (None, ""), (None, item.text)  # a value that a query found: it says of what
 
 
 def find_hits(options: Sequence[Option], pieces: Sequence[Piece]) -> list[Hit]:

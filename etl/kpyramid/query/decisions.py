@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.facts import Judgement, NearFact, restate_items, tell_facts
+from kpyramid.query.facts import Judgement, restate_items, tell_facts
 from kpyramid.query.lookup import judge
 from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
+from kpyramid.snapshot.view import NearFact
 
 if TYPE_CHECKING:
     from kpyramid.query.model.reading import Prompt

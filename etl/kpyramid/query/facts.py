@@ -23,12 +23,12 @@ from kpyramid.documents.words import (
     normalise_relation,
     share_stem,
     split_label,
-    word_fact,
 )
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.types import Item
 from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import NearFact
 
 NEAREST = 30
 """Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""
@@ -40,40 +40,6 @@ MOST_LOOKED = 1_000
 """Facts about what a question names that are looked at. What has more facts is a country or a
 field; of those the first by key are looked at, and the nearest of all anyway. Each is a page that
 may lie on the disk still: of a million facts one question in a hundred waited for 4,000."""
-
-
-@dataclass(frozen=True, slots=True)
-class NearFact:
-    """A condensed triple in words, its sides' ids and types, its cosine with the question.
-
-    `confidence` says how surely it was read, `qualifiers` when, where and how it holds.
-    `standard` is its standard relation, `turned` where that is read from tail to head. A statement
-    of the ontology is a fact whose relation is a property's label. `negated`: the text denies it;
-    its relation says so, and no value of it answers anything. `modality`: how the text holds it.
-    """
-
-    condensed_id: str
-    head_id: str
-    head: str
-    head_type: str
-    relation: str
-    tail_id: str | None
-    tail: str
-    tail_type: str
-    cosine: float
-    confidence: float = 1.0
-    qualifiers: tuple[str, ...] = ()
-    standard: str = ""
-    turned: bool = False
-    is_instance: bool = False
-    negated: bool = False
-    modality: str = "fact"
-
-    @property
-    def statement(self) -> str:
-        """The fact in words with what qualifies it."""
-        held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
-        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +93,7 @@ def find_about(
 
 def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]:
     """Facts in words, in the order given."""
-    found = []
-    known = zip(cosines.items(), snapshot.weigh_condensed(list(cosines)), strict=True)
-    for (key, cosine), (confidence, _, negated, modality) in known:
-        stated, held = snapshot.state_condensed(key), snapshot.qualify_condensed(key)
-        standard, turned = snapshot.read_standard(key)
-        known_by = (cosine, confidence, held, standard, turned)
-        if modality == "fact" and snapshot.has_ended(key):
-            modality = "former"
-        found.append(NearFact(key, *stated, *known_by, negated=negated, modality=modality))
-    return found
+    return [snapshot.read_fact(key, cosine) for key, cosine in cosines.items()]
 
 
 def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:

@@ -17,7 +17,6 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import SIMILAR, Hypothesis, choose_anchors, link_names, suppose
 from kpyramid.query.chains import (
     compose_vectors,
     rate_chains,
@@ -26,7 +25,19 @@ from kpyramid.query.chains import (
 )
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import find_about, state_facts
-from kpyramid.query.paths import Path, StatedPath, find_paths, quote_fact, show_path, state_paths
+from kpyramid.query.paths import (
+    SIMILAR,
+    Anchors,
+    Hypothesis,
+    Path,
+    StatedPath,
+    choose_anchors,
+    find_paths,
+    quote_fact,
+    show_path,
+    state_paths,
+    suppose,
+)
 from kpyramid.query.types import Answer, Item
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
@@ -73,18 +84,18 @@ def ask_hykge(
     order in which they are found, shortest first.
 
     Raises:
-        InputError: a number is out of its range.
+        InputError: fragments overlap by their whole length.
         SettingsError: there is no such cross-encoder.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if min(entities, hops, paths) < 1 or not 0 < overlap < length or not 0 <= similar <= 1:
-        raise InputError("entities, hops and paths are 1 or more, overlap is less than length")
+    if overlap >= length:
+        raise InputError(f"overlap = {overlap}: it is less than length, {length}")
     decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
     told = _suppose(asked, decisions, domain) if hypothesis else Hypothesis()
     own = [asked.text, *asked.candidates]
-    ids = _link(asked, own, told, entities, similar)
-    rows = [row for one in ids if (row := graph.find(one)) is not None]
+    anchors = _link(asked, own, told, entities, similar)
+    rows = [*graph.locate(anchors.entities).values()]
     scorer: Reranker = (
         open_cross_encoder(Folder(rerank))
         if rerank and reranker and chains
@@ -103,7 +114,7 @@ def ask_hykge(
     order = shortlist(stated, scores, paths)
     context = [show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
     if descriptions:
-        context += [item for one in ids if (item := describe_entity(one, asked))]
+        context += [item for one in anchors.entities if (item := describe_entity(one, asked))]
     rated = rate_chains(asked, graph, rows, [found[at] for at in order])
     which = (
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
@@ -112,8 +123,7 @@ def ask_hykge(
     missing = "the question and the hypothesis name nothing that the graph knows"
     missing = which if rows else missing
     answer = read_paths(asked, rated, which, decisions, context=context, missing=missing)
-    names = ", ".join(dict.fromkeys(snapshot.names[one] for one in ids)) or "none"
-    return told.precede(answer, f"anchors: {names}")
+    return told.precede(answer, *anchors.tell("anchors", snapshot))
 
 
 # 4.1.1: the hypothesis output.
@@ -133,19 +143,16 @@ def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> Hypo
 
 def _link(
     asked: QuestionAnalysis, own: Sequence[str], told: Hypothesis, most: int, similar: float
-) -> tuple[str, ...]:
+) -> Anchors:
     """The anchors: what the question names, then the hypothesis, at most so many.
 
     Entities are recognised as names that the graph knows, and as words that are written as names;
     the latter are linked by vector, where a person or a model wrote them.
     """
-    anchors = choose_anchors(own, told.texts, asked.snapshot, most)
     written = [*own, *(told.texts if told.by_model else ())]
     names = [name.text for text in written for name in asked.part(text).names]
-    known = {name.casefold() for name in anchors.names}
-    unknown = [name for name in dict.fromkeys(names) if name.casefold() not in known]
-    linked = link_names(unknown[:most], asked.snapshot, similar)
-    return tuple(dict.fromkeys((*anchors.entities, *linked.entities)))[:most]
+    snapshot = asked.snapshot
+    return choose_anchors(own, told.texts, snapshot, most, names=names, similar=similar)
 
 
 # 4.2.2: three kinds of chain, and descriptions.

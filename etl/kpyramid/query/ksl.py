@@ -17,14 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kpyramid.errors import InputError
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import link_names
 from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.paths import MOST_NEIGHBOURS, Path, show_path, state_paths
+from kpyramid.query.paths import MOST_NEIGHBOURS, Path, link_names, show_path, state_paths
 from kpyramid.query.types import Answer, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 
@@ -66,11 +64,8 @@ def ask_ksl(
     The paper draws the entity at random; here it is drawn by the question's words.
 
     Raises:
-        InputError: `hops` or `rounds` is less than 1.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if hops < 1 or rounds < 1:
-        raise InputError(f"hops = {hops}, rounds = {rounds}: a walk has one step at least")
     within = find_subgraph(asked, hops)
     if isinstance(within, str):
         return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, within),))
@@ -81,13 +76,13 @@ def ask_ksl(
 def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     """The entities on paths between the question and its options (5.2); why there is none."""
     graph = Adjacency(asked.snapshot)
-    named = _list_rows(graph, dict.fromkeys(asked.linked.entities))
+    named = [*graph.locate(asked.linked.entities).values()]
     if not named:
         return "the question names no entity of the graph"
     options: dict[int, str] = {}
     for candidate in asked.candidates:
         linked = link_names([candidate], asked.snapshot, similar=None)
-        for row in _list_rows(graph, linked.entities):
+        for row in graph.locate(linked.entities).values():
             options.setdefault(row, candidate)
     if asked.candidates and not options:
         return "no option is an entity of the graph"
@@ -105,10 +100,6 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     if not joined:
         return "no fact joins what the question names with anything"
     return replace(within, starts=tuple(joined))
-
-
-def _list_rows(graph: Adjacency, entities: Iterable[str]) -> list[int]:
-    return [row for key in entities if (row := graph.find(key)) is not None]
 
 
 def reach(graph: Adjacency, starts: Iterable[int], hops: int) -> dict[int, int]:

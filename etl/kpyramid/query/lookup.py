@@ -38,7 +38,6 @@ from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
 from kpyramid.query.facts import (
     MOST_ENTITIES,
     Judgement,
-    NearFact,
     count_shared,
     find_end,
     fit_kind,
@@ -49,7 +48,7 @@ from kpyramid.query.facts import (
 )
 from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.view import LITERAL
+from kpyramid.snapshot.view import LITERAL, NearFact
 
 if TYPE_CHECKING:
     from kpyramid.ontology.schema import OntologyProperty
@@ -74,11 +73,10 @@ AS_GOOD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A value that a statement gives, what speaks for it, and the chance that it answers.
+class Side:
+    """A value that a statement gives, its entity and type where it has any.
 
-    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`. `choices` are
-    the options of the question that it is.
+    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`.
     """
 
     fact: NearFact
@@ -86,6 +84,15 @@ class Candidate:
     entity: str | None
     kind: str | None
     role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Side):
+    """The same with what speaks for it, and the chance that it answers.
+
+    `choices` are the options of the question that it is.
+    """
+
     measures: Mapping[str, float]
     chance: float
     choices: tuple[str, ...] = ()
@@ -110,19 +117,21 @@ def look_up(
     plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
-    choices = [_match_options(side[1], side[2], asked) for side in opened]
+    choices = [_match_options(side, asked) for side in opened]
     rated = [
-        question.rate(*side, is_option=bool(own) or not asked.candidates)
+        question.rate(side, is_option=bool(own) or not asked.candidates)
         for side, own in zip(opened, choices, strict=True)
     ]
     if embeds:
         # Embedding takes most of the time, so only wordings are that can make a value likely.
         worth = [at for at, m in enumerate(rated) if _rate_chance(m | {"near": 1.0}) >= WORTH]
-        sides = [(opened[at][0], opened[at][-1]) for at in worth]
-        for at, cosine in zip(worth, question.rate_near(sides), strict=True):
+        for at, cosine in zip(worth, question.rate_near([opened[a] for a in worth]), strict=True):
             rated[at]["near"] = cosine
     found = [
-        Candidate(*side, measures, _rate_chance(measures), own)
+        Candidate(
+            *(side.fact, side.value, side.entity, side.kind, side.role),
+            *(measures, _rate_chance(measures), own),
+        )
         for side, measures, own in zip(opened, rated, choices, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
@@ -130,7 +139,8 @@ def look_up(
 
 def _is_asked(fact: NearFact, words: Set[str]) -> bool:
     """Whether a fact is plain, or a question of these words asks for what holds as it does."""
-    return fact.modality == "fact" or not words.isdisjoint(_ASKING[fact.modality])
+    held = "former" if fact.ended and fact.modality == "fact" else fact.modality
+    return held == "fact" or not words.isdisjoint(_ASKING[held])
 
 
 _ASKING = {
@@ -149,9 +159,8 @@ def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:
     One that leaves nothing open, or answers for no other reason, has at most `UNFOUNDED`.
     """
     facts = gather_facts(asked)
-    chances: dict[str, float] = {}
-    for one in look_up(asked, facts, embeds=False):
-        chances.setdefault(one.fact.condensed_id, one.chance)
+    rated_sides = reversed(look_up(asked, facts, embeds=False))
+    chances = {one.fact.condensed_id: one.chance for one in rated_sides}  # of each its best
     rated = [(f, chances.get(f.condensed_id, 0.0)) for f in facts]
 
     def rank(pair: tuple[NearFact, float]) -> tuple[float | str, ...]:
@@ -169,11 +178,8 @@ def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float)
     best = rated[0] if rated else None
     if best is None or (asked.candidates and not best.choices):
         what = "gives one of the options" if asked.candidates else "says anything new of it"
-        if not asked.linked.entities:
-            return Judgement(
-                False, 0.0, "the question names nothing that is known", (), (), chances
-            )
         why = f"no fact about what the question names {what}"
+        why = why if asked.linked.entities else "the question names nothing that is known"
         return Judgement(False, 0.0, why, (), (), chances)
     chosen = choose_values(asked, rated)
     reason = (
@@ -201,12 +207,11 @@ def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[C
         ]
         years = "year" in asked.lemmas or "year" in read_kind_nouns(asked.text)
         return [finer[0] if finer and not years else best]
-    ends = best.fact.relation, best.role, best.fact.head_id if best.role == "tail" else ""
-    alike = [
-        one
-        for one in alike
-        if (one.fact.relation, one.role, one.fact.head_id if one.role == "tail" else "") == ends
-    ]
+
+    def list_ends(one: Candidate) -> tuple[str, str, str]:
+        return one.fact.relation, one.role, one.fact.head_id if one.role == "tail" else ""
+
+    alike = [one for one in alike if list_ends(one) == list_ends(best)]
     return list({one.key: one for one in reversed(alike)}.values())[::-1][:MOST_VALUES]
 
 
@@ -230,10 +235,8 @@ def _rate_chance(measures: Mapping[str, float]) -> float:
     return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
 
 
-def _list_sides(
-    fact: NearFact, asked: QuestionAnalysis
-) -> Iterable[tuple[NearFact, str, str | None, str | None, str]]:
-    """What a fact leaves open: fact, value, entity, type, role."""
+def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Side]:
+    """What a fact leaves open."""
     head, tail = (side in asked.linked.entities for side in (fact.head_id, fact.tail_id))
     is_linked = head or tail
     if not head and not tail:  # names that are written otherwise
@@ -241,18 +244,18 @@ def _list_sides(
         head, tail = shares[0] > shares[1], shares[1] > shares[0]
     if asked.is_definition and not asked.candidates:
         if head and (said := _define(fact)):
-            yield fact, said, None, fact.tail_type, "tail"
+            yield Side(fact, said, None, fact.tail_type, "tail")
         return
     if head and not tail:
-        yield fact, fact.tail, fact.tail_id, fact.tail_type, "tail"
+        yield Side(fact, fact.tail, fact.tail_id, fact.tail_type, "tail")
     if tail and not head:
-        yield fact, fact.head, fact.head_id, fact.head_type, "head"
+        yield Side(fact, fact.head, fact.head_id, fact.head_type, "head")
     for text in fact.qualifiers if is_linked else ():
         role, _, held = text.partition(": ")
         if role == find_preposition(asked.text) or (
             asked.types and asked.types <= _OF_ROLE.get(role, frozenset())
         ):
-            yield fact, held, None, None, role
+            yield Side(fact, held, None, None, role)
 
 
 def _define(fact: NearFact) -> str:
@@ -288,10 +291,8 @@ def find_preposition(text: str) -> str:
     return next((word for word in (before, *words[-1:]) if word in PREPOSITIONS), "")
 
 
-def _match_options(value: str, entity: str | None, asked: QuestionAnalysis) -> tuple[str, ...]:
-    if not asked.candidates:
-        return ()
-    names = spell_out(entity, value, asked.snapshot)
+def _match_options(side: Side, asked: QuestionAnalysis) -> tuple[str, ...]:
+    names = spell_out(side.entity, side.value, asked.snapshot) if asked.candidates else ()
     found = (match_candidates(name, asked.candidates) for name in names)
     return tuple(dict.fromkeys(choice for choices in found for choice in choices))
 
@@ -348,8 +349,9 @@ class _Question:
         ]
         return max(shares, default=0.0)
 
-    def rate_preposition(self, fact: NearFact, role: str) -> float:
+    def rate_preposition(self, side: Side) -> float:
         """Whether the relation goes on as the question does: 1, -1 if otherwise, 0 if unclear."""
+        fact, role = side.fact, side.role
         if role == "head":
             return 0.0
         phrases = self.list_phrases(fact) if role == "tail" else [role]
@@ -366,22 +368,22 @@ class _Question:
         said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
         return not outer or count_shared(frozenset({lemmatise(outer[1])}), said) > 0
 
-    def has_form(self, fact: NearFact, value: str, kind: str | None, role: str) -> bool:
+    def has_form(self, side: Side) -> bool:
         """Whether a value has the form of an answer, and stands at the end that is asked for.
 
         Nothing that one fact gives answers yes or no, or why; what stands in the question answers
         nothing; whoever bought X is not what X bought. Which end is asked for does not matter
         where only the value is of the kind asked for.
         """
-        asked = self.asked
+        asked, fact, role = self.asked, side.fact, side.role
         means = role == "tail" and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
-        words = [word for word in list_plain_words(value) if word not in FUNCTION]
+        words = [word for word in list_plain_words(side.value) if word not in FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
         if asked.is_yes_no or echoes or (_OPEN.match(asked.text) and not means):
             return False
         wants_head = find_end(fact.relation, asked.text, asked.linked.names)
         other = fact.head_type if role == "tail" else fact.tail_type
-        apart = kind in asked.types and other not in asked.types
+        apart = side.kind in asked.types and other not in asked.types
         return wants_head is None or wants_head is (role == "head") or apart or role in _OF_ROLE
 
     def rate_left(self, fact: NearFact, value: str) -> float:
@@ -392,52 +394,36 @@ class _Question:
         said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
-    def rate(
-        self,
-        fact: NearFact,
-        value: str,
-        entity: str | None,
-        kind: str | None,
-        role: str,
-        *,
-        is_option: bool,
-    ) -> dict[str, float]:
+    def rate(self, side: Side, *, is_option: bool) -> dict[str, float]:
         """What speaks for a value; of its relation's nearness the whole fact's stands for now."""
-        of_kind = self.rate_kind(fact, value, entity, kind, role)
-        is_founded = (
-            of_kind >= 0
-            and self.says_names(fact)
-            and self.has_form(fact, value, kind, role)
-            and self.says_outer(fact)
-            and is_option
-        )
+        fact, is_literal, of_kind = side.fact, side.kind == LITERAL, self.rate_kind(side)
+        is_founded = of_kind >= 0 and self.says_names(fact) and self.has_form(side)
+        is_founded = is_founded and self.says_outer(fact) and is_option
         return {
-            "left": self.rate_left(fact, value),
+            "left": self.rate_left(fact, side.value),
             "near": max(fact.cosine, 0.0),
             "kind": of_kind,
-            "proper": float(kind == LITERAL or value[:1].isupper()),
-            "prep": self.rate_preposition(fact, role),
+            "proper": float(is_literal or side.value[:1].isupper()),
+            "prep": self.rate_preposition(side),
             "confidence": fact.confidence,
-            "literal": float(kind == LITERAL and not self.asked.types),
-            "qualifier": float(role not in ("head", "tail")),
+            "literal": float(is_literal and not self.asked.types),
+            "qualifier": float(side.role not in ("head", "tail")),
             "stored": float(fact.is_instance),
             "unfounded": float(not is_founded),
         }
 
-    def rate_near(self, sides: Sequence[tuple[NearFact, str]]) -> list[float]:
+    def rate_near(self, sides: Sequence[Side]) -> list[float]:
         """The cosine of the question without its names and the nearest wording of each relation.
 
         0 for all but the relations that share most words with the question.
         """
-        order = sorted(
-            range(len(sides)),
-            key=lambda at: (-self.compare(sides[at][0]), -sides[at][0].cosine, at),
-        )
+        order = sorted(sides, key=lambda side: (-self.compare(side.fact), -side.fact.cosine))
+        keys = [(side.fact.relation, side.fact.standard, side.role) for side in sides]
         texts: dict[tuple[str, str, str], list[str]] = {}
-        for fact, role in (sides[at] for at in order):
-            key = fact.relation, fact.standard, role
+        for side in order:
+            key = side.fact.relation, side.fact.standard, side.role
             if len(texts) < MOST_NEAR:
-                texts.setdefault(key, self._word(fact, role))
+                texts.setdefault(key, self._word(side.fact, side.role))
         every = list(dict.fromkeys(text for own in texts.values() for text in own))
         if not every:
             return [0.0] * len(sides)
@@ -448,7 +434,7 @@ class _Question:
         vectors = self.snapshot.embed_all([text, *every])
         cosine = dict(zip(every, (vectors[1:] @ vectors[0]).tolist(), strict=True))
         best = {key: max(cosine[one] for one in own) for key, own in texts.items()}
-        return [best.get((fact.relation, fact.standard, role), 0.0) for fact, role in sides]
+        return [best.get(key, 0.0) for key in keys]
 
     def _word(self, fact: NearFact, role: str) -> list[str]:
         if role == "head":
@@ -459,24 +445,22 @@ class _Question:
             texts.append(_FORM.sub("it", stated.competency_question))
         return texts
 
-    def rate_kind(
-        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
-    ) -> float:
+    def rate_kind(self, side: Side) -> float:
         """How far a value is of the kind asked for: 1 surely, .5 by its type, 0 unclear, -1 not."""
-        types = self.asked.types
+        types, is_literal = self.asked.types, side.kind == LITERAL
         if types & NUMERIC:
-            return self._rate_number(value, types)
-        if self.nouns and not self._asks_property(fact):
-            return self._rate_noun(fact, value, entity, kind, role)
-        if types and not entity and kind != LITERAL:
+            return self._rate_number(side.value, types)
+        if self.nouns and not self._asks_property(side.fact):
+            return self._rate_noun(side)
+        if types and not side.entity and not is_literal:
             return 0.5
-        fit = fit_kind(kind, value, types)
-        if fit > 0 or not types or kind == LITERAL:
+        fit = fit_kind(side.kind, side.value, types)
+        if fit > 0 or not types or is_literal:
             return fit
-        expected = self._find_range(fact, role)
-        if expected & types and (kind == "NOUN" or expected <= types):
+        expected = self._find_range(side)
+        if expected & types and (side.kind == "NOUN" or expected <= types):
             return 0.5
-        classes = list_classes(entity or "", self.snapshot)
+        classes = list_classes(side.entity or "", self.snapshot)
         return 0.5 if types & {t for iri in classes for t in self._list_types(iri)} else fit
 
     def _rate_number(self, value: str, types: frozenset[str]) -> float:
@@ -491,12 +475,12 @@ class _Question:
         said = list_lemmas(fact.relation) | list_lemmas(fact.standard)
         return bool(said & {*self.nouns})
 
-    def _find_range(self, fact: NearFact, role: str) -> frozenset[str]:
+    def _find_range(self, side: Side) -> frozenset[str]:
         """The entity types of the class that a property leads to."""
-        stated = self.find_property(fact)
-        if not stated or stated.is_datatype or role not in ("head", "tail"):
+        stated = self.find_property(side.fact)
+        if not stated or stated.is_datatype or side.role not in ("head", "tail"):
             return frozenset()
-        ahead = (role == "tail") is not fact.turned
+        ahead = (side.role == "tail") is not side.fact.turned
         return self._list_types(stated.range if ahead else stated.domain)
 
     def _list_types(self, iri: str) -> frozenset[str]:
@@ -505,27 +489,23 @@ class _Question:
         above = {t for c in classes if schema.is_subclass(iri, c.iri) for t in c.entity_types}
         return frozenset(below or above)
 
-    def _rate_noun(
-        self, fact: NearFact, value: str, entity: str | None, kind: str | None, role: str
-    ) -> float:
+    def _rate_noun(self, side: Side) -> float:
         """Whether a value is a river where one is asked for: by name, class or "is a"."""
-        named = {lemmatise(word) for word in list_plain_words(value)}
-        if named & {*self.nouns}:
-            return 1.0
-        kinds = list_kinds(entity, self.snapshot) if entity else frozenset()
-        if kinds & {*self.nouns}:
+        named = {lemmatise(word) for word in list_plain_words(side.value)}
+        known = side.entity if named.isdisjoint(self.nouns) else None
+        kinds = list_kinds(known, self.snapshot) if known else frozenset()
+        if (named | kinds) & {*self.nouns}:
             return 1.0
         regions = load_regions()
-        name = normalise_name(value).replace(" ", "_")
+        name = normalise_name(side.value).replace(" ", "_")
         for noun, region in (("country", "countries"), ("state", "states")):
             if noun in self.nouns:
                 return 1.0 if name in regions[region] else -1.0
         types = self._list_noun_types()
-        if kinds & _PLACED and types == NOUNS["city"]:
+        is_region = kinds & _PLACED or name in regions["countries"] | regions["states"]
+        if is_region and types == NOUNS["city"]:
             return -1.0
-        if name in regions["countries"] | regions["states"] and types == NOUNS["city"]:
-            return -1.0
-        return 0.5 if kind in types or self._find_range(fact, role) & types else -1.0
+        return 0.5 if side.kind in types or self._find_range(side) & types else -1.0
 
     def _list_noun_types(self) -> frozenset[str]:
         for noun in self.nouns:
@@ -596,11 +576,10 @@ def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
     classes = {a for iri in list_classes(entity, snapshot) for a in schema.find_ancestors(iri)}
     known = [schema.class_by_iri[iri] for iri in classes if iri in schema.class_by_iri]
     said = [split_label(c.label) for c in known]
-    for key in snapshot.facts_about([entity], MOST_KINDS):
-        head, _, _, relation, _, tail, _ = snapshot.state_condensed(key)
-        first, *rest = relation.split()
-        if head == entity and first in BE:
-            said += [tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= ARTICLES else []
+    for fact in map(snapshot.read_fact, snapshot.facts_about([entity], MOST_KINDS)):
+        first, *rest = fact.relation.split()
+        if fact.head_id == entity and first in BE:
+            said += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= ARTICLES else []
             said += [" ".join(rest[:-1])] if rest and rest[-1] in PREPOSITIONS else []
     return frozenset(lemmatise(word) for text in said for word in list_plain_words(text))
 
@@ -615,9 +594,8 @@ def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
     """The statements of the ontology about what a question names, as facts."""
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
-    held = {key: "former" if snapshot.has_ended(key) else "fact" for key in keys}
     return [
-        NearFact(key, *state_value(key, snapshot), 0.0, is_instance=True, modality=held[key])
+        NearFact(key, *state_value(key, snapshot), is_instance=True, ended=snapshot.has_ended(key))
         for key in keys
     ]
 
@@ -629,11 +607,15 @@ def list_relations(
     question = _Question(asked)
     facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
     left = [question.rate_left(fact, value) for fact in facts]
-    opened = [(fact, "tail") for fact, share in zip(facts, left, strict=True) if not share]
+    opened = [
+        Side(fact, value, None, None, "tail")
+        for fact, share in zip(facts, left, strict=True)
+        if not share
+    ]
     near = question.rate_near(opened)
     stated = read_value(value)
     ending = "on" if isinstance(stated, Date) and stated.day else "in"
-    said = [fact.relation for fact, _ in opened]
+    said = [side.fact.relation for side in opened]
     placed = bool(asked.types) and asked.types <= KIND_TYPES["when"] | KIND_TYPES["where"]
 
     def rank(at: int) -> tuple[object, ...]:

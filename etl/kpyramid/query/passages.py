@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from kpyramid.documents.words import (
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
-from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis, find_names, link_text
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
@@ -481,12 +480,7 @@ def find_connected(
     passages and from `facts`, statements found in the layers above, it goes on to passages about
     what they name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a
     word with the question.
-
-    Raises:
-        InputError: `by` is unknown.
     """
-    if by not in get_args(By):
-        raise InputError(f"by = {by!r}: passages are found by {', '.join(get_args(By))}")
     if k < 1:
         return [], {}
     question, snapshot = asked.text, asked.snapshot

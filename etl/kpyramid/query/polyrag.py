@@ -8,18 +8,28 @@ them by a calibrated probability, and carries what a layer found without answeri
 one.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal
 
-from kpyramid.errors import InputError
+from kpyramid.documents.words import split_label
+from kpyramid.ontology.names import shorten
 from kpyramid.query.analysis import KIND_TYPES, QuestionAnalysis
 from kpyramid.query.decisions import FLOOR, SUFFICIENT, Decisions, read_values
-from kpyramid.query.facts import Judgement, find_nearest, gather_facts, state_items
-from kpyramid.query.lookup import rank_facts
-from kpyramid.query.ontology_layer import ask_ontology
+from kpyramid.query.facts import (
+    Judgement,
+    find_nearest,
+    gather_facts,
+    match_candidates,
+    spell_out,
+    state_items,
+)
+from kpyramid.query.lookup import judge, rank_facts, state_instances
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
-from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
+from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step
+from kpyramid.snapshot.individuals import find_instances
+from kpyramid.snapshot.snapshot import Snapshot
 
 Mode = Literal["best", "authors", "paper"]
 OPTION_FLOOR = 0.2
@@ -58,13 +68,8 @@ def ask_polyrag(
     enough.
 
     Raises:
-        InputError: there is no such mode, or a number is out of its range.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if mode not in get_args(Mode):
-        raise InputError(f"mode = {mode!r}: polyrag runs as {', '.join(get_args(Mode))}")
-    if triples < 1 or chunks < 1 or not 0 <= sufficient <= 1:
-        raise InputError("triples and chunks are 1 or more, sufficient from 0 to 1")
     way = _Way(recognised=tell_recognised(asked))
     best = mode == "best"
     if ontology:
@@ -83,10 +88,7 @@ def ask_polyrag(
             return way.end(answer)
     else:
         way.trace.append(_skip("graph"))
-    if text:
-        return way.end(_ask_text(asked, decisions, way, mode, chunks))
-    way.trace.append(_skip("text"))
-    return way.end(_read_carried(asked, decisions, way, best=best))
+    return way.end(_read_rest(asked, decisions, way, mode, chunks, text=text))
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -169,68 +171,53 @@ def _take_facts(
     return reading.give(items, "graph", places=values.evidence)
 
 
-def _ask_text(
-    asked: QuestionAnalysis, decisions: Decisions, way: _Way, mode: Mode, chunks: int
+def _read_rest(
+    asked: QuestionAnalysis, decisions: Decisions, way: _Way, mode: Mode, chunks: int, *, text: bool
 ) -> Answer:
-    """What a reader finds in passages and, but in the paper's mode, in what was carried down."""
-    if mode == "best":
+    """What a reader finds in passages and, but in the paper's mode, in what was carried down.
+
+    With the `text` switched off it has what was carried alone, in any mode.
+    """
+    best, passages = mode == "best", tuple[Item, ...]()
+    if not text:
+        way.trace.append(_skip("text"))
+    elif best:
         passages, _ = retrieve_passages(asked, chunks, way.carried)
     else:
         passages = tuple(find_passages(asked, chunks, by="vectors"))
-    items = passages if mode == "paper" else (*passages, *way.carried)
-    reading = decisions.read(asked, items)
-    floor = OPTION_FLOOR if asked.candidates and mode == "best" else 0.0
-    step = _judge_reading(reading, f"{len(passages)} passages", bool(passages), "text", floor)
-    way.trace.append(step)
-    by_facts = mode == "best" and decisions.backends.reader == "rules"
-    layer = _name_layer(reading, items) if by_facts else "text"
-    return _make_answer(reading, step, items, layer)
-
-
-def _read_carried(
-    asked: QuestionAnalysis, decisions: Decisions, way: _Way, *, best: bool
-) -> Answer:
-    """What a reader makes of what the upper layers found, when the text is switched off."""
-    items = tuple(way.carried)
-    if not items:
+    items = passages if text and mode == "paper" else (*passages, *way.carried)
+    if not text and not items:
         return Answer("", (), (), None, (), ())
     reading = decisions.read(asked, items)
+    named = _name_layer(reading, items)
+    seen = f"{len(passages)} passages" if text else f"{len(items)} findings"
     floor = OPTION_FLOOR if best and asked.candidates else 0.0
-    layer = _name_layer(reading, items)
-    step = _judge_reading(reading, f"{len(items)} findings", True, layer or "graph", floor)
+    tried = "text" if text else named or "graph"
+    step = _judge_reading(reading, seen, bool(passages) or not text, tried, floor)
     way.trace.append(step)
-    return _make_answer(reading, step, items, layer)
+    by_facts = not text or (best and decisions.backends.reader == "rules")
+    layer = named if by_facts else "text"
+    if step.outcome is not Outcome.ANSWERED:
+        return Answer("", (), items, layer if items else None, (), ())
+    return reading.give(items, layer)
 
 
 def _judge_reading(reading: Reading, seen: str, any_seen: bool, layer: str, floor: float) -> Step:
     """Whether what was read is given as the answer, and why not."""
     if not any_seen:
         return Step(layer, Outcome.EMPTY, "it has no passage for the question")
-    chance = reading.confidence
+    chance, outcome = reading.confidence, Outcome.INSUFFICIENT
     if not reading.answers:
         why = reading.reason or "no sentence is near the question and answers it"
-        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
-    if not reading.evidence:
+    elif not reading.evidence:
         why = "what was read in them has no place that can be shown, and is not given"
-        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
-    if chance < floor:
-        why = (
-            f"the best option by them is right with a probability of {chance:.2f} only, and "
-            f"below {floor:.2f} none is chosen"
-        )
-        return Step(layer, Outcome.INSUFFICIENT, f"{seen}; {why}", confidence=chance)
-    why = f"the answer in them is right with a probability of {chance:.2f}"
-    why = f"{why}: {reading.reason}" if reading.reason else why
-    return Step(layer, Outcome.ANSWERED, f"{seen}; {why}", confidence=chance)
-
-
-def _make_answer(
-    reading: Reading, step: Step, items: tuple[Item, ...], layer: str | None
-) -> Answer:
-    """The answer that was read, or the context alone when it is not given."""
-    if step.outcome is not Outcome.ANSWERED:
-        return Answer("", (), items, layer if items else None, (), ())
-    return reading.give(items, layer)
+    elif chance < floor:
+        why = f"the best option by them is right with a probability of {chance:.2f} only, and "
+        why += f"below {floor:.2f} none is chosen"
+    else:
+        outcome, why = Outcome.ANSWERED, "the answer in them is right with a probability of "
+        why += f"{chance:.2f}" + (f": {reading.reason}" if reading.reason else "")
+    return Step(layer, outcome, f"{seen}; {why}", confidence=chance)
 
 
 def _name_layer(reading: Reading, items: tuple[Item, ...]) -> str | None:
@@ -244,3 +231,127 @@ def _name_layer(reading: Reading, items: tuple[Item, ...]) -> str | None:
 
 def _skip(layer: str) -> Step:
     return Step(layer, Outcome.SKIPPED, "it was switched off")
+
+
+# The ontology layer: its statements looked up, or a model's SPARQL.
+
+RIGHT = 0.95
+"""Share of a model's queries with values that ask what was meant; set by hand."""
+MOST_HINTS = 3
+"""Statements that go down as hints where there is no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the layer came to: its step, the answer if it has one, and the items to carry down."""
+
+    step: Step
+    answer: Answer | None = None
+    items: tuple[Item, ...] = ()
+
+
+def ask_ontology(
+    asked: QuestionAnalysis, decisions: Decisions, *, literal: bool, sufficient: float
+) -> Finding:
+    """The ontology's answer, or why it has none, and what it says nearby.
+
+    Values answer when they can be shown in the documents and, of a question with candidates, when
+    they are some of them. By the `literal` algorithm whatever the query gives is the answer.
+
+    Raises:
+        BudgetError, EndpointError: the model may not or cannot be asked.
+    """
+    if not decisions.writes_sparql:
+        return _look_up(asked, decisions, sufficient)
+    found = decisions.query_ontology(asked)
+    step = Step("ontology", found.outcome, found.reason, query=found.sparql)
+    if found.outcome is not Outcome.ANSWERED:
+        return Finding(step)
+    return _take_values(asked, found, step, decisions, literal=literal)
+
+
+def _look_up(asked: QuestionAnalysis, decisions: Decisions, sufficient: float) -> Finding:
+    """The values of the statements about what a question names, by the look-up."""
+    snapshot = asked.snapshot
+    facts = state_instances(asked)
+    if not facts:
+        return Finding(Step("ontology", Outcome.EMPTY, "it states nothing of what is named"))
+    judged = judge(asked, facts, sufficient)
+    order = sorted(facts, key=lambda f: (-judged.chances.get(f, 0.0), f.condensed_id))
+    near = [f for f in order if judged.chances.get(f, 0.0) >= LEAST][:MOST_HINTS]
+    shown = {f: judged.chances.get(f, 0.0) for f in (*judged.supporting, *near)}
+    items = tuple(
+        Item(f.condensed_id, f.statement, "ontology", chance, places, f.confidence)
+        for f, chance in shown.items()
+        for places in [tuple(snapshot.evidence(f.condensed_id))]
+    )
+    texts = tuple(item.text for item in items)
+    step = Step("ontology", Outcome.INSUFFICIENT, judged.reason, texts, judged.probability)
+    known = read_values(judged, items)
+    if not judged.enough or not known.evidence:
+        return Finding(step, items=items)
+    reading = decisions.read(asked, items, known)
+    answer = (reading if reading.answers else known).give(items, "ontology")
+    return Finding(replace(step, outcome=Outcome.ANSWERED, found=judged.values), answer, items)
+
+
+def _take_values(
+    asked: QuestionAnalysis, found: Found, step: Step, decisions: Decisions, *, literal: bool
+) -> Finding:
+    snapshot = asked.snapshot
+    shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
+    rows = find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts], snapshot)
+    items = tuple(state_instance(row, snapshot) for row in rows)
+    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    step = replace(step, found=shown)
+    if not places and not literal:
+        reason = f"{found.reason}; no place in the documents says so, and it is not given"
+        return _leave(step, items, reason)
+    choices = shown
+    if asked.candidates:
+        choices = tuple(
+            dict.fromkeys(
+                c
+                for value in found.values
+                for spelt in spell_out(shorten(value), _show(value, snapshot), snapshot)
+                for c in match_candidates(spelt, asked.candidates)
+            )
+        )
+        if not choices and not literal:
+            return _leave(step, items, f"{found.reason}; none of them is a candidate")
+    chance = round(RIGHT * min((item.score for item in items), default=1.0), 4)
+    known = Reading("; ".join(choices), choices, chance, places)
+    reading = decisions.read(asked, items, known)
+    answer = (reading if reading.answers else known).give(items, "ontology", places=places)
+    return Finding(replace(step, confidence=chance), answer, items)
+
+
+def _leave(step: Step, items: tuple[Item, ...], reason: str) -> Finding:
+    return Finding(replace(step, outcome=Outcome.INSUFFICIENT, reason=reason), items=items)
+
+
+def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
+    """A statement of the ontology in words: a property's value, or a class."""
+    names, schema = snapshot.names, snapshot.schema
+    if row["property_iri"] is None:
+        said = f"is a {split_label(schema.class_by_iri[row['class_iri']].label)}"
+    else:
+        value = names[row["object_id"]] if row["object_id"] else row["literal"]
+        said = f"{split_label(schema.property_by_iri[row['property_iri']].label)} {value}"
+    return Item(
+        row["instance_id"],
+        f"{names[row['subject_id']]} {said}",
+        "ontology",
+        row["confidence"],
+        tuple(snapshot.evidence(row["instance_id"])),
+        row["confidence"],
+        conflicts=snapshot.conflicts.about(row["instance_id"]),
+    )
+
+
+def _show(value: str, snapshot: Snapshot) -> str:
+    """A value in words: an entity's or a class's name, `yes` for an ASK that is true."""
+    if value == "true":
+        return "yes"
+    named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
+    return named.label if named else snapshot.names.get(shorten(value), value)

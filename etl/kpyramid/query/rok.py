@@ -10,22 +10,26 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import (
-    Hypothesis,
-    choose_anchors,
-    explain_failure,
-    link_names,
-    suppose,
-)
 from kpyramid.query.chains import list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import NearFact, state_items, tell_facts
-from kpyramid.query.paths import Path, StatedPath, find_paths, rank_entities, show_path, state_paths
+from kpyramid.query.facts import state_items, tell_facts
+from kpyramid.query.paths import (
+    Hypothesis,
+    Path,
+    StatedPath,
+    choose_anchors,
+    explain_failure,
+    find_paths,
+    rank_entities,
+    show_path,
+    state_paths,
+    suppose,
+)
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.view import NearFact
 
 ENTITIES = 8
 """Key entities: 28 pairs. Of more, those that fewer of the passages name only add paths over
@@ -60,15 +64,12 @@ def ask_rok(
     what the model is told to be an expert in.
 
     Raises:
-        InputError: a number is out of its range.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if min(entities, hops, paths, branches) < 1 or not 0 <= damping < 1:
-        raise InputError("entities, hops, paths and branches are 1 or more, damping from 0 below 1")
     decisions = decisions.read_as("rok", domain)
     told, key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
-    rows = [row for one in key if (row := graph.find(one)) is not None]
+    rows = [*graph.locate(key).values()]
     found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
     main = choose_main(found, rows, paths, damping)
     stated = state_paths(main, graph, asked.snapshot)
@@ -116,14 +117,10 @@ def _find_key_entities(
             names = listed
     # The names that a model lists replace those that rules would find in its text.
     supposed = () if names else told.texts
-    own = choose_anchors([asked.text, *asked.candidates], supposed, snapshot, most)
-    linked = link_names(names[: 2 * most], snapshot)
-    key = tuple(dict.fromkeys((*own.entities, *linked.entities)))[:most]
-    shown = ", ".join(dict.fromkeys(snapshot.names[one] for one in key))
-    said = [*told.recognised, f"key entities: {shown or 'none'}"]
-    if linked.unknown:
-        said.append(f"not in the graph: {', '.join(linked.unknown[:5])}")
-    return replace(told, recognised=tuple(said), steps=tuple(steps)), key
+    own = [asked.text, *asked.candidates]
+    key = choose_anchors(own, supposed, snapshot, most, names=names)
+    said = (*told.recognised, *key.tell("key entities", snapshot))
+    return replace(told, recognised=said, steps=tuple(steps)), key.entities
 
 
 # 4.2.1: main paths.

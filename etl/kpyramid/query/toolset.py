@@ -1,7 +1,6 @@
 """What may be asked of a snapshot, as tools: for a model, an agent, or a service to call."""
 
 from collections.abc import Collection, Mapping
-from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -112,8 +111,8 @@ class Entity(Tool):
         """A list of `Individual`, each with its facts and their sentences."""
         from kpyramid.snapshot.individuals import describe_entity, find_entities
 
-        found = islice(find_entities(self.name, snapshot).items(), _MOST_NAMED)
-        return [describe_entity(key, facts, snapshot, self.facts) for key, facts in found]
+        found = find_entities(self.name, snapshot)[:_MOST_NAMED]
+        return [describe_entity(key, snapshot, self.facts) for key in found]
 
 
 class Overview(Tool):
@@ -123,7 +122,7 @@ class Overview(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """An `Overview` of the snapshot."""
-        from kpyramid.snapshot.overview import summarise_snapshot
+        from kpyramid.snapshot.individuals import summarise_snapshot
 
         return summarise_snapshot(snapshot, self.things)
 

@@ -1,5 +1,6 @@
 """What is asked, what is found for it, and what an answer is."""
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -89,6 +90,10 @@ class Item:
         told = f"{told} [{self.standard}]" if self.standard else told
         told = f"{told} (in short: {self.statement})" if self.statement else told
         return "\n".join([told, *state_sides(self.conflicts)])
+
+
+STEP = re.compile(r" (– .+? →|← .+? –) ")
+"""The arrow of a step in an item that is a path, see `StatedPath.statement`."""
 
 
 def state_sides(conflicts: Iterable[Conflict]) -> Iterator[str]:

@@ -8,22 +8,30 @@ sure, the search ends (depth pruning), else the new entities start the next dept
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.errors import InputError
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.anchors import SIMILAR, Anchors, link_names
 from kpyramid.query.chains import choose_fitting, go_on, rate_paths, rate_steps, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import MOST_LOOKED, NearFact, state_facts, state_items, tell_facts
-from kpyramid.query.paths import MOST_NEIGHBOURS, StatedPath
+from kpyramid.query.facts import MOST_LOOKED, state_facts, state_items, tell_facts
+from kpyramid.query.paths import (
+    MOST_NEIGHBOURS,
+    SIMILAR,
+    Anchors,
+    StatedPath,
+    explain_failure,
+    link_names,
+    list_some,
+)
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.view import NearFact
 
-MATCHES = ("question", "entity", "exact")
+Match = Literal["question", "entity", "exact"]
 WIDTH = 30
 """The paper's K (W in Algorithm 1), which it does not give. A person has some five facts of one
 relation, so that two such steps make 25 that are equally likely."""
@@ -46,7 +54,6 @@ DEPTH = 3
 """The paper's D is 2 to 4 by data set (Table 5), 3 for most of them."""
 SUFFICIENT = 0.5
 """Chance of a chain from which rules go no deeper."""
-_SHOWN = 5
 
 
 def ask_wts(
@@ -57,7 +64,7 @@ def ask_wts(
     depth: int = DEPTH,
     width: int = WIDTH,
     distance: float = DISTANCE,
-    match: str = "question",
+    match: Match = "question",
     chained: bool = True,
     sufficient: float = SUFFICIENT,
     knowledge: bool = False,
@@ -71,15 +78,8 @@ def ask_wts(
     lets a model that reads add what it knows, `domain` is what it is told to be an expert in.
 
     Raises:
-        InputError: a number is out of its range, or `match` is none of those.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    if min(entities, depth, width) < 1 or not (0 <= distance <= 1 and 0 <= sufficient <= 1):
-        raise InputError(
-            "entities, depth and width are 1 or more, distance and sufficient from 0 to 1"
-        )
-    if match not in MATCHES:
-        raise InputError(f"match = {match[:40]!r}: facts are matched by {', '.join(MATCHES)}")
     walker, is_read = decisions.walker, decisions.backends.reader == "llm"
     anchors, steps = _extract_entities(asked, walker, entities, domain)
     search = Search(asked, width, distance, match, chained=chained)
@@ -88,7 +88,7 @@ def ask_wts(
     for level in range(1, depth + 1):
         if not search.ahead:
             break
-        query = f"depth {level}, from {_list_some([names[e] for e in search.ahead])}"
+        query = f"depth {level}, from {list_some([names[e] for e in search.ahead])}"
         near = search.match_facts()
         scores, note = _score_facts(search, near, walker, domain)
         kept = search.keep(near, scores)
@@ -113,9 +113,7 @@ def ask_wts(
             break
     if not any(step.layer == "graph" for step in steps):
         steps.append(Step("graph", Outcome.EMPTY, "no entity of it is known to the graph"))
-    shown = [f"entities: {_list_some([names[one] for one in anchors.entities])}"]
-    if anchors.unknown:
-        shown.append(f"not in the graph: {_list_some(anchors.unknown)}")
+    shown = anchors.tell("entities", asked.snapshot)
     return replace(answer, recognised=(*shown, *answer.recognised), trace=tuple(steps))
 
 
@@ -132,17 +130,10 @@ def _extract_entities(
 
         told = list_entities(asked.question, most, domain, asker)
         if isinstance(told, Failure):
-            why = f"the model lists no entities: {told.kind}: {told.detail}"
-            steps.append(Step("model", Outcome.FAILED, why))
+            steps.append(explain_failure("list of entities", told))
         else:
             names, similar = told, SIMILAR
     return link_names(names, asked.snapshot, similar), steps
-
-
-def _list_some(names: Sequence[str]) -> str:
-    own = list(dict.fromkeys(names))
-    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-    return f"{', '.join(own[:_SHOWN])}{more}" or "none"
 
 
 # Retrieval and pruning modules: exact match takes the facts that have an entity as subject or
@@ -173,7 +164,7 @@ class Search:
     asked: QuestionAnalysis
     width: int
     distance: float
-    match: str
+    match: Match
     chained: bool
     kept: dict[str, NearFact] = field(default_factory=dict)
     ahead: list[str] = field(default_factory=list)
@@ -210,9 +201,8 @@ class Search:
             self.note = f"{len(cosines)} of {matched} facts within {self.distance:g} of {what}"
             order = sorted(cosines, key=lambda key: (-round(cosines[key], 6), key))
         else:
-            keys = sorted(cosines)
-            sure = dict(zip(keys, self.asked.snapshot.weigh_condensed(keys), strict=True))
-            order = sorted(keys, key=lambda key: (-sure[key][0], key))
+            sure = {key: self.asked.snapshot.read_fact(key).confidence for key in cosines}
+            order = sorted(cosines, key=lambda key: (-sure[key], key))
         near = {key: cosines[key] for key in order[:MOST_SCORED]}
         facts = state_facts(near, self.asked.snapshot)
         self._longer = self._go_on(facts)
@@ -223,7 +213,7 @@ class Search:
         if self.ahead == list(self._topics):
             return self.ahead
         graph = Adjacency(self.asked.snapshot)
-        rows = {e: row for e in self.ahead if (row := graph.find(e)) is not None}
+        rows = graph.locate(self.ahead)
         counts = graph.count_facts(np.array(list(rows.values()), np.int64)) if rows else ()
         return [e for e, many in zip(rows, counts, strict=True) if many <= MOST_NEIGHBOURS]
 

@@ -37,8 +37,7 @@ from kpyramid.query.types import RULES, Answer, Backends
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, Counts, Row, compare
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.individuals import Entity
-from kpyramid.snapshot.overview import Overview
+from kpyramid.snapshot.individuals import Entity, Overview
 from kpyramid.snapshot.search import one_thread
 from kpyramid.snapshot.site import PAGE, read_page
 from kpyramid.snapshot.snapshot import Snapshot

@@ -5,6 +5,7 @@ Nothing is stored for it: the index has, for each entity, the rows of the facts 
 read in place, so that a walk costs what it touches, at any size of the graph.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,9 +60,10 @@ class Adjacency:
         self._confidence = facts.numbers("confidence")
         self._seen = view.mask("condensed")
 
-    def find(self, entity_id: str) -> int | None:
-        """The row of an entity; None for one that is hidden or that there is not."""
-        return self._view.find("entities", entity_id)
+    def locate(self, entity_ids: Iterable[str]) -> dict[str, int]:
+        """The rows of those of some entities that are seen, in their order."""
+        rows = {key: self._view.find("entities", key) for key in entity_ids}
+        return {key: row for key, row in rows.items() if row is not None}
 
     def name_entity(self, row: int) -> str:
         """The id of the entity of a row."""

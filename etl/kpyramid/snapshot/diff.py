@@ -10,11 +10,10 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
-from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.schema import Schema
+from kpyramid.snapshot.individuals import state_value
 from kpyramid.snapshot.relabelled import hide, list_guarded
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, open_table
@@ -27,16 +26,10 @@ _Told = tuple[str, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A table whose rows are compared by `key`; by which columns its contract says.
-
-    `words`: the columns that put a row in words, references by the name of what they refer to;
-    of several in a row of their own, the first that is not null.
-    """
+    """A table whose rows are compared by `key`; by which columns its contract says."""
 
     table: str
     key: str
-    words: tuple[tuple[str, ...], ...]
-    form: str = "{} | {} | {}"
 
     @property
     def compared(self) -> dict[str, str]:
@@ -46,19 +39,11 @@ class _Part:
 
 
 PARTS: Mapping[str, _Part] = {
-    "documents": _Part("documents", "source", (("source",),), "{}"),
-    "facts": _Part(
-        "condensed", "condensed_id", (("head_id",), ("relation_id",), ("tail_id", "literal"))
-    ),
-    "entities": _Part("entities", "entity_id", (("name",), ("type",)), "{} ({})"),
-    "instances": _Part(
-        "instances",
-        "instance_id",
-        (("subject_id",), ("property_iri",), ("object_id", "literal", "class_iri")),
-    ),
-    "proposals": _Part(
-        "proposals", "proposal_id", (("label",), ("kind",), ("state",)), "{} ({}, {})"
-    ),
+    "documents": _Part("documents", "source"),
+    "facts": _Part("condensed", "condensed_id"),
+    "entities": _Part("entities", "entity_id"),
+    "instances": _Part("instances", "instance_id"),
+    "proposals": _Part("proposals", "proposal_id"),
 }
 NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
 """What is compared, in the order of a report."""
@@ -142,7 +127,7 @@ class Diff:
             return rows
         words: dict[str, str] = {}
         for side in self._sides:  # in the words of the later one that has it
-            words |= _word_rows(side, PARTS[name], [row.key for row in rows])
+            words |= _word_rows(side, PARTS[name].table, [row.key for row in rows])
         return [replace(row, words=words[row.key]) for row in rows]
 
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
@@ -196,7 +181,7 @@ class Diff:
             keys = (k for k in {*before, *after} if before.get(k) != after.get(k))
             rows = [_pair(key, before.get(key), after.get(key)) for key in keys]
             if part and name == "facts":
-                rows = _pair_renamed(rows, part, self._sides, before, after)
+                rows = _pair_renamed(rows, self._sides, before, after)
             self._rows[name] = sorted(rows, key=lambda row: (_ORDER.index(row.change), row.key))
         return self._rows[name]
 
@@ -228,42 +213,27 @@ def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
     return combine_column(held[name])
 
 
-def _word_rows(side: Snapshot, part: _Part, keys: Sequence[str]) -> dict[str, str]:
+def _word_rows(side: Snapshot, table: str, keys: Sequence[str]) -> dict[str, str]:
     """Those of some rows that one side has, in words."""
-    known = _read_column(side, part.table, part.key)
-    rows = find_rows(pa.array(keys, pa.string()), known)
-    rows = rows[rows >= 0]
-    shown = [_word(side, part.table, names, rows) for names in part.words]
-    return {
-        key: part.form.format(*words)
-        for key, *words in zip(known.take(rows).to_pylist(), *shown, strict=True)
-    }
+    if table == "documents":  # whose keys are sources
+        return {key: key for key in keys}
+    if table == "proposals":
+        rows = side.table(table).to_pylist()
+        return {r["proposal_id"]: f"{r['label']} ({r['kind']}, {r['state']})" for r in rows}
+    places = {key: side._view.find(table, key) for key in keys}
+    return {key: _word(side, table, key, at) for key, at in places.items() if at is not None}
 
 
-def _word(side: Snapshot, table: str, names: Sequence[str], rows: Integers) -> list[str]:
-    """In words what some rows have in the first of some columns that is not null."""
-    words = pa.nulls(len(rows), pa.string())
-    for name in names:
-        values = _read_column(side, table, name).take(rows)
-        column = load_contracts()[table].column(name)
-        if column.references:
-            target, key = column.references.split(".")
-            places = find_rows(values, _read_column(side, target, key))
-            at = pa.array(places, mask=places < 0)
-            values = _read_column(side, target, "name").take(at)
-        elif column.term:
-            values = pc.struct_field(pc.extract_regex(values, "(?P<name>[^#/]+)$"), "name")
-        words = pc.coalesce(words, values)
-    if names == ("relation_id",):
-        said: list[str] = words.to_pylist()
-        denied = _read_column(side, table, "negated").take(rows).to_pylist()
-        return [*map(word_relation, said, denied)]
-    return [str(word) for word in words.fill_null("is a").to_pylist()]
+def _word(side: Snapshot, table: str, key: str, row: int) -> str:
+    if table == "entities":
+        _, name, kind = side._view.state_entity(row)
+        return f"{name} ({kind})"
+    stated = side._view.state_fact(row) if table == "condensed" else state_value(key, side)
+    return f"{stated[1]} | {stated[3]} | {stated[5]}"
 
 
 def _pair_renamed(
     rows: Sequence[Row],
-    part: _Part,
     sides: tuple[Snapshot, Snapshot],
     before: Mapping[str, _Told],
     after: Mapping[str, _Told],
@@ -281,8 +251,8 @@ def _pair_renamed(
         if taken.isdisjoint((old, key)):
             pairs[old] = key
             taken.update((old, key))
-    was = _word_rows(sides[0], part, [*pairs])
-    now = _word_rows(sides[1], part, [*pairs.values()])
+    was = _word_rows(sides[0], "condensed", [*pairs])
+    now = _word_rows(sides[1], "condensed", [*pairs.values()])
     left = [row for row in rows if row.key not in taken]
     for old, key in pairs.items():
         fields = dict(_pair(key, before[old], after[key]).fields) | {"words": (was[old], now[key])}

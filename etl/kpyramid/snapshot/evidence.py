@@ -1,8 +1,10 @@
 """Facts, values and names in words, and the places in documents that support them."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.mapped import MappedRows
@@ -36,6 +38,9 @@ SECTION = " › "
 Place = tuple[int, int, int, int]
 """Row of the document, row of the chunk, first character, character after the last."""
 ReadRows = Callable[[str], MappedRows]
+_TOLD = ("text", "source", "metadata", "headings", "pages")
+_Starts = Sequence[tuple[int, Any]]
+"""Where sections or pages begin, and what they are."""
 _TABLES = {"condensed": "condensed", "chunk": "chunks", "instance": "instances"}
 """The tables of which the index has the places of each row, by how their keys begin."""
 
@@ -48,45 +53,41 @@ def name_table(key: str) -> str | None:
 def find_evidence(rows: ReadRows, table: str, row: int, seen: Mask | None) -> list[Evidence]:
     """The places that support a row, in their order; only those in documents that are `seen`."""
     documents, chunks = rows("documents"), rows("chunks")
-    texts: dict[int, str] = {}
-    headings: dict[int, list[dict[str, int]]] = {}
-    titled, paged = documents.has("headings"), documents.has("pages")  # not in older indexes
-    pages: dict[int, list[dict[str, int]]] = {}
+
+    @cache
+    def read(document: int) -> tuple[str, str, str, _Starts, _Starts]:
+        """Text, source, whether it was learnt, sections and pages; older indexes lack the last."""
+        told: list[Any] = [documents.value(n, document) if documents.has(n) else () for n in _TOLD]
+        text, source, metadata, headings, pages = told
+        learnt = "".join(_LEARNT.get(said, "") for said in metadata)
+        above = stack_headings((h["level"], text[h["start"] : h["end"]]) for h in headings)
+        sections = [(heading["start"], path) for heading, path in zip(headings, above, strict=True)]
+        return text, source, learnt, sections, [(page["start"], page["page"]) for page in pages]
+
     found = []
     for document, chunk, start, end in dict.fromkeys(_find_places(rows, table, row)):
-        if seen is not None and not seen[document]:
-            continue
-        if document not in texts:
-            texts[document] = documents.value("text", document)
-            headings[document] = documents.value("headings", document) if titled else []
-            pages[document] = documents.value("pages", document) if paged else []
-        before = bisect_right(pages[document], start, key=lambda page: page["start"])
-        found.append(
-            Evidence(
-                documents.keys[document],
-                chunks.keys[chunk],
-                start,
-                end,
-                texts[document][start:end],
-                documents.value("source", document),
-                "".join(_LEARNT.get(said, "") for said in documents.value("metadata", document)),
-                SECTION.join(_list_headings(texts[document], headings[document], start)),
-                pages[document][before - 1]["page"] if before else 0,
-            )
-        )
+        if seen is None or seen[document]:
+            text, source, learnt, sections, pages = read(document)
+            key, own = documents.keys[document], chunks.keys[chunk]
+            within = _find_start(sections, start, ""), _find_start(pages, start, 0)
+            found.append(Evidence(key, own, start, end, text[start:end], source, learnt, *within))
     return found
 
 
-def _list_headings(text: str, headings: list[dict[str, int]], at: int) -> list[str]:
-    """The headings above a character, the highest first."""
+def _find_start(starts: _Starts, at: int, none: Any) -> Any:
+    """What begins last of what begins up to a character."""
+    before = bisect_right(starts, at, key=lambda pair: pair[0])
+    return starts[before - 1][1] if before else none
+
+
+def stack_headings(headings: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Of headings in order, with their levels, each with those above it, the highest first."""
     path: list[tuple[int, str]] = []
-    for heading in headings:
-        if heading["start"] > at:
-            break
-        while path and path[-1][0] >= heading["level"]:
+    for level, words in headings:
+        while path and path[-1][0] >= level:
             path.pop()
-        path.append((heading["level"], text[heading["start"] : heading["end"]]))
-    return [words for _, words in path]
+        path.append((level, words))
+        yield SECTION.join(text for _, text in path)
 
 
 def _find_places(rows: ReadRows, table: str, row: int) -> Iterator[Place]:

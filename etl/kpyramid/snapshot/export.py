@@ -28,6 +28,7 @@ from kpyramid.snapshot.graph import (
     QUOTED,
     RDF_FACTS,
     READS,
+    SQL,
     VALID,
     name_source,
     open_database,
@@ -130,24 +131,6 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
     return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
 
 
-_ONTOLOGY = """
-CREATE TEMP VIEW individual AS
-SELECT entity.*, coalesce(names, []) AS names, coalesce(labels, []) AS labels
-FROM entity LEFT JOIN (
-    SELECT id, list_sort(list(DISTINCT name)) AS names, list_sort(list(DISTINCT label)) AS labels
-    FROM (SELECT id, unnest(classes) AS iri FROM entity) JOIN ontology_class USING (iri)
-    GROUP BY id
-) USING (id) ORDER BY id;
-CREATE TEMP VIEW subclass AS
-SELECT iri, parent FROM (SELECT iri, unnest(parents) AS parent FROM ontology_class)
-WHERE parent IN (SELECT iri FROM ontology_class) ORDER BY ALL;
-CREATE TEMP VIEW membership AS
-SELECT id, iri FROM (SELECT id, unnest(classes) AS iri FROM entity)
-WHERE iri IN (SELECT iri FROM ontology_class) ORDER BY ALL;
-"""
-"""Entities with the labels of their classes, `names` as identifiers; and edges of the ontology."""
-
-
 @contextmanager
 def _open(snapshot: Snapshot, facts: Sequence[str]) -> "Iterator[Database]":
     names = READS if facts else ("documents",)
@@ -156,7 +139,7 @@ def _open(snapshot: Snapshot, facts: Sequence[str]) -> "Iterator[Database]":
         if facts:
             for name, table in _list_terms(snapshot.schema).items():
                 database.register(name, table)
-            database.execute(_ONTOLOGY)
+            database.execute(SQL["ontology"])
         yield database
 
 
@@ -243,14 +226,6 @@ def _write_json_ld(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
 
 # Property graphs: entities and values are nodes, facts are edges.
 
-_XML = """
-CREATE OR REPLACE TEMP MACRO xml(x) AS replace(replace(replace(replace(regexp_replace(x,
-    '[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x{FFFE}\\x{FFFF}]', chr(65533), 'g'),
-    '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
-CREATE OR REPLACE TEMP MACRO data(k, x) AS
-    coalesce('<data key="' || k || '">' || xml(x) || '</data>', '');
-"""
-"""What XML cannot hold becomes the replacement character."""
 _VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
 _PLAIN = (
@@ -282,7 +257,7 @@ def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     facts = (*_ENDS, *_PLAIN, *_LISTS)
     with _open(snapshot, facts) as database, path.open("wb") as sink:
-        database.execute(_XML)
+        database.execute(SQL["xml"])
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
         for query in (
             "SELECT '<node id=\"' || id || '\">' || data('label', name) || data('type', type) || "
@@ -647,3 +622,48 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
 def _plain(text: str) -> str:
     """What a document says of itself, as one line that Markdown reads as words."""
     return " ".join(re.sub(r"[`|<>\[\]]", " ", text).split())[:_LONGEST]
+
+
+# SQL over the tables and views, as the scope lets them be seen, and over no file.
+
+
+def run_sql(snapshot: Snapshot, query: str) -> list[dict[str, Any]]:
+    """The rows of one SELECT by DuckDB, each by the names of its columns.
+
+    The database is in memory, and reads no file but the tables of the snapshot; what the query sets
+    or attaches is refused. Tables that cannot be divided by documents, and views over them, are not
+    there where the scope hides something. `vectors` is there when the query says that word.
+
+    Raises:
+        InputError: the query is none, is more than one SELECT, or does not run; says why.
+        IntegrityError: a table of the snapshot is damaged.
+    """
+    import duckdb
+
+    left_out, paths = [], []
+    with open_database() as database:
+        for name in load_contracts():
+            if name == VECTORS and name not in query.casefold():
+                left_out.append(name)
+                continue
+            try:
+                table = snapshot.locate_table(name)
+            except InputError:  # it cannot be divided by documents
+                left_out.append(name)
+                continue
+            paths += [str(table)] if not hasattr(table, "schema") else []
+            database.execute(f"CREATE VIEW {name} AS FROM {name_source(database, name, table)}")
+        database.execute("\n".join(list_views(left_out)))
+        database.execute("SET allowed_paths = $paths", {"paths": paths})
+        database.execute("SET python_enable_replacements = false")
+        database.execute("SET enable_external_access = false; SET lock_configuration = true")
+        try:
+            statements = database.extract_statements(query)
+            if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+                raise InputError("the SQL is not one SELECT; write one, without a word before it")
+            rows: list[dict[str, Any]] = database.sql(query).to_arrow_table().to_pylist()
+            return rows
+        except duckdb.Error as e:
+            hidden = ", ".join(name for name in left_out if name != VECTORS)
+            why = f" Not here, as the scope hides documents: {hidden}." if hidden else ""
+            raise InputError(f"the SQL does not run: {e}.{why}") from e

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from kpyramid.documents.words import deny
 from kpyramid.errors import IntegrityError
 from kpyramid.ontology import names as n
-from kpyramid.snapshot.evidence import SECTION
+from kpyramid.snapshot.evidence import stack_headings
 from kpyramid.storage.contracts import load_contracts
 
 if TYPE_CHECKING:  # who only reads has none
@@ -78,77 +78,9 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
 
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.
 
-_DOCUMENTS = f"""
-CREATE TEMP TABLE document AS
-SELECT document_id AS id, source, title, language, licence, access,
-    coalesce({", ".join(f"metadata['{name}']" for name in ATTRIBUTION)}) AS attribution
-FROM documents ORDER BY id
-"""
-_GRAPH = """
-CREATE TEMP MACRO gather(x) AS list_sort(list_distinct(x));
-
-CREATE TEMP VIEW entity AS
-SELECT entity_id AS id, name, type, surface_forms AS forms, coalesce(classes, []) AS classes
-FROM entities LEFT JOIN (SELECT subject_id AS entity_id, list_sort(list(DISTINCT class_iri))
-    AS classes FROM instances GROUP BY ALL) USING (entity_id) ORDER BY id;
-
-CREATE TEMP TABLE stated AS
-SELECT DISTINCT condensed_id, triples.confidence, raw_triples.modality AS mood,
-    raw_triples.claim_id
-FROM (SELECT condensed_id, unnest(derived_from) AS triple_id FROM condensed)
-JOIN (SELECT triple_id, confidence, unnest(raw_triple_ids) AS raw_triple_id FROM triples)
-    AS triples USING (triple_id) JOIN raw_triples USING (raw_triple_id);
-
-CREATE TEMP TABLE spot AS SELECT DISTINCT claim_id, document_id, chunk_id, span.start AS first,
-    span."end" AS last, span <> spans[-1] AS aside
-FROM (SELECT claim_id, chunk_id, spans, unnest(spans) AS span FROM claims) AS claims
-JOIN chunks USING (chunk_id);
-
-CREATE TEMP VIEW place AS
-SELECT document_id || '#char=' || first || ',' || last AS id, document_id, first, last,
-    CASE WHEN first >= chunks.start AND last <= chunks."end" THEN substring(chunks.text,
-        first - chunks.start + 1, last - first)
-        ELSE substring(documents.text, first + 1, last - first) END AS text
-FROM (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
-    WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL) JOIN chunks
-USING (document_id, chunk_id) JOIN documents USING (document_id) ORDER BY document_id, first, last;
-
-CREATE TEMP VIEW facts AS
-WITH said AS (
-    SELECT condensed_id, max(confidence) AS confidence, gather(list(mood)) AS moods,
-        gather(list(document_id)) AS documents, gather(list(chunk_id)) AS chunks,
-        gather(list(source)) AS sources, gather(list(licence)) AS licences,
-        gather(list(attribution)) AS attributions,
-        list_transform(gather(list({'aside': aside, 'document': document_id, 'first': first, 'last':
-            last, 'chunk': chunk_id})), lambda p: {'document': p.document, 'first': p.first,
-            'last': p.last, 'chunk': p.chunk}) AS places
-    FROM (SELECT * EXCLUDE (aside), bool_and(aside) OVER (PARTITION BY condensed_id, document_id,
-            chunk_id, first, last) AS aside FROM stated JOIN spot USING (claim_id))
-    JOIN document ON document.id = document_id GROUP BY condensed_id
-)
-SELECT condensed_id AS id, standard_head_id AS head, ends.name AS head_name,
-    coalesce(nullif(standard_relation, ''), relations.name) AS relation, relation_id,
-    standard_tail_id AS tail, coalesce(tails.name, literal) AS tail_name, literal,
-    concat_ws(' ', heads.name, CASE WHEN negated THEN deny(relations.name) ELSE relations.name END,
-        coalesce(others.name, literal)) AS wording, negated, more_detailed_id,
-    list_transform(map_entries(qualifiers), lambda q: q.key || ': ' || q.value) AS qualifiers,
-    round(confidence, 4) AS confidence, CASE WHEN modality = 'fact' AND len(moods) > 0
-        THEN 'possible' ELSE modality END AS modality, valid_from, valid_to,
-    documents, chunks, sources, licences, attributions, places,
-    places[1].document AS first_document, places[1].first AS start, places[1].last AS "end"
-FROM condensed JOIN said USING (condensed_id) JOIN relations USING (relation_id)
-JOIN entities AS heads ON heads.entity_id = head_id
-JOIN entities AS ends ON ends.entity_id = standard_head_id LEFT JOIN entities AS others
-ON others.entity_id = tail_id LEFT JOIN entities AS tails ON tails.entity_id = standard_tail_id
-"""
-_QUOTED = """
-CREATE TEMP VIEW quoted AS
-SELECT facts.*, place.text AS sentence, section.path AS section
-FROM facts
-JOIN place ON place.document_id = first_document AND place.first = start AND place.last = "end"
-ASOF LEFT JOIN section ON section.document_id = first_document AND section.start <= facts.start
-"""
-"""With the words of the first place that states a fact, and the headings above it."""
+_PARTS = re.compile(r"^--- (\w+):.*\n((?:(?!^---).*\n?)*)", re.MULTILINE)
+SQL = dict(_PARTS.findall(Path(__file__).with_name("graph.sql").read_text("utf-8")))
+"""The parts of `graph.sql` by name."""
 QUOTED = ("sentence", "start", "end", "section")
 
 
@@ -168,44 +100,32 @@ def open_graph(
         for name, table in tables.items():
             source = name_source(database, name, table)
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
-        database.execute(_DOCUMENTS)
+        fields = ", ".join(f"metadata['{name}']" for name in ATTRIBUTION)
+        database.execute(SQL["documents"].replace("$attribution", fields))
         if facts:  # what is not named is not computed
             database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
-            database.execute(_GRAPH)
+            database.execute(SQL["graph"])
             source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
             if not {*QUOTED}.isdisjoint(facts):
                 database.register("section", _list_sections(database))
-                database.execute(_QUOTED)
+                database.execute(SQL["quoted"])
                 source = "quoted"
             query = f"SELECT {columns} FROM {source} ORDER BY id"
             database.execute(f"CREATE TEMP TABLE fact AS {query}")
         yield database
 
 
-_HEADINGS = """
-SELECT document_id, list_transform(headings, lambda h: {'level': h.level, 'start': h.start,
-    'text': substring(text, h.start + 1, h."end" - h.start)}) AS headings
-FROM (SELECT document_id, text, list_filter(blocks, lambda b: b.kind = 'heading') AS headings
-    FROM documents) WHERE len(headings) > 0
-"""
-
-
 def _list_sections(database: "Database") -> pa.Table:
     """Where each heading of a document stands, with all that it stands under."""
-    sections: list[tuple[str, int, str]] = []
-    for batch in database.sql(_HEADINGS).to_arrow_reader(1_024):
+    sections: list[dict[str, Any]] = []
+    for batch in database.sql(SQL["headings"]).to_arrow_reader(1_024):
         for row in batch.to_pylist():
-            path: list[tuple[int, str]] = []
-            for heading in row["headings"]:
-                while path and path[-1][0] >= heading["level"]:
-                    path.pop()
-                path.append((heading["level"], heading["text"]))
-                words = SECTION.join(text for _, text in path)
-                sections.append((row["document_id"], heading["start"], words))
-    fields = [("document_id", pa.string()), ("start", pa.int64()), ("path", pa.string())]
-    columns = zip(*sections, strict=True) if sections else [[], [], []]
-    arrays = [pa.array(v, kind) for v, (_, kind) in zip(columns, fields, strict=True)]
-    return pa.table(arrays, [name for name, _ in fields])
+            paths = stack_headings((each["level"], each["text"]) for each in row["headings"])
+            for heading, path in zip(row["headings"], paths, strict=True):
+                key, start = row["document_id"], heading["start"]
+                sections.append({"document_id": key, "start": start, "path": path})
+    fields = {"document_id": pa.string(), "start": pa.int64(), "path": pa.string()}
+    return pa.Table.from_pylist(sections, pa.schema(fields))
 
 
 def write_lines(database: "Database", query: str, sink: BinaryIO) -> None:
@@ -242,20 +162,6 @@ _OBJECT = """CASE
     WHEN day(literal) IS NOT NULL THEN text(day(literal)) || '^^' || <xsd:date>
     ELSE text(literal) END"""
 """Prose sets off the thousands of a quantity, so that four bare digits are a year."""
-_TERMS = """
-CREATE OR REPLACE TEMP MACRO iri(x) AS '<{base}' || x || '>';
-CREATE OR REPLACE TEMP MACRO text(x) AS '"' || replace(replace(replace(replace(
-    x, '\\', '\\\\'), '"', '\\"'), chr(10), '\\n'), chr(13), '\\r') || '"';
-CREATE OR REPLACE TEMP MACRO day(x) AS CASE WHEN regexp_matches(x, '[0-9]{{4}}')
-    THEN (try_strptime(x, ['%d %B %Y', '%B %d, %Y', '%Y-%m-%d'])::DATE)::VARCHAR END;
-CREATE OR REPLACE TEMP MACRO qualified(x, role) AS flatten(list_transform(
-    list_filter(x, lambda q: starts_with(q, role || ': ')),
-    lambda q: string_split(substring(q, length(role) + 3), ' / ')));
-CREATE OR REPLACE TEMP MACRO texts(x) AS list_transform(x, lambda t: text(t));
-CREATE OR REPLACE TEMP MACRO named(x) AS CASE
-    WHEN regexp_full_match(x, 'https?://[^\\x00-\\x20<>"{{}}|\\\\^`]+') THEN '<' || x || '>'
-    ELSE text(x) END;
-"""
 VALID = {"valid_from": "validFrom", "valid_to": "validTo"}
 RDF_FACTS = (
     *("id", "head", "relation", "relation_id", "tail", "literal"),
@@ -352,7 +258,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
     and the places (PROV-O) that state it, each with its words and its document. A document has
     source, title, licence, attribution and access labels.
     """
-    database.execute(_TERMS.format(base=""))
+    database.execute(SQL["terms"].replace("$base", ""))
     lines = [f"@base <{n.ENTITY}> ."]
     lines += [f"@prefix {name}: <{iri}> ." for name, iri in _PREFIXES.items()]
     sink.write("\n".join([*lines, "", ""]).encode())
@@ -371,7 +277,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
 
 def write_quads(database: "Database", sink: BinaryIO) -> None:
     """Writes the same as N-Quads; what a fact states is in the graph named by the fact's id."""
-    database.execute(_TERMS.format(base=n.ENTITY))
+    database.execute(SQL["terms"].replace("$base", n.ENTITY))
 
     def spell(curie: str) -> str:
         prefix, _, name = curie.partition(":")

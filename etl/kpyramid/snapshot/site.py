@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kpyramid.snapshot.diff import NAMES, Diff, compare
-from kpyramid.snapshot.individuals import describe_entity
-from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.snapshot.individuals import describe_entity, summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 
 PAGE = ("index.html", "page.css", "page.js", "data.js")
@@ -110,7 +109,7 @@ def _list_things(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, 
     keys = sorted(rows.keys[row] for row in snapshot._view.select("entities", range(len(rows))))
     counts = []
     for number, key in enumerate(keys):
-        thing = describe_entity(key, snapshot.facts_about([key]), snapshot, _MOST_FACTS)
+        thing = describe_entity(key, snapshot, _MOST_FACTS)
         for word in {w for form in thing.individual.surface_forms for w in _split_words(form)}:
             postings[word][0].append(number)
         counts.append(thing.count)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -24,7 +24,7 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.relabelled import hide, list_guarded_since
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
-from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, Scope, Statement, View
+from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, NearFact, Scope, View
 from kpyramid.storage.identity import PACKAGED, identify_model
 from kpyramid.storage.layout import open_warehouse
 from kpyramid.storage.refs import resolve_ref
@@ -41,26 +41,6 @@ _PATIENCE = 30.0
 """Seconds that a question waits for its vector."""
 _MOST_KEPT = 5_000
 """Vectors that are kept: 8 MB of 384 dimensions."""
-
-
-class KeptVectors:
-    """The vectors of texts; those that were asked for last are kept. Threads may share it."""
-
-    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
-        self._embed = embed
-        self._kept: dict[str, Matrix] = {}
-
-    def look_up(self, texts: Sequence[str]) -> Matrix:
-        """A row for each text; those not kept are embedded in one call."""
-        known = {text: row for text in texts if (row := self._kept.get(text)) is not None}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            rows = dict(zip(new, self._embed(new), strict=True))
-            if len(self._kept) + len(rows) > _MOST_KEPT:
-                self._kept.clear()
-            self._kept.update(rows)
-            known |= rows
-        return np.stack([known[text] for text in texts])
 
 
 def open_recorded(
@@ -133,9 +113,6 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 _MOST_LISTED = 200
 """Chunks of a document that a title leads to."""
 _MENTION = ("text", "type", "start", "end")
-
-Weight = tuple[float, int, bool, str]
-"""Confidence of the best triple, documents, whether it is negated, modality."""
 
 
 def open_snapshot(
@@ -241,7 +218,7 @@ class Snapshot:
         self.model = model
         self.scopes: tuple[Scope, ...] = (scope,)
         self._list_guarded = list_guarded
-        self._vectors = KeptVectors(lambda texts: self.embedder.embed(texts))
+        self._vectors: dict[str, Matrix] = {}
 
     def scoped(self, scope: Scope) -> "Snapshot":
         """What is left of this snapshot in another scope: it only narrows what is seen.
@@ -255,7 +232,6 @@ class Snapshot:
         for name in ("_view", "_finder", "conflicts", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes = (*self.scopes, scope)
-        other._vectors = KeptVectors(lambda texts: other.embedder.embed(texts))
         return other
 
     @cached_property
@@ -331,22 +307,23 @@ class Snapshot:
     @cached_property
     def ontology(self) -> "OntologyStore":
         """Schema and instances, ready for SPARQL, without where they were read."""
-        from kpyramid.ontology.store import OntologyStore
-
-        return OntologyStore(*self._view.read_ontology())
+        return self._open_store(self._view.read_ontology())
 
     @cached_property
     def _sources(self) -> "OntologyStore":
-        from kpyramid.ontology.store import OntologyStore
-
-        return OntologyStore(*self._view.read_ontology(sources=True))
+        return self._open_store(self._view.read_ontology(sources=True))
 
     @cached_property
     def _layers(self) -> "OntologyStore":
-        from kpyramid.ontology.store import OntologyStore, write_facts
+        from kpyramid.ontology.store import write_facts
 
         facts = write_facts(self._view.list_standard())
-        return OntologyStore(*self._view.read_ontology(sources=True), facts)
+        return self._open_store((*self._view.read_ontology(sources=True), facts))
+
+    def _open_store(self, texts: Iterable[str]) -> "OntologyStore":
+        from kpyramid.ontology.store import OntologyStore  # a question in words needs none of it
+
+        return OntologyStore(*texts)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
@@ -388,7 +365,13 @@ class Snapshot:
 
     def embed_all(self, texts: Sequence[str]) -> Matrix:
         """The vectors of texts, a row each; the last are kept, so a question is embedded once."""
-        return self._vectors.look_up(texts)
+        found = {text: row for text in texts if (row := self._vectors.get(text)) is not None}
+        if new := [text for text in dict.fromkeys(texts) if text not in found]:
+            found |= zip(new, self.embedder.embed(new), strict=True)
+            if len(self._vectors) + len(new) > _MOST_KEPT:
+                self._vectors.clear()
+            self._vectors.update(found)
+        return np.stack([found[text] for text in texts])
 
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
@@ -621,20 +604,9 @@ class Snapshot:
             ]
         return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
 
-    def state_condensed(self, condensed_id: str) -> Statement:
-        """Id, name and type of the head, relation, those of the tail; see `View.state_fact`."""
-        return self._view.state_fact(self._view.locate("condensed", condensed_id))
-
-    def qualify_condensed(self, condensed_id: str) -> tuple[str, ...]:
-        """Time, place and other circumstances of a fact, each in words as `time: 2019`."""
-        return self._view.qualify_fact(self._view.locate("condensed", condensed_id))
-
-    def read_standard(self, condensed_id: str) -> tuple[str, bool]:
-        """The standard relation of a fact, empty where hidden, and whether it leads to the head."""
-        row, facts = self._view.locate("condensed", condensed_id), self._view.rows("condensed")
-        standard = self._view.name_standard(row)
-        turned = facts.numbers("standard_head")[row] != facts.numbers("head")[row]
-        return standard, bool(standard and turned)
+    def read_fact(self, condensed_id: str, cosine: float = 0.0) -> NearFact:
+        """A fact in words, with how well it is supported and how it holds."""
+        return self._view.read_fact(self._view.locate("condensed", condensed_id), cosine)
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
@@ -655,26 +627,6 @@ class Snapshot:
     def summarise_condensed(self, condensed_id: str) -> str:
         """What a fact and others of its subject say together; empty where no statement cites it."""
         return self._view.summarise_fact(self._view.locate("condensed", condensed_id))
-
-    def weigh_condensed(self, keys: Sequence[str]) -> list[Weight]:
-        """For each of some facts how well it is supported.
-
-        Confidence of the best triple it stands for, number of documents that state it, of those
-        that are seen, whether it is negated, and its modality.
-
-        Raises:
-            KeyError: a key is unknown.
-        """
-        facts = self._view.rows("condensed")
-        return [
-            (
-                float(facts.numbers("confidence")[row]),
-                self._view.count_support(row),
-                bool(facts.value("negated", row)),
-                self._view.hold_fact(row),
-            )
-            for row in (self._view.locate("condensed", key) for key in keys)
-        ]
 
     def evidence(self, fact_id: str) -> list[Evidence]:
         """The places in the documents that support a fact; empty for an unknown id.

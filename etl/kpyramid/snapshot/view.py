@@ -17,6 +17,7 @@ from kpyramid.documents.words import (
     is_past,
     list_plain_words,
     split_label,
+    word_fact,
     word_relation,
 )
 from kpyramid.numerics.arrays import Mask
@@ -33,6 +34,44 @@ LITERAL = "LITERAL"
 
 Statement = tuple[str, str, str, str, str | None, str, str]
 """Id, name and type of the head, relation, id, name and type of the tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearFact:
+    """A condensed fact in words, its sides' ids and types, its cosine with a question if one asks.
+
+    `confidence` says how surely it was read, `qualifiers` when, where and how it holds, `support`
+    how many documents that are seen state it. `standard` is its standard relation, empty where
+    hidden; `turned` where that is read from tail to head. `negated`: the text denies it; its
+    relation says so, and no value of it answers anything. `modality`: how the text holds it;
+    `ended`: it lasted until a known day. A statement of the ontology (`is_instance`) is a fact
+    whose relation is a property's label.
+    """
+
+    condensed_id: str
+    head_id: str
+    head: str
+    head_type: str
+    relation: str
+    tail_id: str | None
+    tail: str
+    tail_type: str
+    cosine: float = 0.0
+    confidence: float = 1.0
+    qualifiers: tuple[str, ...] = ()
+    standard: str = ""
+    turned: bool = False
+    is_instance: bool = False
+    negated: bool = False
+    modality: str = "fact"
+    ended: bool = False
+    support: int = 1
+
+    @property
+    def statement(self) -> str:
+        """The fact in words with what qualifies it."""
+        held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
+        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +206,23 @@ class View:
         if tail >= 0:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
+
+    def read_fact(self, row: int, cosine: float = 0.0) -> NearFact:
+        """A condensed fact with all that a question asks of it."""
+        facts, standard = self.rows("condensed"), self.name_standard(row)
+        return NearFact(
+            facts.keys[row],
+            *self.state_fact(row),
+            cosine,
+            float(facts.numbers("confidence")[row]),
+            self.qualify_fact(row),
+            standard,
+            bool(standard and facts.numbers("standard_head")[row] != facts.numbers("head")[row]),
+            negated=bool(facts.value("negated", row)),
+            modality=self.hold_fact(row),
+            ended=self.has_ended(row),
+            support=self.count_support(row),
+        )
 
     def name_standard(self, row: int) -> str:
         """A condensed fact's standard relation; empty where it may not be seen."""

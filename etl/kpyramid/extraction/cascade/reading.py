@@ -10,11 +10,7 @@ from typing import Protocol, TypeVar
 
 from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text
-from kpyramid.extraction.cascade.grounding import (
-    ground_statements,
-    ground_triples,
-    show_row,
-)
+from kpyramid.extraction.cascade.grounding import ground_statements, ground_triples, show_row
 from kpyramid.extraction.cascade.tasks import (
     Form,
     Statement,
@@ -35,12 +31,7 @@ from kpyramid.extraction.cascade.windows import (
     ground_window,
     read_window,
 )
-from kpyramid.extraction.types import (
-    Chunk,
-    Claim,
-    Extraction,
-    Fact,
-)
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact
 from kpyramid.llm.caller import Asker
 from kpyramid.llm.task import Failure, Request
 from kpyramid.settings import CascadeSettings
@@ -199,11 +190,7 @@ class Cascade:
 
     def _finish(self, draft: _Draft) -> None:
         made = ground_triples(
-            draft.text,
-            draft.claims,
-            draft.entities,
-            draft.triples,
-            facts=draft.facts,
+            draft.text, draft.claims, draft.entities, draft.triples, facts=draft.facts
         )
         draft.finish(made)
 

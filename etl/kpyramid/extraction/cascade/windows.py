@@ -40,12 +40,7 @@ from kpyramid.extraction.cascade.grounding import (
     find_relation_fault,
     show_row,
 )
-from kpyramid.extraction.cascade.tasks import (
-    Triple,
-    make_task,
-    render_prompt,
-    split_commas,
-)
+from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, split_commas
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from kpyramid.keys import JsonValue, hash_bytes

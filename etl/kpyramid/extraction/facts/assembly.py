@@ -22,12 +22,7 @@ from kpyramid.extraction.facts.candidates import (
 )
 from kpyramid.extraction.facts.propositions import state_clause
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
-from kpyramid.extraction.syntax.predicates import (
-    RELATIVES,
-    SUBJECTS,
-    TIMES,
-    Frame,
-)
+from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame
 from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     PLACES,

@@ -11,11 +11,7 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
-from kpyramid.extraction.syntax.predicates import (
-    Frame,
-    VerbGroup,
-    find_noun_clause,
-)
+from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,

@@ -29,6 +29,7 @@ from kpyramid.extraction.syntax.predicates import (
     find_infinitive_mark,
     find_participle,
     group_kids,
+    inflect_third,
     is_copula,
     is_stative,
     list_merged,
@@ -43,7 +44,6 @@ from kpyramid.extraction.syntax.stance import (
     find_modal_above,
     find_wish,
     is_general,
-    read_preposed,
     read_stance,
 )
 from kpyramid.extraction.syntax.tree import (
@@ -73,7 +73,8 @@ _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
 """Words of an object that a relation can hold: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
-"""Prepositions whose object a verb cannot do without: "turned to", "served as"."""
+"""Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
+without an object "of" is one too: "consists of"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
@@ -86,8 +87,6 @@ _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
-_MAX_MEANS = 5
-"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -172,8 +171,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
-    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
-    mood = (None if means else mood) or find_wish(frame) or group.modality
+    mood = mood or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
@@ -201,8 +199,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
-            held, _, led = suffix.rpartition(" ")
-            relation = " ".join(f"{words} {held} {means} {led}".split())
+            relation = f"{words} {suffix}".strip()
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -343,6 +340,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
             return True  # "improvement measured using X", "patients underwent surgery using X"
     if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
+    if verb.tag == "VBG" and verb.tree[at.left_edge.i - 1].text == "(":
+        return True  # "to 47.8% (bleeding on exertion)"
     named = all(head.is_named for head in heads) or at.head.word == "by"
     if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
@@ -374,18 +373,6 @@ def _find_verb_above(clause: Node) -> Node:
             break
         at = at.head
     return at
-
-
-def _word_means(frame: Frame) -> str:
-    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
-    at = frame.top
-    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    part = next(c for c in (*at.children, at) if c is at or read_preposed(c, at) in {"by", "to"})
-    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
-    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    unclear = part is at or frame.chain or any(n.pos == "PRON" for n in nodes)
-    return "" if unclear or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
@@ -428,7 +415,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
-        alone = subject.pos == "NOUN" and frame.way == "own" and _is_singular(frame) and not chosen
+        top = findings.frames.get(frame.top.i, frame)
+        own = frame.way == "own" or bool(frame.chain)
+        alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
         heads += found[:1] if alone else found
     return heads
 
@@ -546,8 +535,11 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
     edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
+    active = not {"auxpass", "dobj"} & frame.kids.keys()
     for part in parts:
-        if part.link and part.place == edge + 1 and part.link[0].word in _COMPLEMENTS:
+        if not part.link or part.place != edge + 1:
+            continue
+        if part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
             return part
     return None
 
@@ -625,6 +617,10 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
         return None
     (phrase,) = phrases
+    if root.tag == "PRP" and root.word.endswith(("self", "selves")):
+        return root.word, [root.i]
+    if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
+        return None  # whose country she represented is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
@@ -651,7 +647,9 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     noun = lift_kind(objects[0].root, findings.frames)
     particles = [c.word for c in verb.children if c.dep == "prt"]
     participle = " ".join([find_participle(verb), *particles])
-    past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
+    present = group.text.startswith(inflect_third(verb.lemma.lower()))
+    past = verb.tag in {"VBD", "VBN"} or (verb.tag == "VBG" and not present)
+    past = past or group.text.startswith("did ")
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
         if part.role not in _PREPOSITIONAL:

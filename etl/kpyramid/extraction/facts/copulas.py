@@ -71,6 +71,8 @@ def list_copula_facts(
         for noun in list_conjuncts(attribute):
             if noun is not attribute and noun.pos == "PROPN" and attribute.pos == "NOUN":
                 continue  # "members: Austria, Belgium" lists no further kinds
+            if noun is not attribute and (attribute.pos == "NUM" or attribute.entity in MEASURES):
+                continue  # "100 % of the amount plus interest"
             for head in heads:
                 _add_kind(head, noun, verb, group, past, way, findings)
 

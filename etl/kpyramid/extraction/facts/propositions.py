@@ -25,14 +25,7 @@ from kpyramid.extraction.syntax.predicates import (
     word_group,
 )
 from kpyramid.extraction.syntax.stance import read_stance
-from kpyramid.extraction.syntax.tree import (
-    PLACES,
-    Node,
-    Phrase,
-    Tree,
-    is_nominal,
-    list_conjuncts,
-)
+from kpyramid.extraction.syntax.tree import PLACES, Node, Phrase, Tree, is_nominal, list_conjuncts
 from kpyramid.extraction.types import Argument, Proposition
 
 # The words of an argument.

@@ -528,13 +528,7 @@ class _Findings:
                     self._add_fact(head, header[column], said, value, kind, construction)
 
     def _add_fact(
-        self,
-        head: Cell,
-        header: Cell,
-        said: _Header,
-        value: Cell,
-        kind: _Type,
-        construction: str,
+        self, head: Cell, header: Cell, said: _Header, value: Cell, kind: _Type, construction: str
     ) -> None:
         negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
         if kind == "flag" and _QUALITY.fullmatch(said.words):

@@ -25,6 +25,7 @@ from kpyramid.extraction.syntax.tree import WORDS, Node, Tree
 _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
+_SECOND = frozenset({"to", "with"})
 _CONNECTIVES = WORDS["connectives"]
 """Phrases that join sentences: they say nothing of the clause they stand in."""
 
@@ -37,9 +38,6 @@ def list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
                     continue
                 for part in _read_part(node, dep, verb, frame):
                     yield _fill_relative(part, frame.clause)
-    gap = _find_gap(frame)
-    if gap is not None:
-        yield gap
 
 
 def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]:
@@ -111,7 +109,7 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
             elif child.dep == "prep" and len(link) < 3:
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
                 stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
-            elif child.word in _PREPOSITION_NOUNS and (of := _find_of(child)) is not None:
+            elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
                 role = "manner" if _tells_manner(child) else "preposition"
@@ -131,8 +129,16 @@ def _is_second_half(word: Node) -> bool:
     return word.dep == "pcomp" and word.i == word.head.i + 1 and word.tag in {"IN", "TO"}
 
 
-def _find_of(noun: Node) -> Node | None:
-    return next((c for c in noun.children if c.dep == "prep" and c.word == "of"), None)
+def _find_second(noun: Node) -> Node | None:
+    """The preposition that a noun between two of them leads to: "behalf of", "respect to"."""
+    return next(
+        (
+            c
+            for c in noun.children
+            if c.dep == "prep" and (c.word == "of" or (c.i == noun.i + 1 and c.word in _SECOND))
+        ),
+        None,
+    )
 
 
 def _fill_relative(part: Part, clause: Node | None) -> Part:
@@ -140,22 +146,6 @@ def _fill_relative(part: Part, clause: Node | None) -> Part:
     if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
         return Part(part.role, clause.head, part.link, part.root)
     return part
-
-
-def _find_gap(frame: Frame) -> Part | None:
-    """The noun that a relative clause leaves out: "the book (that) he wrote"."""
-    top, kids = frame.top, frame.kids
-    if top.dep != "relcl" or frame.way == "antecedent":
-        return None
-    if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
-        return None
-    preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children):
-        return None
-    stranded = next((p for p in preps if not p.children), None)
-    if stranded is not None:
-        return Part("preposition", top.head, (stranded,), frame.verb)
-    return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)
 
 
 # Subjects of a clause, verbs that govern it, and auxiliaries it shares.

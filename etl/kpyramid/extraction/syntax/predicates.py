@@ -23,6 +23,9 @@ REPORTING = VERBS["reporting"]
 AFFECTING = VERBS["affecting"]
 """Verbs whose object is made, changed, moved or handed over."""
 _PARTICIPLES = dict(pair.split(":") for pair in sorted(VERBS["participles"]))
+_PASTS = dict(pair.split(":") for pair in sorted(VERBS["pasts"]))
+_LASTING = VERBS["lasting"]
+"""Verbs whose present participle tells a state that outlasts its clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,9 +394,10 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     elif own:
         words = [_FULL.get(node.word, node.word) for node in own] + [verb.word]
     else:
-        words = [_word_bare_verb(frame, helped, did, plural)]
+        words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
-        words[0] = "are" if plural else "is"
+        past = words[0] == "being" and _follows_past(verb, frames)
+        words[0] = ("were" if past else "are") if plural else "was" if past else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
     elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
@@ -419,7 +423,22 @@ def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
     return next((word for word in words if word in WORDS["past"]), None)
 
 
-def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str:
+def _follows_past(participle: Node, frames: dict[int, Frame]) -> bool:
+    """Whether a participle tells what happened in the past of its clause: "..., retiring in 2002".
+
+    What lasts is told in the present beside any tense: "rebuilt in 1730, overlooking the river".
+    """
+    at = participle
+    while at.dep == "conj" and at.head.tag in {at.tag, "IN"} and at.head is not at:
+        at = at.head if at.head.tag == at.tag else at.head.head  # "as an engineer and writing"
+    beside = at.dep in {"advcl", "pcomp"} or (at.dep == "conj" and at.head.tag == "VBD")
+    beside = beside and participle.lemma.lower() not in _LASTING
+    return beside and _is_past(participle, frames)
+
+
+def _word_bare_verb(
+    frame: Frame, frames: dict[int, Frame], has_aux: bool, did: bool, plural: bool
+) -> str:
     verb = frame.verb
     lemma = verb.lemma.lower()
     if did:
@@ -428,6 +447,8 @@ def _word_bare_verb(frame: Frame, has_aux: bool, did: bool, plural: bool) -> str
         past = not is_stative(verb)
         be = ("were" if plural else "was") if past else ("are" if plural else "is")
         return f"{be} {verb.word}"
+    if verb.tag == "VBG" and not has_aux and _follows_past(verb, frames):
+        return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):
         return lemma if plural and lemma != "be" else inflect_third(lemma)
     return verb.word

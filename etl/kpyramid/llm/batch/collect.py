@@ -1,12 +1,11 @@
 """Collecting what batches gave: whatever was paid for is kept, each result counted once.
 
-The order is: replies, then what they cost, then the record, then the run's books. A process that
-finds a step undone does it again: replies are written once, and books know what they hold.
+The order is: replies, then what they cost in the run's books, then the record. A process that finds
+a step undone does it again: replies are written once, and books know what they hold.
 """
 
 import logging
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -17,23 +16,9 @@ from openai.types import Batch
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch import jobs
-from kpyramid.llm.batch.jobs import (
-    Asked,
-    Entry,
-    Limits,
-    OpenLedger,
-    Outcome,
-    Record,
-    Result,
-    Results,
-    describe_asked,
-    keep_books,
-    read_results,
-    settle_books,
-    sum_entries,
-)
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.batch.jobs import Asked, Desk, Outcome, Record, Result, Results, read_results
 from kpyramid.llm.endpoint import find_place, raise_complaint, read_complaint
+from kpyramid.llm.ledger import batch_ticket, cost_of, describe_call
 from kpyramid.llm.task import (
     Failure,
     FailureKind,
@@ -43,7 +28,6 @@ from kpyramid.llm.task import (
     read_usage,
 )
 from kpyramid.settings import LLMSettings
-from kpyramid.storage.store import BlobStore
 
 log = logging.getLogger(__name__)
 
@@ -51,19 +35,6 @@ _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NOBODY = frozenset({401, 403})
 """Statuses that every batch would get."""
 _SHOWN_ERRORS = 5
-
-
-@dataclass(frozen=True)
-class Till:
-    """What collecting needs."""
-
-    client: openai.OpenAI
-    cache: ReplyCache
-    blobs: BlobStore
-    open_ledger: OpenLedger
-    settings: LLMSettings
-    limits: Limits = jobs.LIMITS
-    now: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,65 +68,62 @@ class Collection:
     refused: bool = False
 
 
-def collect(till: Till) -> Collection:
+def collect(desk: Desk) -> Collection:
     """Stores the results of the batches that have ended since; faults are among the problems.
 
     Raises:
         EndpointError: a batch whose id is not known cannot be looked for, or the store is down.
     """
     done = Collection()
-    records = jobs.read_records(till.blobs)
-    jobs.find_orphans(till.client, till.blobs, records, till.now())
-    for record in jobs.read_records(till.blobs):
-        if record.state == "submitted" and not _look(record, till, done):
+    jobs.find_orphans(desk)
+    for record in jobs.read_records(desk.blobs):
+        if record.state == "submitted" and not _look(record, desk, done):
             break
-    records = jobs.read_records(till.blobs)
+    records = jobs.read_records(desk.blobs)
     done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
-    ended = [r for r in records if r.state not in jobs.OPEN]
-    done.booked = settle_books(till.blobs, ended, till.open_ledger)
     return done
 
 
-def _look(record: Record, till: Till, done: Collection) -> bool:
+def _look(record: Record, desk: Desk, done: Collection) -> bool:
     """Moves a batch on as far as the server lets it; False when it answers nobody."""
-    window = till.limits.window + till.limits.margin
-    late = till.now() - (record.submitted or record.at) > window
-    if record.endpoint != jobs.name_endpoint(till.settings):
+    window = desk.limits.window + desk.limits.margin
+    late = desk.now() - (record.submitted or record.at) > window
+    if record.endpoint != jobs.name_endpoint(desk.settings):
         if late:
-            _close(record, None, till, done, f"is late, and at {record.endpoint}")
+            _close(record, None, desk, done, f"is late, and at {record.endpoint}")
         return True
     try:
-        found = _fetch(record, till)
+        found = _fetch(record, desk)
     except jobs.FAULTS as e:
         act = f"look at batch {record.batch}"
-        fault = jobs.describe_fault(till.client, act, e)
+        fault = jobs.describe_fault(desk.client, act, e)
         done.problems.append(str(fault))
         done.refused |= isinstance(fault, RefusedError)
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
     if found is not None and found.batch.status in _ENDED:
-        _close(record, found, till, done)
+        _close(record, found, desk, done)
     else:
-        _wait(record, found, late, till, done)
+        _wait(record, found, late, desk, done)
     return True
 
 
-def _wait(record: Record, found: _Found | None, late: bool, till: Till, done: Collection) -> None:
+def _wait(record: Record, found: _Found | None, late: bool, desk: Desk, done: Collection) -> None:
     """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
     status = found.batch.status if found else record.status
     if found is not None and not late:
         if status != record.status or record.doubt is not None:
-            jobs.save_record(till.blobs, replace(record, status=status, doubt=None))
+            jobs.save_record(desk.blobs, replace(record, status=status, doubt=None))
         return
     if found is not None:
-        _cancel(record, till)
-    if _is_long_missing(replace(record, status=status), till):
+        _cancel(record, desk)
+    if _is_long_missing(replace(record, status=status), desk):
         late_why = f"is still {status} long after its window"
-        _close(record, None, till, done, late_why if found else "is unknown to the server")
+        _close(record, None, desk, done, late_why if found else "is unknown to the server")
 
 
-def _fetch(record: Record, till: Till) -> _Found | None:
+def _fetch(record: Record, desk: Desk) -> _Found | None:
     """The batch as the server has it, once it has ended with its files; None if it has none."""
-    client = till.client.with_options(max_retries=2)
+    client = desk.client.with_options(max_retries=2)
 
     def read_file(file_id: str | None) -> bytes | None:
         try:
@@ -172,29 +140,29 @@ def _fetch(record: Record, till: Till) -> _Found | None:
     return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
 
 
-def _is_long_missing(record: Record, till: Till) -> bool:
+def _is_long_missing(record: Record, desk: Desk) -> bool:
     """Whether what is missing has been missing for long enough; notes since when it is."""
     if record.doubt is None:
-        record = jobs.save_record(till.blobs, replace(record, doubt=till.now()))
-    return till.now() - (record.doubt or 0.0) >= till.limits.doubt
+        record = jobs.save_record(desk.blobs, replace(record, doubt=desk.now()))
+    return desk.now() - (record.doubt or 0.0) >= desk.limits.doubt
 
 
-def _cancel(record: Record, till: Till) -> None:
+def _cancel(record: Record, desk: Desk) -> None:
     """Asks the server to stop, so that what is asked again is not paid twice."""
     try:
-        till.client.batches.cancel(str(record.batch))
+        desk.client.batches.cancel(str(record.batch))
     except jobs.FAULTS as e:
-        log.warning("%s", jobs.describe_fault(till.client, f"cancel {record.batch}", e))
+        log.warning("%s", jobs.describe_fault(desk.client, f"cancel {record.batch}", e))
 
 
 def _close(
-    record: Record, found: _Found | None, till: Till, done: Collection, why: str = ""
+    record: Record, found: _Found | None, desk: Desk, done: Collection, why: str = ""
 ) -> None:
     """Stores what an ended batch gave; one that is given up, which `why` says, gave nothing."""
     try:
-        asked = jobs.read_asked(till.blobs, record)
+        asked = jobs.read_asked(desk.blobs, record)
     except IntegrityError:
-        present = jobs.read_record(till.blobs, record.number)
+        present = jobs.read_record(desk.blobs, record.number)
         if present is not None and present.state == record.state:
             raise
         return  # another process closed it meanwhile
@@ -204,23 +172,20 @@ def _close(
             f"batch {record.batch} {why}: its {record.requests} requests are pending again"
         )
     unseen = _count_unseen(closed, found)
-    if unseen and not _is_long_missing(record, till):
+    if unseen and not _is_long_missing(record, desk):
         done.notes.append(
             f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
             "it stays open for a while"
         )
         return
-    with ThreadPoolExecutor(till.settings.concurrency) as pool:
-        failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], till), asked))
-    entries = keep_books(till.blobs, record, _list_entries(asked, results, record.model))
-    done.batches.append(jobs.save_record(till.blobs, closed))
-    jobs.drop_asked(till.blobs, closed)
+    with ThreadPoolExecutor(desk.settings.concurrency) as pool:
+        failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], desk), asked))
+    _book(record, asked, results, desk, done)
+    done.batches.append(jobs.save_record(desk.blobs, closed))
+    jobs.drop_asked(desk.blobs, closed)
     if closed.status == "failed" and closed.state != "limited":
         why = "; ".join(closed.errors) or "it does not say why"
         done.problems.append(f"batch {record.batch} failed: {why}")
-    tokens, cost = sum_entries(entries, till.settings.prices.get(record.model))
-    done.tokens += tokens
-    done.cost = None if done.cost is None or cost is None else done.cost + cost
     replies = (closed.counts or {})[Outcome.SUCCESS]
     done.replies += replies
     done.failures += failed
@@ -269,18 +234,18 @@ def _reconcile(
     return closed, results
 
 
-def _keep(one: Asked, result: Result, till: Till) -> bool:
+def _keep(one: Asked, result: Result, desk: Desk) -> bool:
     """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
     if result.outcome is Outcome.SUCCESS:
-        till.cache.keep_reply(one.key, one.request, result.body or {})
+        desk.cache.keep_reply(one.key, one.request, result.body or {})
         return False
-    kind, detail = _classify(result, till.settings)
-    if kind is None or till.cache.read_reply(one.key) is not None:
+    kind, detail = _classify(result, desk.settings)
+    if kind is None or desk.cache.read_reply(one.key) is not None:
         return False
-    before = till.cache.read_failure(one.key)
+    before = desk.cache.read_failure(one.key)
     if before is None or before.attempts <= one.attempts:
         failure = Failure(one.key, kind, detail, one.attempts + 1)
-        till.cache.keep_failure(failure, one.request, result.body)
+        desk.cache.keep_failure(failure, one.request, result.body)
     return True
 
 
@@ -299,16 +264,26 @@ def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None
         return None, str(e)
 
 
-def _list_entries(asked: Sequence[Asked], results: Results, model: str) -> list[Entry]:
-    """What each request cost: a reply always something, another line what its usage says."""
-    entries = []
+def _book(
+    record: Record, asked: Sequence[Asked], results: Results, desk: Desk, done: Collection
+) -> None:
+    """Books what each request cost: a reply always something, another line what its usage says."""
+    ledger, price = desk.open_ledger(record.run), desk.settings.prices.get(record.model)
     for one in asked:
         result = results.by_key[one.key]
         body = cast("Mapping[str, JsonValue]", result.body or {})
         billed = result.outcome is Outcome.SUCCESS or has_usage(body)
         usage = read_usage(body, one.request) if billed else None
-        entries.append(Entry(describe_asked(one, model), result.outcome.value, usage))
-    return entries
+        if usage is not None:
+            done.tokens += usage.total
+            if price is None:
+                done.cost = None
+            elif done.cost is not None:
+                done.cost += cost_of(usage, price, batch=True)
+        if ledger is not None:
+            call = describe_call(one.request, one.key, record.model, batch=True)
+            ticket = batch_ticket(record.id, call)
+            done.booked += ledger.settle(ticket, usage, result.outcome.value, billed=billed)
 
 
 def _is_token_limit(error: str) -> bool:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,19 +13,19 @@ from typing import Any, Final, Literal
 
 import openai
 
-from kpyramid.errors import EndpointError, IntegrityError, RefusedError
+from kpyramid.errors import ConflictError, EndpointError, IntegrityError, RefusedError
 from kpyramid.keys import JsonValue, hash_bytes, hash_value
-from kpyramid.llm.cache import dump_json
+from kpyramid.llm.cache import ReplyCache, dump_json
 from kpyramid.llm.endpoint import find_place
-from kpyramid.llm.ledger import Call, Ledger, batch_ticket, cost_of, describe_call
-from kpyramid.llm.task import Message, Request, Usage, load_json, quote_text
-from kpyramid.settings import LLMSettings, ModelPrice
+from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.task import Message, Request, load_json, quote_text
+from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
 
 # The records of batches, in the store of the replies, so that every machine sees the same ones.
 # `batches/records/<number>.json` is one batch: small, replaced as the batch moves on. Whoever
 # creates the next number (the store lets one) may ask for its requests; so no request is in two
-# batches. `batches/requests/` holds what is asked, `batches/books/` what it cost.
+# batches. `batches/requests/` holds what is asked. What a batch costs is in the books of its run.
 
 State = Literal["intent", "submitted", "collected", "limited", "gone", "dropped"]
 """intent: noted; the batch is perhaps created. submitted: its id is known. collected: all it gave
@@ -115,10 +116,19 @@ def save_record(blobs: BlobStore, record: Record) -> Record:
     return record
 
 
-def claim_record(blobs: BlobStore, record: Record) -> Record | None:
-    """The record when its number was free; None when another process was first."""
+def claim_record(blobs: BlobStore, record: Record) -> None:
+    """Notes a new record.
+
+    Raises:
+        ConflictError: another machine took its number just now.
+    """
     data = dump_json(asdict(record))
-    return record if blobs.put_once(_name(record.number), data) == data else None
+    if blobs.put_once(_name(record.number), data) != data:
+        drop_asked(blobs, record)
+        raise ConflictError(
+            "another machine submits batches into this cache; one at a time does. Call again when "
+            "it is done"
+        )
 
 
 def name_endpoint(settings: LLMSettings) -> str:
@@ -223,72 +233,24 @@ def _read_values(values: Mapping[str, Any]) -> Asked:
     return Asked(values["key"], request, values["body"], values["attempts"])
 
 
-# What a batch cost, kept beside its record, and booked once by whichever process has its run.
-
-_BOOKS = "batches/books"
-
 OpenLedger = Callable[[str], Ledger | None]
 """The books of a run by its name; None when the run is not in this warehouse."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What one request cost; without a usage nothing was billed."""
+@dataclass(frozen=True)
+class Desk:
+    """What submitting and collecting need; `open_ledger` opens the books of the warehouse's runs.
 
-    call: Call
-    outcome: str
-    usage: Usage | None = None
-
-
-def describe_asked(one: Asked, model: str) -> Call:
-    """What the books say of a request in a batch."""
-    return describe_call(one.request, one.key, model, batch=True)
-
-
-def keep_books(blobs: BlobStore, record: Record, entries: Iterable[Entry]) -> list[Entry]:
-    """Stores what a batch cost, once for all; returns what stands."""
-    values = [asdict(entry) for entry in entries]
-    won = blobs.put_once(f"{_BOOKS}/{record.id}.json", dump_json(values))
-    return [_read_entry(entry) for entry in json.loads(won)]
-
-
-def settle_books(blobs: BlobStore, records: Iterable[Record], open_ledger: OpenLedger) -> int:
-    """Books the ended batches that runs of this warehouse set money aside for; returns the lines.
-
-    A batch is booked where it was submitted, whoever collected it.
+    A batch of another warehouse, which shares the replies, counts in its books at its highest.
     """
-    by_run: dict[str, list[Record]] = {}
-    for record in records:
-        by_run.setdefault(record.run, []).append(record)
-    written = 0
-    for run, ended in by_run.items():
-        ledger = open_ledger(run)
-        if ledger is None:
-            continue
-        owed = ledger.list_owed()
-        for record in ended:
-            data = blobs.read(f"{_BOOKS}/{record.id}.json") if record.id in owed else None
-            for entry in map(_read_entry, json.loads(data or b"[]")):
-                ticket = batch_ticket(record.id, entry.call)
-                billed = entry.usage is not None
-                written += ledger.settle(ticket, entry.usage, entry.outcome, billed=billed)
-    return written
 
-
-def sum_entries(entries: Iterable[Entry], price: ModelPrice | None) -> tuple[int, float | None]:
-    """Tokens, and dollars where the price is known."""
-    used = [entry.usage for entry in entries if entry.usage is not None]
-    tokens = sum(usage.total for usage in used)
-    if price is None:
-        return tokens, None
-    return tokens, sum(cost_of(usage, price, batch=True) for usage in used)
-
-
-def _read_entry(values: dict[str, Any]) -> Entry:
-    usage = values["usage"]
-    return Entry(
-        Call(**values["call"]), values["outcome"], None if usage is None else Usage(**usage)
-    )
+    client: openai.OpenAI
+    cache: ReplyCache
+    blobs: BlobStore
+    settings: LLMSettings
+    open_ledger: OpenLedger
+    limits: Limits = LIMITS
+    now: Callable[[], float] = time.time
 
 
 # The files of a batch: its requests as lines, and what became of each, read from its results.
@@ -431,21 +393,18 @@ _FINAL = frozenset({401, 402, 403, 404})
 """Statuses that stay until somebody mends the key, the quota or the address."""
 
 
-def find_orphans(
-    client: openai.OpenAI, blobs: BlobStore, records: Iterable[Record], now: float
-) -> list[Record]:
+def find_orphans(desk: Desk) -> list[Record]:
     """The records of batches that exist although nobody noted their ids, noted now."""
-    missing = {record.id: record for record in records if record.state == "intent"}
+    missing = {r.id: r for r in read_records(desk.blobs) if r.state == "intent"}
     found: list[Record] = []
     if not missing:
         return found
-    with name_faults(client, "list the batches"):
-        for batch in client.with_options(max_retries=2).batches.list(limit=100):
+    with name_faults(desk.client, "list the batches"):
+        for batch in desk.client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
-            present = record and read_record(blobs, record.number)
-            if present is not None and present.state == "intent":  # else it is noted by now
-                noted = replace(present, state="submitted", batch=batch.id, submitted=now)
-                found.append(save_record(blobs, noted))
+            if record is not None:
+                noted = replace(record, state="submitted", batch=batch.id, submitted=desk.now())
+                found.append(save_record(desk.blobs, noted))
             if not missing:
                 break
     return found

@@ -1,6 +1,5 @@
 """Submitting what is pending as batches, each once, after one probe of the endpoint."""
 
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,28 +12,15 @@ import openai
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch import jobs
-from kpyramid.llm.batch.jobs import (
-    ENDPOINT,
-    Asked,
-    Entry,
-    Limits,
-    OpenLedger,
-    Record,
-    describe_asked,
-    keep_books,
-    settle_books,
-    write_line,
-)
-from kpyramid.llm.cache import ReplyCache
+from kpyramid.llm.batch.jobs import ENDPOINT, Asked, Desk, Record, write_line
 from kpyramid.llm.caller import is_due, split_by_size
 from kpyramid.llm.endpoint import HttpTransport, Raw, keep_probe, load_probe, open_transport
-from kpyramid.llm.ledger import Ledger
+from kpyramid.llm.ledger import Call, Ledger, batch_ticket, describe_call
 from kpyramid.llm.task import Request, TransientError
 from kpyramid.settings import LLMSettings
-from kpyramid.storage.store import BlobStore
 
-# Submitting what is pending as batches, each once, whoever else submits and wherever one dies.
-# The order is: requests, then the intent, then the money in the books, then the file, then the
+# Submitting what is pending as batches, each once, wherever a process dies. The order is:
+# requests, then the intent, then the money in the books, then the file, then the
 # batch. A batch is paid for when it is created, so before a creation that might be a second one
 # the server's list is searched for the first.
 
@@ -45,35 +31,12 @@ _UNSURE = frozenset({408, 409})
 """Statuses below 500 after which the batch may exist all the same."""
 
 
-@dataclass(frozen=True)
-class Desk:
-    """What submitting needs; `run` names the run that `ledger` is of.
-
-    `open_ledger` opens the books of other runs of the warehouse.
-    """
-
-    client: openai.OpenAI
-    shape: ShapeRequest
-    cache: ReplyCache
-    blobs: BlobStore
-    ledger: Ledger
-    run: str
-    settings: LLMSettings
-    open_ledger: OpenLedger
-    limits: Limits = jobs.LIMITS
-    now: Callable[[], float] = time.time
-
-    def find_ledger(self, run: str) -> Ledger | None:
-        """The books of a run; None when it is not in this warehouse."""
-        return self.ledger if run == self.run else self.open_ledger(run)
-
-
 @dataclass(slots=True)
 class Submission:
     """What a call did: the batches that it submitted or found, and requests by where they are.
 
     `waiting`: held back until another batch of the model has made room. `refused`: over budget.
-    `unfinished`: in batches that another process began to submit, or that began and died lately.
+    `unfinished`: in batches whose submitting ended lately before it was known to be done.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -92,20 +55,32 @@ class Submission:
         return sum(record.requests for record in self.batches)
 
 
-def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
+def submit(
+    pending: Mapping[str, Request], desk: Desk, ledger: Ledger, run: str, shape: ShapeRequest
+) -> Submission:
     """Sends what is pending, neither answered nor in an open batch, as far as the budget allows.
 
+    `ledger`: the books of the run. Of one cache one machine at a time submits.
+
     Raises:
+        ConflictError: another does.
         EndpointError: the server refused or failed; the next call goes on from there.
     """
     done = Submission()
-    records = jobs.read_records(desk.blobs)
-    done.batches += jobs.find_orphans(desk.client, desk.blobs, records, desk.now())
+    done.batches += jobs.find_orphans(desk)
     for record in jobs.read_records(desk.blobs):
         if record.state == "intent" and _is_stale(record, desk):
             _drop(record, jobs.read_asked(desk.blobs, record), desk)
-    while not _submit_rest(pending, desk, done):
-        pass  # another process submitted meanwhile: what is left is less
+    # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
+    records = jobs.read_records(desk.blobs)
+    todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
+    fitting, done.refusal = ledger.count_fitting(_describe(todo, desk.settings.model))
+    done.refused = len(todo) - fitting
+    asked = [replace(one, body=shape(one.request)) for one in todo[:fitting]]
+    number = records[-1].number if records else 0
+    for part in _plan_parts(asked, records, run, desk, done):
+        number += 1
+        _reserve_and_send(_note_intent(part, number, run, desk), part, ledger, desk, done)
     records = jobs.read_records(desk.blobs)
     done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
     done.unfinished = sum(r.requests for r in records if r.state == "intent")
@@ -113,23 +88,9 @@ def submit(pending: Mapping[str, Request], desk: Desk) -> Submission:
     return done
 
 
-def _submit_rest(pending: Mapping[str, Request], desk: Desk, done: Submission) -> bool:
-    """Submits what is in no batch yet; False when another process took a number meanwhile."""
-    # First the records, then the replies: what a batch that ends meanwhile asked is in one of them.
-    records = jobs.read_records(desk.blobs)
-    todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
-    calls = [describe_asked(one, desk.settings.model) for one in todo]
-    fitting, done.refusal = desk.ledger.count_fitting(calls)
-    done.refused = len(todo) - fitting
-    asked = [replace(one, body=desk.shape(one.request)) for one in todo[:fitting]]
-    number = records[-1].number if records else 0
-    for part in _plan_parts(asked, records, desk, done):
-        number += 1
-        record = _note_intent(part, number, desk)
-        if record is None:
-            return False
-        _reserve_and_send(record, part, desk, done)
-    return True
+def _describe(asked: Iterable[Asked], model: str) -> list[Call]:
+    """What the books say of requests in a batch."""
+    return [describe_call(one.request, one.key, model, batch=True) for one in asked]
 
 
 def _choose(
@@ -161,7 +122,7 @@ def _count_attempts(key: str, desk: Desk) -> int | None:
 
 
 def _plan_parts(
-    todo: Sequence[Asked], records: Iterable[Record], desk: Desk, done: Submission
+    todo: Sequence[Asked], records: Iterable[Record], run: str, desk: Desk, done: Submission
 ) -> list[list[Asked]]:
     """What goes into one batch each.
 
@@ -169,7 +130,7 @@ def _plan_parts(
     its requests, and each waits until nothing else of the model is queued.
     """
     ours = [r for r in records if r.model == desk.settings.model]
-    refused = [r.requests for r in ours if r.state == "limited" and r.run == desk.run]
+    refused = [r.requests for r in ours if r.state == "limited" and r.run == run]
     count = min([desk.limits.requests, *(max(1, number // 2) for number in refused)])
     parts = [
         *split_by_size(
@@ -183,27 +144,22 @@ def _plan_parts(
     return parts
 
 
-def _note_intent(part: Sequence[Asked], number: int, desk: Desk) -> Record | None:
-    """The intent, when the number was free."""
+def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Record:
     intent = jobs.name_intent((one.key for one in part), number)
     record = Record(
         number=number,
         id=intent,
         model=desk.settings.model,
         endpoint=jobs.name_endpoint(desk.settings),
-        run=desk.run,
+        run=run,
         requests=len(part),
         source=jobs.keep_asked(desk.blobs, intent, part),
         state="intent",
         at=desk.now(),
         owner=uuid.uuid4().hex,
     )
-    claimed = jobs.claim_record(desk.blobs, record)
-    if claimed is None:
-        rival = jobs.read_record(desk.blobs, number)
-        if rival is None or rival.id != intent:
-            jobs.drop_asked(desk.blobs, record)
-    return claimed
+    jobs.claim_record(desk.blobs, record)
+    return record
 
 
 def _is_stale(record: Record, desk: Desk) -> bool:
@@ -219,16 +175,18 @@ def _is_stale(record: Record, desk: Desk) -> bool:
 
 def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
     """Forgets an intent that no batch came of, and frees the money that was set aside for it."""
-    entries = [Entry(describe_asked(one, record.model), "dropped") for one in asked]
-    keep_books(desk.blobs, record, entries)
-    dropped = jobs.save_record(desk.blobs, replace(record, state="dropped"))
+    if ledger := desk.open_ledger(record.run):
+        for call in _describe(asked, record.model):
+            ledger.settle(batch_ticket(record.id, call), None, "dropped", billed=False)
+    jobs.save_record(desk.blobs, replace(record, state="dropped"))
     jobs.drop_asked(desk.blobs, record)
-    settle_books(desk.blobs, [dropped], desk.find_ledger)
 
 
-def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: Submission) -> None:
+def _reserve_and_send(
+    record: Record, asked: Sequence[Asked], ledger: Ledger, desk: Desk, done: Submission
+) -> None:
     try:
-        desk.ledger.reserve_batch(record.id, [describe_asked(a, record.model) for a in asked])
+        ledger.reserve_batch(record.id, _describe(asked, record.model))
     except BudgetError as e:
         _drop(record, asked, desk)
         done.refused += len(asked)
@@ -242,21 +200,14 @@ def _reserve_and_send(record: Record, asked: Sequence[Asked], desk: Desk, done: 
     except EndpointError:
         _drop(record, asked, desk)
         raise
-    sent = _create(record, file, asked, desk)
-    if sent is not None:
-        done.batches.append(sent)
+    done.batches.append(_create(record, file, asked, desk))
 
 
-def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Record | None:
-    """The record of the batch, now created; None when it took so long that others may drop it."""
-    present, stale = jobs.read_record(desk.blobs, record.number), desk.limits.stale
-    is_ours = present is not None and present.state == "intent"
-    if not is_ours or desk.now() - record.at >= stale / 2:
-        return None
+def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Record:
+    """The record of the batch, now created."""
     record = jobs.save_record(desk.blobs, replace(record, at=desk.now()))
-    client = desk.client.with_options(timeout=min(desk.settings.timeout, stale / 4))
     try:
-        batch = client.batches.create(
+        batch = desk.client.batches.create(
             input_file_id=file,
             endpoint=ENDPOINT,
             completion_window="24h",
@@ -271,7 +222,7 @@ def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Re
     if refused:
         _drop(record, asked, desk)
         raise fault
-    found = jobs.find_orphans(desk.client, desk.blobs, [record], desk.now())
+    found = [orphan for orphan in jobs.find_orphans(desk) if orphan.id == record.id]
     if not found:
         raise fault
     return found[0]

@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeGuard
 
 import pyoxigraph as ox
 
@@ -15,57 +14,39 @@ from kpyramid.ontology.turtle import Graph, Node, Object
 ANY, TEXT = n.RDFS + "Literal", n.XSD + "string"
 """The datatype of all values, and that of what has no nearer one."""
 SCHEMA_ORG = ("http://schema.org/", "https://schema.org/")
-_NEAREST = {
-    **dict.fromkeys((n.XSD + "dateTime", n.XSD + "dateTimeStamp"), n.XSD + "date"),
-    **dict.fromkeys((n.XSD + "short", n.XSD + "byte"), n.XSD + "int"),
-    **dict.fromkeys(
-        (n.XSD + f"unsigned{size}" for size in ("Long", "Int", "Short", "Byte")),
-        n.XSD + "nonNegativeInteger",
-    ),
-    **dict.fromkeys((n.XSD + "negativeInteger", n.XSD + "nonPositiveInteger"), n.XSD + "integer"),
-    **dict.fromkeys((n.OWL + "real", n.OWL + "rational"), n.XSD + "decimal"),
-    **dict.fromkeys(
-        (n.RDF + name for name in ("langString", "PlainLiteral", "XMLLiteral", "HTML", "JSON")),
-        n.XSD + "string",
-    ),
-    **{
-        base + name: n.XSD + datatype
-        for base in SCHEMA_ORG
-        for name, datatype in (
-            ("Boolean", "boolean"),
-            ("Date", "date"),
-            ("DateTime", "date"),
-            ("Float", "double"),
-            ("Integer", "integer"),
-            ("Number", "decimal"),
-            ("Text", "string"),
-            ("Time", "string"),
-            ("URL", "anyURI"),
-        )
-    },
-}
-_NEAREST |= {base + "DataType": ANY for base in SCHEMA_ORG}
+_SAID = """
+    xsd date dateTime dateTimeStamp
+    xsd int short byte
+    xsd nonNegativeInteger unsignedLong unsignedInt unsignedShort unsignedByte
+    xsd integer negativeInteger nonPositiveInteger
+    owl decimal real rational
+    rdf string langString PlainLiteral XMLLiteral HTML JSON
+    schema boolean Boolean
+    schema date Date DateTime
+    schema double Float
+    schema integer Integer
+    schema decimal Number
+    schema string Text Time
+    schema anyURI URL
+"""
+_SPACES = {"xsd": (n.XSD,), "owl": (n.OWL,), "rdf": (n.RDF,), "schema": SCHEMA_ORG}
+_NEAREST = {base + "DataType": ANY for base in SCHEMA_ORG}
+for _space, _nearest, *_names in map(str.split, _SAID.strip().splitlines()):
+    _NEAREST |= {b + name: n.XSD + _nearest for b in _SPACES[_space] for name in _names}
 """The datatype whose values can be checked and come nearest; any other is taken as a string."""
-_WIDER = {
-    "int": "long",
-    "long": "integer",
-    "positiveInteger": "nonNegativeInteger",
-    "nonNegativeInteger": "integer",
-    "integer": "decimal",
-}
+_WIDER = {"int": "long", "long": "integer", "integer": "decimal"}
+_WIDER |= {"positiveInteger": "nonNegativeInteger", "nonNegativeInteger": "integer"}
 _DAY_OF_TIME = re.compile(r"\s*(-?\d{4,}-\d\d-\d\d)T")
 _RESTRICTED = tuple(n.OWL + name for name in ("someValuesFrom", "allValuesFrom", "onDataRange"))
 _GIVEN = (n.OWL + "hasValue", n.OWL + "targetValue", n.RDF_FIRST)
 """Predicates of unnamed nodes whose literals are values of some property."""
 
 
-def _is_named(value: Object) -> TypeGuard[ox.NamedNode]:
-    return isinstance(value, ox.NamedNode)
-
-
 def is_built_in(value: Object) -> bool:
     """Whether it is a datatype of a standard."""
-    return _is_named(value) and (value.value in _NEAREST or value.value.startswith(n.XSD))
+    return isinstance(value, ox.NamedNode) and (
+        value.value in _NEAREST or value.value.startswith(n.XSD)
+    )
 
 
 def is_datatype(graph: Graph, value: Object) -> bool:
@@ -145,7 +126,8 @@ class Datatypes:
         """
         values = {*self._graph.find_typed(n.DATATYPE_PROPERTY)}
         named = {ox.NamedNode(iri) for iri in self._graph.find_typed(n.RDFS + "Datatype")}
-        named |= {r for iri in values for r in self._graph.find(iri, n.RANGE) if _is_named(r)}
+        ranges = (each for iri in values for each in self._graph.find(iri, n.RANGE))
+        named |= {each for each in ranges if isinstance(each, ox.NamedNode)}
         undefined = {each for each in named if not self._list_parts(each)}
         for t in self._graph:
             value: Object = t.object

@@ -31,6 +31,7 @@ from kpyramid.ontology.population.witnesses import (
     VAGUE,
     find_label,
 )
+from kpyramid.ontology.proposals import name_class
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 # The class that a name or a noun says: `University of Lark` a university, `small town` a town.
@@ -91,11 +92,9 @@ class Kinds:
     def find(self, words: str) -> str | None:
         """The class that the head of a noun phrase names, by the longest label that ends it."""
         core = _reduce(_COMPLEMENT.split(_PARTITIVE.sub("", words), maxsplit=1)[0])
-        for size in range(min(self._longest, len(core)), 0, -1):
-            found = self._by_label.get(core[-size:])
-            if found is not None:
-                return found
-        return None
+        sizes = range(min(self._longest, len(core)), 0, -1)
+        found = (self._by_label.get(core[-size:]) for size in sizes)
+        return next((iri for iri in found if iri is not None), None)
 
     def find_by_name(self, name: str, entity_type: str) -> frozenset[str]:
         """The class that a name's head says, if any.
@@ -106,15 +105,13 @@ class Kinds:
         found = self.find(name)
         if found is None or self.is_kind(name) or _JOINED.match(name):
             return frozenset()
-        if entity_type == "ORG" and name.split()[-1].casefold() in FIRMS:
-            return frozenset()
-        if not is_written_as_name(name) and not takes_nouns(found, self._schema):
-            return frozenset()
-        if entity_type in _TITLES:
-            own = self._schema.class_for_type(entity_type)
-            if own is None or not self._schema.is_subclass(found, own):
-                return frozenset()
-        return frozenset({found})
+        own = self._schema.class_for_type(entity_type)
+        is_other = (
+            (entity_type == "ORG" and name.split()[-1].casefold() in FIRMS)
+            or not (is_written_as_name(name) or takes_nouns(found, self._schema))
+            or (entity_type in _TITLES and not (own and self._schema.is_subclass(found, own)))
+        )
+        return frozenset() if is_other else frozenset({found})
 
     def is_kind(self, words: str) -> bool:
         """Whether words are a class's label and nothing else: `the drug` names no individual.
@@ -126,10 +123,9 @@ class Kinds:
         if label not in self._labels:
             return False
         iri = self._by_label.get(label)
-        entry = self._schema.class_by_iri[iri] if iri else None
-        if entry is None or entry.common_nouns:
+        if iri is None or self._schema.class_by_iri[iri].common_nouns:
             return True
-        return not takes_nouns(entry.iri, self._schema)
+        return not takes_nouns(iri, self._schema)
 
 
 def find_head(words: str) -> str:
@@ -156,8 +152,7 @@ def is_count(words: str) -> bool:
 
 def takes_nouns(class_iri: str, schema: Schema) -> bool:
     """Whether a class, or one above it, says that its individuals are named by common nouns."""
-    above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(class_iri))
-    return any(found.common_nouns for found in above if found)
+    return any(found.common_nouns for found in schema.list_above(class_iri))
 
 
 def _reduce(words: str) -> tuple[str, ...]:
@@ -318,10 +313,8 @@ def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
     name = individual.name
     if not is_name(name):
         return Misfit("bad_name", f"{name!r} is no name of an individual")
-    if is_count(name):
-        return Misfit("bad_name", f"{name!r} says how many, it is no individual")
-    if not is_typed(individual) and _MEASURE.match(name):
-        return Misfit("bad_name", f"{name!r} is a measure, no individual")
+    if is_count(name) or (not is_typed(individual) and _MEASURE.match(name)):
+        return Misfit("bad_name", f"{name!r} says how many or how much, it is no individual")
     if not is_typed(individual) and kinds.is_kind(_drop_vague(name)):
         return Misfit("names_a_kind", f"{name!r} is a class's label, no individual of it")
     return None
@@ -360,11 +353,11 @@ def says_kind(value: str, of: OntologyClass | None) -> bool:
     if of is None or not of.entity_types:
         return True
     core = _reduce(_COMPLEMENT.split(value, maxsplit=1)[0])
-    if not core or core[-1] in RELATIVES or find_label(core[-1]) not in {None, *of.entity_types}:
-        return False
-    is_listed = find_label(core[-1]) in of.entity_types or core[-1] in ROLES
-    is_unique = _UNIQUE & set(core) or _SUPERLATIVE.search(value)
-    return is_listed and not is_unique and not any(c.isdigit() for c in value)
+    noun = core[-1] if core else ""
+    label = find_label(noun)
+    is_listed = label in of.entity_types or (label is None and noun in ROLES)
+    is_unique = _UNIQUE & set(core) or _SUPERLATIVE.search(value) or re.search(r"\d", value)
+    return is_listed and noun not in RELATIVES and not is_unique
 
 
 COPULAS = frozenset({IS_A, "become", "be", "remain"})
@@ -376,10 +369,8 @@ _SHARES = re.compile(
 @lru_cache(maxsize=10_000)
 def states_kinds(prop: OntologyProperty) -> bool:
     """Whether a property's values are what a copula says, such as callings and posts."""
-    phrases = (prop.label, *prop.alt_labels)
-    return prop.range == XSD + "string" and any(
-        normalise_relation(phrase).key in COPULAS for phrase in phrases
-    )
+    keys = {normalise_relation(phrase).key for phrase in (prop.label, *prop.alt_labels)}
+    return prop.range == XSD + "string" and not COPULAS.isdisjoint(keys)
 
 
 def _is_number_of(text: str, place: Place) -> bool:
@@ -438,18 +429,16 @@ def fit_class(
         return TYPED
     if not guess:
         return None
-    guessed = TYPED if read else GUESSED
     if _QUANTITY.match(individual.name) and not is_written_as_name(individual.name):
-        return guessed if takes_nouns(wanted, schema) else None
-    if not is_typed(individual):
-        if find_head(individual.name) in MEASURES:
-            return None
-        return guessed if is_proper(individual) or takes_nouns(wanted, schema) else None
-    if not claims:  # a label that the ontology has no class for
-        above = (schema.class_by_iri.get(iri) for iri in schema.find_ancestors(wanted))
-        typed = any(found.entity_types for found in above if found)
-        return None if typed else guessed
-    return guessed if any(schema.is_subclass(wanted, known) for known in claims) else None
+        fits = takes_nouns(wanted, schema)
+    elif not is_typed(individual):
+        is_measure = find_head(individual.name) in MEASURES
+        fits = not is_measure and (is_proper(individual) or takes_nouns(wanted, schema))
+    elif claims:
+        fits = any(schema.is_subclass(wanted, known) for known in claims)
+    else:  # a label that the ontology has no class for
+        fits = not any(found.entity_types for found in schema.list_above(wanted))
+    return (TYPED if read else GUESSED) if fits else None
 
 
 def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:
@@ -570,9 +559,8 @@ def _fit_end(
 
 
 def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misfit:
-    found = schema.class_by_iri.get(wanted)
-    label = found.label if found else wanted
-    return Misfit(reason, f"{individual.name} ({individual.type}) is no {label}")
+    said = f"{individual.name} ({individual.type}) is no {name_class(wanted, schema)}"
+    return Misfit(reason, said)
 
 
 # Entity linking: from the words of a text to the individual they name.

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
+_BOUNDS = (1, 2, 3, 5, 8, 12, 20)
+"""Distances in tokens that are told apart."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
 _SMALL = frozenset(("CCONJ", "ADP", "DET", "PUNCT", "PART"))
 """Inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
@@ -86,14 +89,11 @@ def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iter
     yield f"holds={min(holds, 3)}"
 
 
-def _climb(node: Node) -> Iterator[tuple[str, Node]]:
-    """The heads above a token, at most eight, each with the dependency that leads to it."""
-    at = node
-    for _ in range(8):
-        if at.head is at:
-            return
-        yield at.dep, at.head
-        at = at.head
+def _climb(node: Node, most: int = 8) -> Iterator[tuple[str, Node]]:
+    """The heads above a token, at most so many, each with the dependency that leads to it."""
+    while node.head is not node and most:
+        yield node.dep, node.head
+        node, most = node.head, most - 1
 
 
 def _lemma(node: Node) -> str:
@@ -103,11 +103,8 @@ def _lemma(node: Node) -> str:
 
 def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
     path: set[str] = set()
-    nodes = tree.nodes
-    node = tree[c.head]
-    for steps, (_, above) in enumerate(_climb(node)):
-        if steps > 4:
-            break
+    nodes, node = tree.nodes, tree[c.head]
+    for _, above in islice(_climb(node), 5):
         path.add(_lemma(above))
         if above.pos in {"VERB", "AUX"}:
             for child in above.children:
@@ -134,7 +131,7 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
         float(node.dep in _SUBJECTS),
     )
     return Surroundings(
-        *(frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws)
+        frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws
     )
 
 
@@ -145,10 +142,9 @@ def _is_cut_before(tree: Tree, c: CandidateSpan, start: int) -> bool:
 
 
 def _list_capitals(tree: Tree, c: CandidateSpan, start: int, end: int) -> Iterator[str]:
-    if c.first > start and tree[c.first - 1].text[:1].isupper():
-        yield "capital-before"
-    if c.last + 1 < end and tree[c.last + 1].text[:1].isupper():
-        yield "capital-after"
+    for name, i in (("capital-before", c.first - 1), ("capital-after", c.last + 1)):
+        if start <= i < end and tree[i].text[:1].isupper():
+            yield name
 
 
 def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
@@ -236,7 +232,7 @@ def _shape(text: str) -> str:
 def list_subject_features(
     reading: TextFeatures, s: CandidateSpan, o: CandidateSpan
 ) -> Iterator[str]:
-    """Features of `s` as the subject of the value `o`; their order is part of the model."""
+    """Features of `s` as the subject of the value `o`."""
     tree = reading.tree
     nodes = tree.nodes
     head, other = nodes[s.head], nodes[o.head]
@@ -249,73 +245,45 @@ def list_subject_features(
     order = "before" if s.last < o.first else "after"
     yield order
     low, high = (s.last, o.first) if order == "before" else (o.last, s.first)
-    yield f"{order}:{_bin(high - low)}"
-    names = sum(
-        1
-        for c in reading.candidates
-        if c.is_name
-        and c.kind not in {"PART", "DATE", "YEAR", "NUMBER"}
-        and low < c.first
-        and c.last < high
-    )
+    yield f"{order}:{next((bound for bound in _BOUNDS if high - low <= bound), 99)}"
+    between = (c for c in reading.candidates if low < c.first and c.last < high)
+    names = sum(c.is_name and c.kind not in {"PART", "DATE", "YEAR", "NUMBER"} for c in between)
     yield f"{order}:names={min(names, 4)}"
     yield f"dep={head.dep}"
     start, end = tree.sentences[head.sentence]
-    if s.first <= start + 1:
-        yield "leads"
-    if s.first <= 1:
-        yield "opens"
-    if head.dep in _SUBJECTS and head.head.head is head.head:
-        yield "main-subject"
     yield f"mentions={min(reading.mentions[fold_name(s.text)], 3)}"
     yield from _list_capitals(tree, s, start, end)
-    if s.last + 1 < end and nodes[s.last + 1].tag == "POS":
-        yield "owner"
-    if _is_cut_before(tree, s, start):
-        yield "cut-before"
-    if nodes[s.last].head.i == s.last + 1:
-        yield "cut-after"
+    signs = {
+        "leads": s.first <= start + 1,
+        "opens": s.first <= 1,
+        "main-subject": head.dep in _SUBJECTS and head.head.head is head.head,
+        "owner": s.last + 1 < end and nodes[s.last + 1].tag == "POS",
+        "cut-before": _is_cut_before(tree, s, start),
+        "cut-after": nodes[s.last].head.i == s.last + 1,
+    }
+    yield from (name for name, holds in signs.items() if holds)
     if s.first > 0:
         yield "p1=" + _word_at(tree, s.first - 1, start, end)
     yield "n1=" + _word_at(tree, s.last + 1, start, end)
     if not s.is_name:
         yield "w=" + head.lemma.lower()
     if gap == 0:
-        path = _find_path(head, other)
-        yield "path=" + path
-        between = nodes[low + 1 : high]
-        if len(between) <= 8:
-            for node in between:
-                if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
-                    yield f"{order}:m=" + _lemma(node)
-
-
-def _bin(distance: int) -> int:
-    for limit in (1, 2, 3, 5, 8, 12, 20):
-        if distance <= limit:
-            return limit
-    return 99
+        yield "path=" + _find_path(head, other)
+        for node in nodes[low + 1 : high] if high - low <= 9 else ():
+            if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
+                yield f"{order}:m=" + _lemma(node)
 
 
 def _find_path(one: Node, other: Node) -> str:
     """The dependencies up from one token and down to another, coordination left out."""
-    above = [one]
-    while above[-1].head is not above[-1] and len(above) < 12:
-        above.append(above[-1].head)
-    places = {node.i: at for at, node in enumerate(above)}
-    down: list[str] = []
-    at = other
-    for _ in range(12):
-        if at.i in places:
-            up = [n.dep for n in above[: places[at.i]]]
-            ups = ">".join(d for d in up if d not in {"conj", "compound"})
-            downs = "<".join(d for d in reversed(down) if d not in {"conj", "compound"})
-            return f"{ups}>{at.pos}<{downs}"[:80]
-        down.append(at.dep)
-        if at.head is at:
-            break
-        at = at.head
-    return "none"
+    lines = [[node, *(above for _, above in _climb(node, 11))] for node in (one, other)]
+    up, down = ({node.i: at for at, node in enumerate(line)} for line in lines)
+    meeting = next((node for node in lines[1] if node.i in up), None)
+    if meeting is None:
+        return "none"
+    parts = lines[0][: up[meeting.i]], lines[1][: down[meeting.i]][::-1]
+    ups, downs = ([n.dep for n in part if n.dep not in {"conj", "compound"}] for part in parts)
+    return f"{'>'.join(ups)}>{meeting.pos}<{'<'.join(downs)}"[:80]
 
 
 # The wording of properties, and how well it fits a text.
@@ -324,12 +292,9 @@ Matrix = npt.NDArray[np.float64]
 MEASURES = 36
 
 _EMPTY = ARTICLES | PREPOSITIONS | JOINING | frozenset("is are was were has have be its it".split())
+_NUMBERS = "decimal double float integer nonNegativeInteger positiveInteger int long".split()
 _BY_DATATYPE = {
-    **dict.fromkeys(("decimal", "double", "float"), frozenset(("NUMBER", "YEAR"))),
-    **dict.fromkeys(
-        ("integer", "nonNegativeInteger", "positiveInteger", "int", "long"),
-        frozenset(("NUMBER", "YEAR")),
-    ),
+    **dict.fromkeys(_NUMBERS, frozenset(("NUMBER", "YEAR"))),
     **dict.fromkeys(("date", "gYear", "gYearMonth"), frozenset(("DATE", "YEAR"))),
 }
 
@@ -346,24 +311,17 @@ class Wording:
     object_kinds: frozenset[str]
 
 
-def describe_properties(schema: Schema) -> list[Wording]:
-    """The wording of each property of the schema, in its order."""
-    return [_describe(p, schema) for p in schema.properties]
-
-
-def _describe(p: OntologyProperty, schema: Schema) -> Wording:
-    phrasings = []
-    for phrase in (p.label, *p.alt_labels):
-        words = frozenset(split_words(phrase)) - _EMPTY
-        phrasings.append(words or frozenset(split_words(phrase)))
+def describe_property(p: OntologyProperty, schema: Schema) -> Wording:
+    """The wording of a property."""
+    words = [frozenset(split_words(phrase)) for phrase in (p.label, *p.alt_labels)]
+    phrasings = dict.fromkeys(own - _EMPTY or own for own in words)
     if p.is_datatype:
         objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
-        kind = find_kind(p.label)
-        named = widen_kind(kind) if kind in {"DATE", "YEAR", "PERSON"} else None
-        objects = find_kinds(p.range, schema) or named or frozenset()  # "birth date", "composer"
-    kinds = find_kinds(p.domain, schema)
-    return Wording(tuple(dict.fromkeys(phrasings)), kinds, objects)
+        kind = find_kind(p.label)  # "birth date", "composer"
+        named = widen_kind(kind) if kind in {"DATE", "YEAR", "PERSON"} else frozenset()
+        objects = find_kinds(p.range, schema) or named
+    return Wording(tuple(phrasings), find_kinds(p.domain, schema), objects)
 
 
 def are_related(one: str, other: str) -> bool:
@@ -371,14 +329,10 @@ def are_related(one: str, other: str) -> bool:
     if one == other:
         return True
     length = min(len(one), len(other))
-    if length < 4:
-        return False
-    shared = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        shared += 1
-    return shared >= max(4, length - 2)
+    shared = sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    )
+    return length >= 4 and shared >= max(4, length - 2)
 
 
 def fit_kind(kind: str, kinds: frozenset[str]) -> float:
@@ -391,18 +345,17 @@ def fit_kind(kind: str, kinds: frozenset[str]) -> float:
 class WordMatcher:
     """Similarity of the words around candidates to those of each property, for many at once."""
 
-    def __init__(self, wordings: Sequence[Wording], schema: Schema) -> None:
-        self._wordings = wordings
+    def __init__(self, schema: Schema) -> None:
+        self.wordings = wordings = [describe_property(p, schema) for p in schema.properties]
         self._is_literal = np.array([float(p.is_datatype) for p in schema.properties])
         self._is_open = np.array([float(not w.object_kinds) for w in wordings])
-        phrases = [(at, phrase) for at, w in enumerate(wordings) for phrase in w.phrasings]
-        self._words = [word for _, phrase in phrases for word in sorted(phrase)]
+        phrases = [phrase for w in wordings for phrase in w.phrasings]
+        counts = np.cumsum([0, *(len(w.phrasings) for w in wordings)])
+        self._firsts = counts[:-1]
+        self._words = [word for phrase in phrases for word in sorted(phrase)]
         self._share = np.zeros((len(self._words), len(phrases)))
-        self._firsts: list[int] = []
         row = 0
-        for column, (at, phrase) in enumerate(phrases):
-            if len(self._firsts) == at:
-                self._firsts.append(column)
+        for column, phrase in enumerate(phrases):
             self._share[row : row + len(phrase), column] = 1 / max(len(phrase), 1)
             row += len(phrase)
         self._known: dict[str, Matrix] = {}
@@ -410,12 +363,11 @@ class WordMatcher:
     @property
     def size(self) -> int:
         """The number of properties."""
-        return len(self._wordings)
+        return len(self.wordings)
 
     def _match(self, lemma: str) -> Matrix:
         if lemma not in self._known:
-            hits = [float(are_related(lemma, word)) for word in self._words]
-            self._known[lemma] = np.array(hits)
+            self._known[lemma] = np.array([float(are_related(lemma, w)) for w in self._words])
         return self._known[lemma]
 
     def _measure_words(self, lemmas: frozenset[str]) -> Matrix:
@@ -430,28 +382,21 @@ class WordMatcher:
         size = (len(reading.candidates), self.size)
         if 0 in size:
             return np.zeros((*size, MEASURES))
-        near = reading.near
-        path = np.array([self._measure_words(n.path) for n in near])
-        window = np.array([self._measure_words(n.window) for n in near])
-        own = np.array([self._measure_words(n.own) for n in near])
-        sentence = np.array([self._measure_words(n.sentence) for n in near])
-        fits = np.array(
-            [[fit_kind(c.kind, w.object_kinds) for w in self._wordings] for c in reading.candidates]
+        path, window, own, sentence = (
+            np.array([self._measure_words(getattr(near, part)) for near in reading.near])
+            for part in ("path", "window", "own", "sentence")
         )
-        form = np.array([n.form for n in near])
+        fits = np.array(
+            [[fit_kind(c.kind, w.object_kinds) for w in self.wordings] for c in reading.candidates]
+        )
+        form = np.array([near.form for near in reading.near])
         is_name, is_noun = form[:, 4:5], form[:, 5:6]
         is_literal = np.array([[float(c.kind in LITERALS)] for c in reading.candidates])
         right, wrong = (fits > 0).astype(float), (fits < 0).astype(float)
         columns = [
             *(path, window, own, sentence, right, wrong, self._is_open, self._is_literal),
-            *(
-                path * right,
-                window * right,
-                sentence * right,
-                path == 1,
-                window == 1,
-                sentence == 1,
-            ),
+            *(part * right for part in (path, window, sentence)),
+            *(part == 1 for part in (path, window, sentence)),
             *(part - part.max(axis=1, keepdims=True) for part in (path, window, sentence)),
             *(self._is_open * part for part in (is_literal, is_name, is_noun)),
             *(self._is_literal * is_name, self._is_literal * is_literal),

@@ -17,22 +17,12 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACES = frozenset(("GPE", "LOC", "FAC"))
 # Class words that `find_kind_label` does not know; general English, as ontologies use them.
 _KINDS = {
-    "human": "PERSON",
-    "people": "PERSON",
-    "place": "GPE",
-    "location": "GPE",
-    "organisation": "ORG",
-    "organization": "ORG",
-    "language": "LANGUAGE",
-    "year": "YEAR",
-    "date": "DATE",
-    "day": "DATE",
-    "time": "DATE",
-    "number": "NUMBER",
-    "demonym": "NORP",
-    "ethnicity": "NORP",
-    "work": "WORK_OF_ART",
-    "nationality": "NORP",
+    **dict.fromkeys(("human", "people"), "PERSON"),
+    **dict.fromkeys(("place", "location"), "GPE"),
+    **dict.fromkeys(("organisation", "organization"), "ORG"),
+    **dict.fromkeys(("date", "day", "time"), "DATE"),
+    **dict.fromkeys(("demonym", "ethnicity", "nationality"), "NORP"),
+    **{"language": "LANGUAGE", "year": "YEAR", "number": "NUMBER", "work": "WORK_OF_ART"},
 }
 _ANYBODY = frozenset("somebody someone anybody anyone".split())
 _SOFTWARE = frozenset("software program application app".split())

@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ from kpyramid.ontology.population.features import (
     TextFeatures,
     Wording,
     WordMatcher,
-    describe_properties,
     describe_text,
     fit_kind,
     list_subject_features,
@@ -125,12 +125,10 @@ class Matcher:
         for subject, relation, value in example.triples:
             place = self.find_place(relation)
             objects = _find(value, known)
-            if place is None:
-                self.unknown += 1
-            elif objects:
+            if place is not None and objects:
                 found.append((place, objects, _find(subject, known)))
-            else:
-                self.unaligned += 1
+            self.unknown += place is None
+            self.unaligned += place is not None and not objects
         return found
 
 
@@ -172,43 +170,37 @@ def fold_label(name: str) -> str:
 
 def list_keys(c: CandidateSpan) -> list[str]:
     """The keys under which an example's value may name a candidate."""
-    keys = [fold_name(c.text)]
-    if c.kind in DATES:
-        if date := parse_literal(c.text, XSD + "date"):
-            keys.append("date:" + date)
-        elif year := parse_literal(c.text, XSD + "gYear"):
-            keys.append("year:" + year)
-    if number := read_number(c.text):
-        keys.append("number:" + number)
-    return keys
+    dates = list_dates(c.text) if c.kind in DATES else []
+    number = read_number(c.text)
+    return [fold_name(c.text), *dates, *([number] if number else [])]
 
 
 def list_forms(text: str) -> list[str]:
     """The keys under which a value is looked for in a text, the surest first."""
     plain = text.strip().strip('"').replace("_", " ")
     short = _BRACKET.sub("", plain)
-    forms = [fold_name(plain), fold_name(short)]
-    if date := parse_literal(plain, XSD + "date"):
-        forms.append("date:" + date)
-        if date.endswith("-01-01"):  # how many sources write a year
-            forms.append("year:" + date[:4])
-    elif year := parse_literal(plain, XSD + "gYear"):
-        forms.append("year:" + year)
-    if number := read_number(short):
-        forms.append("number:" + number)
-    forms.append(fold_name(short.partition(",")[0]))  # "King of Prussia, Pennsylvania"
+    dates = list_dates(plain)
+    if dates and dates[0].endswith("-01-01"):  # how many sources write a year
+        dates.append("year:" + dates[0][5:9])
+    place = fold_name(short.partition(",")[0])  # "King of Prussia, Pennsylvania"
+    forms = (fold_name(plain), fold_name(short), *dates, read_number(short), place)
     return list(dict.fromkeys(form for form in forms if form))
 
 
+def list_dates(text: str) -> list[str]:
+    """The key of the day that a text is, else of the year; none of other texts."""
+    if date := parse_literal(text, XSD + "date"):
+        return ["date:" + date]
+    year = parse_literal(text, XSD + "gYear")
+    return ["year:" + year] if year else []
+
+
 def read_number(text: str) -> str:
-    """The number that a text is, but for a unit, in plain form; empty when it is none."""
+    """The key of the number that a text is, but for a unit; empty when it is none."""
     match = _NUMBER.match(text)
     if match is None or sum(c.isdigit() for c in text) > sum(c.isdigit() for c in match[0]):
         return ""
-    try:
-        return f"{Decimal(match[1].replace(',', '')).normalize():f}"
-    except InvalidOperation:
-        return ""
+    return f"number:{Decimal(match[1].replace(',', '')).normalize():f}"
 
 
 # The two models: is a candidate a value of a property, and of which subject.
@@ -248,15 +240,12 @@ class RoleModel:
         self._vectorizer = make_vectorizer(len(rows))
         matrix = self._vectorizer.fit_transform(rows)
         judged = np.concatenate([self._judge(reading) for reading, _, _ in texts])
-        weight = [
-            1.0 if whole else _INCOMPLETE for reading, _, whole in texts for _ in reading.roles
-        ]
+        sizes = [len(reading.roles) for reading, _, _ in texts]
+        weight = np.repeat([1.0 if whole else _INCOMPLETE for _, _, whole in texts], sizes)
         labels = np.zeros((len(rows), words.size))
-        first = 0
-        for reading, triples, _ in texts:
+        for first, (_, triples, _) in zip(np.cumsum([0, *sizes]), texts, strict=False):
             for p, objects, _ in triples:
-                labels[[first + o for o in objects], p] = 1
-            first += len(reading.roles)
+                labels[first + np.array(objects), p] = 1
         for p in range(words.size):
             right = labels[:, p] > 0
             if right.any() and not right.all():
@@ -289,9 +278,7 @@ class SubjectModel:
         self,
         wordings: Sequence[Wording],
         values: Iterable[
-            tuple[
-                TextFeatures, int, CandidateSpan, Sequence[CandidateSpan], frozenset[CandidateSpan]
-            ]
+            tuple[TextFeatures, int, CandidateSpan, Sequence[CandidateSpan], Set[CandidateSpan]]
         ],
         general: General | None = None,
     ) -> None:
@@ -302,10 +289,9 @@ class SubjectModel:
         rows: list[list[str]] = []
         labels: list[float] = []
         for reading, p, value, subjects, right in values:
-            for s in subjects:
-                plain, crossed = self.describe(reading, p, s, value)
-                rows.append([*plain, *(f"{p}|{name}" for name in crossed)])
-                labels.append(float(s in right))
+            described = (self.describe(reading, p, s, value) for s in subjects)
+            rows += [[*plain, *crossed] for plain, crossed in described]
+            labels += [float(s in right) for s in subjects]
         if len(set(labels)) == 2:
             vectorizer = make_vectorizer(len(rows))
             model = fit_weights(vectorizer.fit_transform(rows), np.array(labels))
@@ -317,30 +303,29 @@ class SubjectModel:
         self, reading: TextFeatures, p: int, s: CandidateSpan, value: CandidateSpan
     ) -> tuple[list[str], list[str]]:
         """The features of a pair, and those of them that are crossed with the property."""
-        key = (s.first, s.last, value.first, value.last)
+        key = (*_place(s), *_place(value))
         if key not in reading.pairs:
             plain = list(dict.fromkeys(list_subject_features(reading, s, value)))
             names = [f for f in plain if f.partition("=")[0].partition(":")[0] in _CROSSED]
             reading.pairs[key] = (plain, names)
         plain, crossed = reading.pairs[key]
         fit = f"fit={fit_kind(s.kind, self._wordings[p].subject_kinds)}"
-        return [*plain, fit], crossed
+        return [*plain, fit], [f"{p}|{name}" for name in crossed]
 
     def choose(
         self, reading: TextFeatures, p: int, value: CandidateSpan, subjects: Sequence[CandidateSpan]
     ) -> tuple[CandidateSpan, float] | None:
         """The subject of a value, with its probability."""
         general = self._general
-        best: tuple[CandidateSpan, float] | None = None
+        scored = []
         for s in subjects:
             plain, crossed = self.describe(reading, p, s, value)
             score = general.subject_bias + sum(general.subject.get(name, 0.0) for name in plain)
             if self._weights:
-                own = self._bias + sum(self._weights.get(name, 0.0) for name in plain)
-                own += sum(self._weights.get(f"{p}|{name}", 0.0) for name in crossed)
-                score = _OWN * own + _GENERAL * score
-            if best is None or score > best[1]:
-                best = (s, score)
+                own = sum(self._weights.get(name, 0.0) for name in (*plain, *crossed))
+                score = _OWN * (self._bias + own) + _GENERAL * score
+            scored.append((s, score))
+        best = max(scored, key=itemgetter(1), default=None)  # the first of equal ones
         return best and (best[0], float(squash(np.array(best[1]))))
 
 
@@ -400,8 +385,7 @@ class Reader:
         """
         general = general or load_general()
         self._schema = schema
-        self._wordings = describe_properties(schema)
-        self._words = WordMatcher(self._wordings, schema)
+        words = WordMatcher(schema)
         matcher = Matcher(schema)
         self._known = KnownValues()
         for example in examples:
@@ -415,60 +399,51 @@ class Reader:
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
         self.unaligned, self.unknown = matcher.unaligned, matcher.unknown
-        self._roles = RoleModel(self._words, aligned, general)
+        self._roles = RoleModel(words, aligned, general)
         pairs = (
-            (reading, p, o, tuple(self.list_subjects(reading, o)), frozenset(golden))
+            (reading, p, o, self.list_subjects(reading, o), golden)
             for reading, triples, _ in aligned
             for (p, o), golden in _group_subjects(triples, reading).items()
         )
-        self._subjects = SubjectModel(self._wordings, pairs, general)
+        self._subjects = SubjectModel(words.wordings, pairs, general)
 
     def read(self, tree: Tree, least: float = LIKELY) -> tuple[Value, ...]:
         """The values that a text states with at least this confidence, in text order."""
-        values = []
         statements = self.find_statements(tree)
         best: dict[int, float] = {}
         for found in statements:
             best[found.place] = max(best.get(found.place, 0.0), found.confidence)
-        for found in statements:
-            if found.confidence < max(least, _RIVAL * best[found.place]):
-                continue
-            s, o = found.subject, found.value
-            start, end = _find_evidence(tree, s, o)
-            values.append(
-                Value(
-                    self._schema.properties[found.place].iri,
-                    Words(s.text, s.start, s.end),
-                    Words(o.text, o.start, o.end),
-                    Words(tree.text[start:end], start, end),
-                    round(min(found.confidence, 1.0), 4),
-                    PRODUCER,
-                )
+        values = [
+            Value(
+                self._schema.properties[found.place].iri,
+                Words(found.subject.text, found.subject.start, found.subject.end),
+                Words(found.value.text, found.value.start, found.value.end),
+                _find_evidence(tree, found.subject, found.value),
+                round(min(found.confidence, 1.0), 4),
+                PRODUCER,
             )
-        return tuple(
-            sorted(values, key=lambda v: (v.subject.start, v.object.start, v.property_iri))
-        )
+            for found in statements
+            if found.confidence >= max(least, _RIVAL * best[found.place])
+        ]
+        order = sorted(values, key=lambda v: (v.subject.start, v.object.start, v.property_iri))
+        return tuple(order)
 
     def find_statements(self, tree: Tree) -> list[Statement]:
         """The statements a text may make, unlikely ones too; a date or number is one value only."""
         reading = self.describe(tree)
-        candidates = reading.candidates
-        if not candidates:
+        if not reading.candidates:
             return []
-        chances = self._roles.predict(reading)
         found = []
-        for p in range(chances.shape[1]):
+        for p, chances in enumerate(self._roles.predict(reading).T):
             taken: list[CandidateSpan] = []
-            for o in np.argsort(-chances[:, p], kind="stable"):
-                if chances[o, p] < _FLOOR:
-                    break
-                value = candidates[o]
+            for o in np.argsort(-chances, kind="stable")[: np.sum(chances >= _FLOOR)]:
+                value = reading.candidates[o]
                 if any(_overlap(value, other) for other in taken):
                     continue
                 taken.append(value)
                 best = self._subjects.choose(reading, p, value, self.list_subjects(reading, value))
                 if best is not None:
-                    found.append(Statement(p, best[0], value, float(chances[o, p]), best[1]))
+                    found.append(Statement(p, best[0], value, float(chances[o]), best[1]))
         return _weigh_contradicted(found)
 
     def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> TextFeatures:
@@ -484,28 +459,26 @@ class Reader:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
         tree = reading.tree
         at = tree[value.head].sentence
+        near = {0, *range(at - _LOOK_BACK, at + _LOOK_AHEAD + 1)}
         return [
             c
             for c in reading.candidates
-            if _can_be_subject(c)
+            if c.kind not in {"DATE", "YEAR", "NUMBER"}
+            and (c.is_name or c.kind in {"NOUN", "TITLE"})
             and not _overlap(c, value)
-            and (
-                tree[c.head].sentence == 0
-                or at - _LOOK_BACK <= tree[c.head].sentence <= at + _LOOK_AHEAD
-            )
+            and tree[c.head].sentence in near
         ]
 
 
 def _group_subjects(
-    triples: Sequence[tuple[int, Sequence[int], Sequence[int]]], reading: TextFeatures
+    triples: Sequence[Alignment], reading: TextFeatures
 ) -> dict[tuple[int, CandidateSpan], set[CandidateSpan]]:
     """The right subjects of each value that an example gives for a property."""
     found: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
     for p, objects, subjects in triples:
-        for o in objects:
-            if subjects:
-                key = (p, reading.candidates[o])
-                found.setdefault(key, set()).update(reading.candidates[s] for s in subjects)
+        for o in objects if subjects else ():
+            right = found.setdefault((p, reading.candidates[o]), set())
+            right.update(reading.candidates[s] for s in subjects)
     return found
 
 
@@ -544,17 +517,13 @@ def _place(c: CandidateSpan) -> tuple[int, int]:
     return c.first, c.last
 
 
-def _can_be_subject(c: CandidateSpan) -> bool:
-    return c.kind not in {"DATE", "YEAR", "NUMBER"} and (c.is_name or c.kind in {"NOUN", "TITLE"})
-
-
 def _overlap(one: CandidateSpan, other: CandidateSpan) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 
-def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> tuple[int, int]:
-    """Start and end of the sentences that hold both ends."""
+def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> Words:
+    """The sentences that hold both ends."""
     low, high = sorted((tree[s.head].sentence, tree[o.head].sentence))
-    start = tree[tree.sentences[low][0]].idx
-    end = tree[tree.sentences[high][1] - 1].end
-    return min(start, s.start, o.start), max(end, s.end, o.end)
+    start = min(tree[tree.sentences[low][0]].idx, s.start, o.start)
+    end = max(tree[tree.sentences[high][1] - 1].end, s.end, o.end)
+    return Words(tree.text[start:end], start, end)

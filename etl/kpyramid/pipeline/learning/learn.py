@@ -159,8 +159,8 @@ class Graph:
         snapshot = self._snapshot
         ids = self._index.get(join_words(name), ())
         for key in snapshot.facts_about(ids, MOST_COMPARED) if ids else ():
-            _, head, head_type, relation, _, tail, tail_type = snapshot.state_condensed(key)
-            yield Known(head, relation, tail, (head_type, tail_type))
+            fact = snapshot.read_fact(key)
+            yield Known(fact.head, fact.relation, fact.tail, (fact.head_type, fact.tail_type))
         for graph in filter(None, (self, self._public)):
             yield from graph._learnt.get(normalise_name(name), ())
 

@@ -18,7 +18,7 @@ from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.report.words import cut
 from kpyramid.snapshot.graph import name_source, open_database
-from kpyramid.snapshot.overview import Overview
+from kpyramid.snapshot.individuals import Overview
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database

@@ -28,7 +28,7 @@ from kpyramid.pipeline.report.words import load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.snapshot.diff import Change, Row, compare
-from kpyramid.snapshot.overview import summarise_snapshot
+from kpyramid.snapshot.individuals import summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.contracts import load_contracts, read_table

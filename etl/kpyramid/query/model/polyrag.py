@@ -12,7 +12,6 @@ from typing import Literal, cast
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import (
-    GUARD,
     Asker,
     Failure,
     FailureKind,
@@ -41,6 +40,7 @@ from kpyramid.query.model.prompting import (
     pick_numbers,
     show_numbered,
     show_question,
+    write_prompt,
 )
 from kpyramid.query.types import Fact, Found, Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
@@ -87,22 +87,9 @@ def render(question: str, snapshot: Snapshot) -> Request:
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
         for entity in linked.entities[:MOST_ENTITIES]
     ]
-    return make_request(QUERY_ONTO, _write_system(schema.base), lines, question)
-
-
-def _write_system(base: str) -> str:
-    return f"""\
-You write one SPARQL query over an ontology for a question.
-{GUARD}
-- The base namespace is <{base}>; `:` is its prefix. Known as well are rdf:, rdfs:, xsd:
-  and, for entities, e:.
-- Use only the classes, properties and entities that are listed; every entity has an rdfs:label.
-- SELECT or ASK only, over this one graph: no SERVICE, FROM or update.
-- Name the entity that the question is about by its e: id, never by a variable of its own.
-- Select the one variable that the question asks for and nothing else.
-- Use DISTINCT, and COUNT for "how many".
-- When the ontology cannot answer, reply with an empty query.
-Reply with JSON only: {{"sparql": "..."}}"""  # noqa: S608 - text for a model, no query
+    return make_request(
+        QUERY_ONTO, write_prompt(QUERY_ONTO.name, base=schema.base), lines, question
+    )
 
 
 def describe_schema(schema: Schema, question: str) -> Iterator[str]:
@@ -307,7 +294,7 @@ QUERY_ONTO = Task(
     version=3,
     stage="query",
     reply=Query,
-    system=lambda _: _write_system(""),
+    system=lambda _: write_prompt("query_onto", base=""),
     is_asked=lambda settings: settings.query.sparql == "llm",
 )
 
@@ -315,18 +302,6 @@ QUERY_ONTO = Task(
 
 MOST_CHARACTERS = 12_000
 """Of facts; ten of them have about 800."""
-
-_JUDGING = f"""\
-You decide whether facts are enough to answer a question.
-{GUARD}
-- The material is the question, its options where it has some, and numbered facts.
-- Go by the facts alone, and by nothing that you know besides.
-- "yes" only when the whole answer stands in one fact, or follows from several together.
-- "no" when a fact is about the right thing and says something else of it, when it would have to
-  be guessed, or when only a part of the answer is there.
-- "facts": the numbers of the facts that the answer follows from; empty for "no".
-Reply with JSON only: {{"reason": "one short sentence", "facts": [1], "enough": "yes" or "no"}}
-"""
 
 
 class Decision(Strict):
@@ -347,7 +322,7 @@ def judge_by_model(
     """
     shown = show_numbered(statements, MOST_CHARACTERS)
     lines = [*show_question(question), "Facts:", *shown]
-    request = make_request(QUERY_KG, _JUDGING, lines, question.text)
+    request = make_request(QUERY_KG, write_prompt(QUERY_KG.name), lines, question.text)
     decision = ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
         return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
@@ -363,6 +338,6 @@ QUERY_KG = Task(
     version=1,
     stage="query",
     reply=Decision,
-    system=lambda _: _JUDGING,
+    system=lambda _: write_prompt("query_kg"),
     is_asked=lambda settings: settings.query.sufficiency == "llm",
 )

@@ -1,19 +1,19 @@
 """Asking a model for one decision, and how prompts show what it is about."""
 
+import tomllib
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from pathlib import Path
+from string import Template
+from typing import Any, TypeVar
 
 from kpyramid.errors import EndpointError
-from kpyramid.llm.task import (
-    Asker,
-    Failure,
-    FailureKind,
-    Request,
-    Task,
-)
+from kpyramid.llm.task import GUARD, Asker, Failure, FailureKind, Request, Task, parse_json
 from kpyramid.query.types import Question
 
 T = TypeVar("T")
+
+PROMPTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+"""What models are told, by the names of tasks."""
 
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 """Failures that say nothing of the question: it goes well when the endpoint does."""
@@ -23,6 +23,13 @@ MAX_TOKENS = 1500
 models that reason first, and room that is not used costs nothing."""
 _SHORTEST = 400
 """Characters from which a part of a text is shown."""
+
+
+def write_prompt(name: str, **values: object) -> str:
+    """The system message of a task, with what its text leaves open."""
+    shared = {**PROMPTS, "guard": GUARD}
+    shared["rules"] = Template(PROMPTS["rules"]).substitute(shared)
+    return Template(PROMPTS[name]).substitute(shared, **values)
 
 
 def ask_model(asker: Asker, request: Request, parse: Callable[[str], T]) -> T | Failure:
@@ -39,6 +46,22 @@ def ask_model(asker: Asker, request: Request, parse: Callable[[str], T]) -> T | 
             "llm.base_url), or ask without it: 'rules' for sparql, sufficiency and reader"
         )
     return value
+
+
+def ask_once(
+    asker: Asker,
+    task: Task,
+    system: str,
+    lines: Sequence[str],
+    question: Question,
+    read: Callable[[Any], T],
+) -> T | Failure:
+    """What `read` makes of the task's reply to one call; one that is cut off is not asked again.
+
+    So a question takes the calls that its paper counts, whether paid for or stored before.
+    """
+    request = make_request(task, system, lines, question.text).make_single()
+    return ask_model(asker, request, lambda reply: read(parse_json(reply, task.reply)))
 
 
 def make_request(task: Task, system: str, lines: Sequence[str], question: str) -> Request:
