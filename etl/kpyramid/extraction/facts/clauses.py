@@ -627,10 +627,15 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
 
 
 def _list_directions(noun: Node, verb: Node) -> list[Node]:
-    """The adverb behind an object that belongs to its verb: "bring people together"."""
+    """The adverb behind an object that belongs to its verb: "bring people together".
+
+    "Together with Ann" belongs to her.
+    """
     after = [c for c in verb.children if c.i > noun.right_edge.i]
     adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
-    return [c for c in adverbs if c.word in _DIRECTIONS and c.i == noun.right_edge.i + 1]
+    leading = {c.i - 1 for c in after if c.word == "with"}
+    found = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
+    return [c for c in found if c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:

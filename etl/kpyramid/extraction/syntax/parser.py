@@ -37,8 +37,8 @@ _UNIT_END = re.compile(
 
 Behind a capital letter only where no name can follow: "in 1990 W. Smith" is none.
 """
-_UNIT = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)")
-"""A unit that the tokenizer takes apart: "20 °C", "120 km/h"."""
+_WHOLE = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law)\b")
+"""A unit or a word that the tokenizer takes apart: "20 °C", "120 km/h", "brother-in-law"."""
 
 
 class Parser:
@@ -98,8 +98,8 @@ class Parser:
                 if begun := doc.char_span(end + 1, end + 2, alignment_mode="expand"):
                     begun[0].is_sent_start = True
             with doc.retokenize() as retokenizer:
-                for unit in _UNIT.finditer(part.words):
-                    if (whole := doc.char_span(*unit.span(1))) is not None:
+                for found in _WHOLE.finditer(part.words):
+                    if (whole := doc.char_span(*found.span(found.lastindex or 0))) is not None:
                         retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
