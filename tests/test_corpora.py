@@ -580,3 +580,9 @@ def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None
         with pytest.raises(RefusedError, match="does not accept the key") as caught:
             night.run_command("batch", "submit", str(tmp_path / "a.txt"), *place, "--quiet")
     assert "by hand: kpyramid batch submit" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(("said", "hours"), [("true", True), ("6", 6.0), ("false", False)])
+def test_who_approves_has_the_hours_that_are_said(tmp_path: Path, said: str, hours: float) -> None:
+    declared = declare(tmp_path, f'source = "docs"\napprove = {said}\n').declared
+    assert declared.approve is hours or declared.approve == hours

@@ -7,15 +7,18 @@ import pytest
 from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
-from kpyramid.completion.corrections import load_corrections
+from kpyramid.completion.corrections import Correction, Corrections, load_corrections
 from kpyramid.documents.measures import read_quantity
 from kpyramid.errors import GateError, InputError
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.checks import add_check, load_checks
+from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import load_settings
 from kpyramid.snapshot.export import run_sql
 from kpyramid.storage.layout import open_warehouse
+from tests.corpora import HashEmbedder
 from tests.planted import general_schema
 from tests.rows import read_rows
 
@@ -116,6 +119,22 @@ def test_who_is_shown_a_fact_in_conflict_is_shown_all_sides(handbook: Path) -> N
         assert said.exit_code == 0 and all(f"{side}: “" in said.stdout for side in VIBORG)
 
 
+def test_commands_print_tables_and_refuse_values_that_there_are_not(handbook: Path) -> None:
+    def call(*words: str) -> str:
+        done = CliRunner().invoke(app, [*words, "--warehouse", str(handbook / "warehouse")])
+        assert done.exit_code in (0, 3)
+        return done.output
+
+    said = call("sql", "select head, valid_to from facts order by all", "--limit", "2")
+    assert said.startswith("head") and "valid_to" in said and "more; --limit 0 shows all" in said
+    assert "nearest: May 2012, 2011" in call("find", "thing", "--where", "opened in=Two thousand")
+    lines = [line for line in call("rejects", "--everything").splitlines() if ", " in line]
+    stages = [line.partition(",")[0] for line in lines if not line.startswith(" ")]
+    assert stages == sorted(stages, key=[stage.name for stage in PIPELINE].index)
+    assert "“The Viborg plant opened in 2008.” (visit.md, 2024-05-03)" in call("conflicts")
+    assert "“The Viborg plant opened in 2009.” (sites.md)" in call("conflicts")
+
+
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
@@ -133,6 +152,23 @@ def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: An
             run_sql(open_main(handbook), query)
     else:
         assert run_sql(open_main(handbook), query) == rows
+
+
+@pytest.mark.parametrize(("entry", "fact", "verdict"), read_rows("handbook.corrections_in_words"))
+def test_a_correction_is_understood_in_other_words_than_the_facts(
+    entry: dict[str, str], fact: str, verdict: str
+) -> None:
+    corrections = Corrections([Correction(**entry)], "corrections.toml", general_schema())
+    head, relation, tail = fact.split(" | ")
+    names = ["Quaybook", "Norvane", "Lantern Ltd.", "Ida Lind", "Acme", "Beta"]
+    corrections.unite(names, [name.lower() for name in names])
+    ends = [(name.lower() if name in names else None, name) for name in (head, tail)]
+    found = corrections.judge(
+        ends[0], {relation}, ends[1], Comparer(HashEmbedder("", Path(), Path())).compare
+    )
+    lost = [value for role, value in found if role == "corrected"]
+    assert lost == [entry["holds"]] * (verdict == "corrected")
+    assert bool(corrections.used) is (verdict != "apart")
 
 
 @pytest.mark.parametrize("nights", [2, pytest.param(10, marks=pytest.mark.slow)])
@@ -171,7 +207,9 @@ def test_checks_are_a_gate_measured_by_the_time_of_the_run(tmp_path: Path) -> No
     assert "pass: 4 of 5 hold" in made.report["gates"]["expected"]
     with pytest.raises(GateError, match="the newest document is of 2024-05-03"):
         build_in(tmp_path, order="2024-05-08T02:00:00+00:00")
-    text = add_check(CHECKS, {"question": "Who leads Acme?", "answer": "Ada Holm"})
+    added = {"question": "Who leads Acme?", "answer": "Ada Holm"}
+    text = add_check(CHECKS, added)
+    assert add_check(text, added) == text != CHECKS
     (tmp_path / "checks.toml").write_text(text, "utf-8")
     assert load_checks(str(tmp_path / "checks.toml"), general_schema())[-1].answer == "Ada Holm"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.cli.options import print_json
@@ -68,3 +69,5 @@ def test_help_explains_every_option_of_at_most_36_commands() -> None:
     ]
     assert not unexplained
     assert all(command.help.split("\n")[0].endswith(".") for command in commands.values())
+    told = CliRunner().invoke(app, ["--help"]).output
+    assert "..." not in told.replace("[ARGS]...", ""), "a sentence is cut"

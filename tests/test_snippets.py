@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.completion.corrections import load_corrections
+from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.checks import load_checks
 from kpyramid.settings import check_settings
 from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
@@ -154,8 +155,10 @@ def test_make_targets_of_all_pages_exist() -> None:
 def test_settings_of_all_pages_are_valid(tmp_path: Path) -> None:
     blocks = [b for b in ALL if b.language == "toml"]
     assert blocks
-    place, schema = tmp_path / "shown.toml", general_schema()
+    place, own = tmp_path / "shown.toml", CHECKOUT / "examples" / "handbook" / "company.ttl"
+    schemas = {"docs/tutorial.md": parse_schema(own.read_text("utf-8"), source=str(own))}
     for block in blocks:
+        schema = schemas.get(block.page, general_schema())
         place.write_text(block.text)
         shown = tomllib.loads(block.text)
         if "correction" in shown:

@@ -21,7 +21,6 @@ ROWS = [json.loads(row) for row in TIES.read_text("utf-8").splitlines()]
 OPEN = (
     "The Danube crosses ten countries. Franz Danube was born in Linz.",
     "Tide is a film by Bo Lund. It was shot at Lake Remm. The producer was Sten Vik.",
-    "Brask Oil bought Lund Oil. It has 300 employees.",
 )
 """Read wrongly still."""
 FACTS = """

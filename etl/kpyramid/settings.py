@@ -471,7 +471,7 @@ class PublishSettings:
     says "not run".
     `checks`: TOML file of what a snapshot has to hold; `corrections`: one of what a person
     corrected in the graph. By default `checks.toml` and `corrections.toml` beside the settings,
-    where they are; a relative path is one below the working folder.
+    without a file of settings those of the working folder; a relative path is one below it.
     """
 
     min_confidence: Share = 0.75
@@ -618,7 +618,8 @@ FIXED = frozenset(
 def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
 
-    An ontology of one's own may lie beside the file, as checks and corrections do.
+    An ontology of one's own may lie beside the file, as checks and corrections do; these lie in the
+    working folder where there is no file.
 
     Raises:
         SettingsError: lists every unknown name and every value that does not fit, or the names
@@ -630,14 +631,15 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
             values = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
             raise SettingsError(f"settings file {path}: {e}") from e
-        beside = {n: str(path.parent / f"{n}.toml") for n in ("checks", "corrections")}
-        publish = values.setdefault("publish", {})
-        if isinstance(publish, dict):
-            values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
         induce = values.get("induce")
         own = str(induce.get("ontology")) if isinstance(induce, dict) else ""
         if isinstance(induce, dict) and own.endswith(".ttl") and not Path(own).is_file():
             induce["ontology"] = str(path.parent / own)
+    home = path.parent if path else Path()
+    beside = {n: str(home / f"{n}.toml") for n in ("checks", "corrections")}
+    publish = values.setdefault("publish", {})
+    if isinstance(publish, dict):
+        values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
     where = {"file": str(path or "no file")}
     unknown = [
         name

@@ -92,9 +92,9 @@ checked = typer.Typer(
     name="check", no_args_is_help=True, help="Say what every build has to hold, in one line each."
 )
 command(checked)(checks.add)
-app.add_typer(checked, rich_help_panel="Groups of commands")
-app.add_typer(ontologies, rich_help_panel="Groups of commands")
-app.add_typer(batches, rich_help_panel="Groups of commands")
+for each in (checked, ontologies, batches):
+    short = str(each.info.help).partition("\n\n")[0]
+    app.add_typer(each, short_help=short, rich_help_panel="Groups of commands")
 
 
 def _print_version(is_asked: bool) -> None:

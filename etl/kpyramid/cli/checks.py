@@ -27,7 +27,7 @@ def add(
 ) -> Result:
     """Ask a question, confirm the answer, and have every build check it from now on.
 
-    The checks file is `checks.toml` beside the settings, where builds look for it; classes, facts,
+    Builds look for `checks.toml` beside the settings, else in the working folder; classes, facts,
     shares of rejects and how new the documents are can be checked as well: see docs/operate.md.
 
     Example: kpyramid check add "Who leads Acme?" --settings kpyramid.toml --file checks.toml

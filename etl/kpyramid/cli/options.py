@@ -168,7 +168,8 @@ def command(
         run.__signature__ = inspect.Signature([*declared.values()])  # type: ignore[attr-defined]
         run.__annotations__ = {}  # those of the options stand in the signature
         name = function.__name__.strip("_")
-        app.command(name, help=text, rich_help_panel=group)(run)
+        short = " ".join(text.partition("\n\n")[0].split())
+        app.command(name, help=text, short_help=short, rich_help_panel=group)(run)
         return function
 
     return register

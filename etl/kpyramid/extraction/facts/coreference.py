@@ -104,10 +104,11 @@ _ABOUT = re.compile(
 def find_named(title: str, text: str) -> str:
     """The part of a title that the text names, where it names but what an opening leads to."""
     lead = _ABOUT.match(title)
-    if lead is None or title.casefold() in text.casefold():
+    said = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
+    if lead is None or title.casefold() in said:
         return title
     rest = title[lead.end() :]
-    return rest if rest.casefold() in text.casefold() else title
+    return rest if rest.casefold() in said else title
 
 
 def read_title(title: str) -> Antecedent | None:

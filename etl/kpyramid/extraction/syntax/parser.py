@@ -30,10 +30,15 @@ _TOKENS = 4096
 _DOUBT = "doubt"
 _TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
 """Packages whose pipelines run on torch, which spaCy loads wherever it is: twice its own time."""
-_UNIT_END = re.compile(r"\d ?[a-z]{1,3}\. (?=[A-Z])")
-"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake"."""
-_UNIT = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)")
-"""A unit that the tokenizer takes apart: "20 °C", "120 km/h"."""
+_UNIT_END = re.compile(
+    r"\d ?(?:[a-z]{1,3}\.(?= [A-Z]|\s*$)|[kMGm]?[AJKNVW]\.(?= (?:The|It|Its|This|A|An) |\s*$))"
+)
+"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake".
+
+Behind a capital letter only where no name can follow: "in 1990 W. Smith" is none.
+"""
+_WHOLE = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law)\b")
+"""A unit or a word that the tokenizer takes apart: "20 °C", "120 km/h", "brother-in-law"."""
 
 
 class Parser:
@@ -82,12 +87,19 @@ class Parser:
 
         docs = [self._pipeline.make_doc(part.words) for part in parts]
         for doc, part in zip(docs, parts, strict=True):
-            for unit in _UNIT_END.finditer(part.words):
-                begun = doc.char_span(unit.end(), unit.end() + 1, alignment_mode="expand")
-                begun[0].is_sent_start = True
+            ends = [unit.end() for unit in _UNIT_END.finditer(part.words)]
             with doc.retokenize() as retokenizer:
-                for unit in _UNIT.finditer(part.words):
-                    if (whole := doc.char_span(*unit.span(1))) is not None:
+                for end in ends:
+                    (last,) = doc.char_span(end - 1, end, alignment_mode="expand")
+                    if len(last) > 1:
+                        parts_of = [last.text[:-1], "."]
+                        retokenizer.split(last, parts_of, heads=[(last, 0), (last, 0)])
+            for end in ends:
+                if begun := doc.char_span(end + 1, end + 2, alignment_mode="expand"):
+                    begun[0].is_sent_start = True
+            with doc.retokenize() as retokenizer:
+                for found in _WHOLE.finditer(part.words):
+                    if (whole := doc.char_span(*found.span(found.lastindex or 0))) is not None:
                         retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):

@@ -484,9 +484,12 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
 
 
 def _is_lone_name(subject: Node, noun: Node) -> bool:
-    """Whether a capital that opens a sentence names a place: "Selb is a town"."""
+    """Whether a capital that opens a sentence begins a name: "Selb is a town".
+
+    Of what the recogniser takes for no name only where it is a place.
+    """
     bare = subject.tag == "NN" and subject.text.istitle() and not subject.children
-    return bare and find_kind_label(noun.word) in PLACES
+    return bare and (bool(subject.entity) or find_kind_label(noun.word) in PLACES)
 
 
 _FULLY_NAMED = frozenset({"ORG", "WORK_OF_ART"})
@@ -496,6 +499,8 @@ _FULLY_NAMED = frozenset({"ORG", "WORK_OF_ART"})
 def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
     """Pairs of a name and the type of all that does, undergoes or has what the text says of it."""
     for name in tree.nodes:
+        if name.pos == "PROPN" and name.head.dep == "agent" and name.head.head.lemma == "write":
+            yield name, "PERSON"  # "was written by Ann Lee"
         if name.pos != "PROPN" or name.dep not in SUBJECTS or name.head.pos not in {"VERB", "AUX"}:
             continue
         full = name.entity == "PERSON" and name.iob == "I"

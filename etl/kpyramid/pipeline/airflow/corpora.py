@@ -98,8 +98,9 @@ class Declaration:
     run them. `shards`: most parts that reading and embedding are cut into. `workers`: processes of
     a task. `pool`: of Airflow, for tasks that may ask a model. `batch`: the model is asked through
     its Batch API, and looked after every so many minutes. `approve`: a person is asked before the
-    ref moves. `execution_timeout`: minutes after which a task is stopped. `catchup`: the day from
-    which nights that were missed are made up for; none is without it.
+    ref moves, who has 20 hours or as many as it says. `execution_timeout`: minutes after which a
+    task is stopped. `catchup`: the day from which nights that were missed are made up for; none is
+    without it.
     """
 
     source: _TEXT
@@ -113,7 +114,7 @@ class Declaration:
     workers: Annotated[int, Field(strict=True, ge=1, le=256)] = 2
     pool: _TEXT | None = None
     batch: Annotated[float, Field(ge=_SOONEST)] | None = None
-    approve: bool = False
+    approve: bool | Annotated[float, Field(ge=0.1, le=168)] = False
     execution_timeout: Annotated[float, Field(gt=0)] | None = None
     catchup: date | None = None
     deadline: Deadline | None = None

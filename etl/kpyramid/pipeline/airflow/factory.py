@@ -369,12 +369,12 @@ def _ask_approval(corpus: Corpus) -> Any:
     """The task that waits for a person; it fails when nobody answers for long."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    pulled = "{{ ti.xcom_pull(task_ids='publish')"
+    pulled, hours = "{{ ti.xcom_pull(task_ids='publish')", corpus.declared.approve
     return ApprovalOperator(
         task_id="approve",
         subject=f"Move {corpus.ref} to {pulled}['snapshot'] }}}}?",
         body=f"{pulled}['headline'] }}}}. The task publish links to the report.",
-        response_timeout=_PATIENCE,
+        response_timeout=_PATIENCE if hours is True else timedelta(hours=hours),
         retries=0,
     )
 
