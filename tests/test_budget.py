@@ -11,24 +11,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 582,
+    "root": 583,
     "numerics": 333,
     "embeddings": 371,
-    "documents": 3363,
+    "documents": 3364,
     "storage": 3042,
     "llm": 2734,
-    "extraction": 7750,
-    "graph": 2412,
-    "ontology": 6169,
-    "completion": 2080,
-    "condensation": 1725,
+    "extraction": 7654,
+    "graph": 2406,
+    "ontology": 6046,
+    "completion": 2052,
+    "condensation": 1707,
     "snapshot": 4791,
     "query": 4410,
     "serve": 566,
     "integrations": 153,
     "evaluation": 1210,
     "pipeline": 8585,
-    "cli": 2922,
+    "cli": 2923,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
