@@ -10,6 +10,7 @@ from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findi
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
+    add_attribute_value,
     list_copula_facts,
 )
 from kpyramid.extraction.facts.coreference import is_expletive
@@ -74,6 +75,7 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
+_DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
 """What these lead to is no part of what the verb says."""
@@ -180,6 +182,13 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             alike = [h for h, plural in zip(heads, plurals, strict=True) if plural is are]
             if alike:
                 list_copula_facts(verb, group_of, alike, findings)
+    if verb.lemma.lower() == "include" and frame.subjects:
+        objects = [part.root for part in _list_objects(frame)]
+        if any(
+            add_attribute_value(frame.subjects[0], each, verb, group, False, findings)
+            for each in objects
+        ):
+            return
     aside = False
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
         if stance.source is None and _is_aside(phrase, suffix, frame):
@@ -515,7 +524,11 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
                 continue
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            found.append((phrase, " ".join([*before, prep]), [*at, *tokens], negated or denied))
+            held = " ".join(before).split()
+            if held and held[-1:] == prep.split()[:1]:
+                held.pop()  # "brought the party back to": the adverb is in both
+            relation = " ".join([*held, prep])
+            found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
 
 
@@ -609,7 +622,20 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
         return None  # whose country she represented is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
-    return phrase.text, tokens
+    ways = _list_directions(root, frame.verb)
+    return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
+
+
+def _list_directions(noun: Node, verb: Node) -> list[Node]:
+    """The adverb behind an object that belongs to its verb: "bring people together".
+
+    "Together with Ann" belongs to her.
+    """
+    after = [c for c in verb.children if c.i > noun.right_edge.i]
+    adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
+    leading = {c.i - 1 for c in after if c.word == "with"}
+    found = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
+    return [c for c in found if c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -659,6 +685,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
+    ways = _list_directions(noun, verb)
+    direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):
@@ -675,7 +703,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             if (said not in {words, root.word} and not repeated) or negated:
                 found.append((phrase, words, tokens, negated))
         elif not _is_light(root, frame):
-            found.append((phrase, "", [], negated))
+            found.append((phrase, direction, at_way, negated))
         found += preps
     return found
 

@@ -25,6 +25,8 @@ from kpyramid.extraction.syntax.tree import (
 
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
+_DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
+"""What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
@@ -53,6 +55,7 @@ def list_copula_facts(
     if any(c.word == "since" for c in attributes):  # who "has been chair since 2019" is chair
         group = replace(group, text=_PERFECT.get(group.text, group.text))
     for attribute in attributes:
+        _add_dimension(attribute, verb, group, heads, findings)
         if attribute.dep == "prep":
             continue
         if (
@@ -72,6 +75,27 @@ def list_copula_facts(
                 continue  # "100 % of the amount plus interest"
             for head in heads:
                 _add_kind(head, noun, verb, group, past, way, findings)
+
+
+def _add_dimension(
+    attribute: Node, verb: Node, group: VerbGroup, heads: list[Phrase], findings: Findings
+) -> None:
+    """Add "X has length of 64 km" for "X is 64 km long", and the width of what is joined to it."""
+    have = {"is": "has", "are": "have", "was": "had", "were": "had"}.get(group.text)
+    for word in (attribute, *(c for c in attribute.children if c.dep == "conj")):
+        last = word.right_edge if word.dep == "prep" else findings.tree[word.i - 1]
+        value = next((c for c in word.children if c.i == word.i - 1), None)
+        if word.word not in _DIMENSIONS or value is None or have is None:
+            continue
+        counted = any(c.dep == "nummod" for c in value.children)
+        if not counted or (word.dep == "prep" and last.word != "level"):
+            continue
+        tail = build_phrase(findings.tree, value.left_edge.i, last.i, value.i)
+        relation = f"{have} {_DIMENSIONS[word.word]} of"
+        for head in heads:
+            if tail is not None:
+                measure = replace(tail, label="QUANTITY")
+                findings.add(verb, group, head, relation, measure, (*group.tokens, word.i))
 
 
 def _add_membership(
@@ -103,6 +127,8 @@ def add_attribute_value(
     opens = relational and subject.i == findings.tree.sentences[subject.sentence][0]
     if not office and (subject.pos != "NOUN" or not (subject.text.islower() or opens)):
         return False
+    if office and find_kind_label(value.word) == "PERSON":
+        return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or value.text[:1].isupper()  # "Deism", "French": names of any class
     is_value = is_value or any(c.dep == "nummod" for c in value.children)

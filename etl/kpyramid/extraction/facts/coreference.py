@@ -320,6 +320,14 @@ def is_bare_definite(token: Node) -> bool:
     return determined
 
 
+def is_episodic(token: Node) -> bool:
+    """Return whether a bare plural is the subject of what happened: "patients underwent it"."""
+    if token.tag != "NNS" or token.dep not in SUBJECTS or token.head.pos != "VERB":
+        return False
+    auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
+    return auxiliaries <= {"were"} and (token.head.tag == "VBD" or "were" in auxiliaries)
+
+
 def find_clause(token: Node) -> int:
     """Return the verb of the token's clause, the first one where several are coordinated."""
     at = token
@@ -347,7 +355,7 @@ def is_expletive(token: Node) -> bool:
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     verb, deps = token.head, {c.dep for c in token.head.children}
-    if verb.lemma == "take" and deps & {"xcomp", "advcl"}:
+    if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
     if verb.lemma in _IMPERSONAL and "dobj" in deps:
         inner = [c for noun in verb.children if noun.dep == "dobj" for c in noun.children]
@@ -361,13 +369,22 @@ def is_expletive(token: Node) -> bool:
 
 _CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
+_WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
+
+
+def list_called(one: Antecedent) -> set[str]:
+    """The entity types of what an entity was called: "a census-designated place"."""
+    found: set[str] = set()
+    for kind in one.kinds:
+        label = find_kind_label(kind)
+        found |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
+    return found
 
 
 def list_labels(one: Antecedent) -> set[str]:
     """The entity types that an entity may have: by what it was called, else the recogniser's."""
-    called = {LABEL_BY_NOUN[kind] for kind in one.kinds & LABEL_BY_NOUN.keys()}
-    return called or {"PERSON" if one.person else one.phrase.label}
+    return list_called(one) or {"PERSON" if one.person else one.phrase.label}
 
 
 def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
@@ -550,7 +567,7 @@ class Antecedents:
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
     def _can_have(self, one: Antecedent, noun: Node) -> bool:
-        unsure = one.phrase.label in _UNSURE and one.kinds.isdisjoint(LABEL_BY_NOUN)
+        unsure = one.phrase.label in _UNSURE and not list_called(one)
         labels = ATTRIBUTES[noun.word]
         return not labels.isdisjoint(list_labels(one)) or (one is self.topic and unsure)
 
@@ -799,6 +816,12 @@ class Antecedents:
         said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
         telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
         among = self._specific.setdefault(token.word, [])
+        if not said and not determiner and is_episodic(token):
+            # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
+            if len(among) != 1 or self.tree[among[0][0].phrase.first].pos != "NUM":
+                return False
+            self._refer(token, among[0][0])
+            return True
         if not said and determiner in _POINTING:
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             near = (

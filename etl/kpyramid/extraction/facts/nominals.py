@@ -164,6 +164,10 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 # Appositions, titles, possessives and places.
 
 _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
+_ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
+"""What begins another item of a list behind a comma."""
+_LATIN = "\u024f"
+"""The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = WORDS["quantities"]
 _EMPTY_KINDS = WORDS["empty_kinds"]
@@ -215,13 +219,21 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if _add_abbreviation(noun, appositive, findings):
         return
     if noun.pos == "PROPN" and appositive.pos == "PROPN":
-        _add_container(noun, appositive, findings)
+        if _is_title(appositive):
+            _add_kind(noun, appositive, noun, findings)
+        else:
+            _add_container(noun, appositive, findings)
         return
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
         return
+    if min(kind.text) > _LATIN:
+        return  # a name in another script: "Baptism (Крещение)"
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
+    mark = findings.tree[appositive.left_edge.i - 1].text
+    if mark == ";":
+        return  # another item of the sentence
     # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
@@ -295,14 +307,27 @@ def _find_who(place: Node, findings: Findings) -> Phrase | None:
     return found[0] if len(found) == 1 and found[0].label not in PLACES else None
 
 
+def _is_title(noun: Node) -> bool:
+    """Return whether a capitalised noun is an office with its seat: "Professor of Law"."""
+    return (
+        find_kind_label(noun.word) == "PERSON"
+        and not any(c.dep == "compound" for c in noun.children)
+        and any(c.dep == "prep" for c in noun.children)
+    )
+
+
 def _is_item(appositive: Node) -> bool:
     """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
     nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
-    before, ahead = nodes[first.i - 1].text, nodes[after : after + 1]
+    before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
     if before in {"(", "["}:
         listed = any(c.dep in {"conj", "cc", "nummod", "punct"} for c in appositive.children)
         listed = appositive.pos != "PROPN" and (listed or first.text[0].isdigit())
         return listed or not ahead or ahead[0].text not in {")", "]", ";"}
+    if before == ",":
+        items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
+        open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
+        return open_ended or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
 
 
@@ -332,6 +357,8 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
     first = None if several else find_long_form(tree.nodes, around[0], short.text)
     if first is None:
+        if noun.pos == "PROPN":
+            return False
         findings.drop("bracket_without_name", noun.i, at)
         return True
     if tree[last].pos not in {"NOUN", "PROPN"}:
@@ -362,6 +389,8 @@ def _add_title(name: Node, findings: Findings) -> None:
     """Add "Pearl Jam is a rock band" for "the rock band Pearl Jam"."""
     tree = findings.tree
     first = name.left_edge.i
+    if any(c.dep == "conj" for c in name.children) and name.right_edge.i - first > 20:
+        return
     start = find_title_end(tree, first, name.i, name)
     if start is None:
         _add_office(name, findings)
@@ -384,6 +413,9 @@ def _add_title(name: Node, findings: Findings) -> None:
     named = head is not None and not head.text[:1].islower()
     if title is not None and named and not joined and not foreign:
         _add(findings, head, "is a", title, "title")
+    owner = findings.find_owner(name)
+    if owner is not None and owner.last < start:
+        _add(findings, owner, f"has {tree[start - 1].word}", head, "relation")
 
 
 def _add_office(name: Node, findings: Findings) -> None:

@@ -181,7 +181,7 @@ def build_phrase(tree: Tree, first: int, last: int, root: int) -> Phrase | None:
     last = _close_bracket(nodes, first, last, root)
     start, end = nodes[first].idx, nodes[last].end
     text = " ".join(tree.text[start:end].split())
-    if not _has_letter(text):
+    if not _has_letter(text) or _is_fragment(nodes, first, last):
         return None
     root = root if first <= root <= last else last
     label = find_label(tree, root)
@@ -241,6 +241,14 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     if run and len(marks) < 3 and first <= root < marks[0]:
         return first, marks[0] - 1
     return first, last
+
+
+def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
+    """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
+    if nodes[first].word == "than":
+        return True
+    asked = nodes[last].tag in {"WDT", "WP"} and nodes[last].text.islower()
+    return asked or (first == last and nodes[first].word == "that")
 
 
 def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
@@ -518,7 +526,19 @@ def _is_pair(token: Node) -> bool:
     if token.dep not in {"cc", "conj"}:
         return False
     noun = token.head
-    return noun.head.word == "between" or _shares_modifiers(noun)
+    return noun.head.word == "between" or _shares_modifiers(noun) or _is_double_name(noun)
+
+
+def _is_double_name(name: Node) -> bool:
+    """Whether the name goes on behind "and": "Hotels and Resorts", "Particles and Fields"."""
+    after = name.tree.nodes[name.i + 1 : name.i + 3]
+    return (
+        name.tag == "NNPS"
+        and len(after) == 2
+        and after[0].text in {"and", "&"}
+        and after[1].tag == "NNPS"
+        and after[1].head is name
+    )
 
 
 def _shares_modifiers(noun: Node) -> bool:
