@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 from simplemma import is_known
 
@@ -19,6 +18,7 @@ from kpyramid.extraction.syntax.kinds import (
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
     LABEL_NOUNS,
+    UNDERTAKINGS,
     find_gender,
     find_kind_label,
     is_person_noun,
@@ -90,6 +90,9 @@ _NO_NAME = re.compile(
     re.IGNORECASE,
 )
 """Titles that tell what a text does, and name nothing."""
+_ARTICLES = frozenset({"The", "A", "An"})
+_TELLING = frozenset("north south east west upper lower new old little great".split())
+"""What tells two places of one name apart: "South Newbury" is not Newbury."""
 _WITHIN = frozenset("in at on for".split())
 _LINKING = frozenset("of in at for on from by to and with".split())
 
@@ -119,6 +122,8 @@ def read_title(title: str) -> Antecedent | None:
     name = BRACKET.sub("", title).strip()
     words = name.split()
     if not 0 < len(words) <= FULL_WORDS or _NO_NAME.match(name) or name[-1] in ".?!:;":
+        return None
+    if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
     said = BRACKET.search(title)
     kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
@@ -160,6 +165,30 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
             phrase = Phrase(same[0], turn, 0, 0, 0, "PERSON", resolved=True, literal=False)
             speakers.append((turn, phrase))
     return speakers
+
+
+def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Antecedent | None]]:
+    """Where each section begins, and what its heading names, or the next one above it.
+
+    A heading names a thing by a noun for its kind and a name: "Project Harrow", "Kelp Tower".
+    """
+    path: list[tuple[int, Antecedent | None]] = []
+    for block in blocks:
+        if block.kind == "heading":
+            words = text[block.start : block.end].split()
+            ends = {word.lower() for word in (*words[:1], *words[-1:])}
+            proper = len(words) > 1 and all(word[0].isupper() for word in words)
+            named = read_title(" ".join(words)) if proper else None
+            if named is not None and ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys()):
+                named = None
+            if named is not None:
+                label = named.phrase.label if ends.isdisjoint(UNDERTAKINGS) else "ORG"
+                place = Span(block.start, block.end)
+                named.phrase = replace(named.phrase, span=place, label=label)
+            while path and path[-1][0] >= block.level:
+                path.pop()
+            path.append((block.level, named))
+            yield block.start, next((one for _, one in reversed(path) if one), None)
 
 
 def find_head_word(words: list[str]) -> str:
@@ -252,9 +281,9 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     if not phrase.is_named:
         kinds.add(own)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
+    many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
-    firm = firm and all(c.word != "the" for c in token.children)  # "Velt Foods"
-    many = is_many(token) and not (firm or list_said_kinds(token))
+    many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -276,6 +305,9 @@ def list_kinds(token: Node) -> set[str]:
     nouns += [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
     if token.dep == "appos" and token.head.pos == "NOUN" and token.pos == "PROPN":
         nouns.append(token.head)
+    if token.i > token.left_edge.i and token.pos == "PROPN":
+        before = find_title_noun(token)
+        nouns += [before] if before is not None else []
     kinds = {k.word for n in nouns for k in list_conjuncts(n) if k.pos == "NOUN"}
     return kinds - {"one", "part"}
 
@@ -300,6 +332,23 @@ def list_said_kinds(token: Node) -> set[str]:
         return set()
     nouns = (c for c in token.head.children if c.dep == "attr" and c.tag == "NN")
     return {n.word for n in nouns if any(c.word in {"a", "an"} for c in n.children)}
+
+
+def find_title_noun(name: Node) -> Node | None:
+    """Return the common noun right before a name's words: "river" in "the river Tor"."""
+    start = name
+    for child in name.children:
+        if child.dep in {"compound", "nmod"} and child.i < start.i:
+            start = child
+    at = start.tree[start.i - 1] if start.i > 0 else start
+    if start.pos == "NOUN" and start is not name and start.text.islower():
+        return start
+    near = at.head is name or name.head is at
+    return at if at.pos == "NOUN" and at.text.islower() and near else None
+
+
+def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
+    return weighed[:2]
 
 
 def is_bare_definite(token: Node) -> bool:
@@ -338,6 +387,16 @@ def find_clause(token: Node) -> int:
     return at.i
 
 
+def is_inside(pronoun: Node, noun: int) -> bool:
+    """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
+    at = pronoun.head
+    while at.dep in {"pobj", "prep"} and at.head is not at:
+        at = at.head
+        if at.i == noun:
+            return True
+    return False
+
+
 def list_governors(token: Node) -> set[int]:
     """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
     at, verbs = token.head, set[int]()
@@ -348,6 +407,16 @@ def list_governors(token: Node) -> set[int]:
             break
         at = at.head
     return verbs
+
+
+def _is_amount(subject: Node) -> bool:
+    """Whether a clause says how much its subject is: "it remains 4.5 pence", "it fell to 3 %"."""
+    verb = subject.head if subject.dep in SUBJECTS else subject
+    parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
+    return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
+
+
+_AMOUNTING = frozenset("be remain amount rise fall stand".split())
 
 
 def is_expletive(token: Node) -> bool:
@@ -482,7 +551,9 @@ class Antecedents:
 
     def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
         self.tree = tree
+        blocks = [*blocks]
         self._speakers = list_speakers(tree.text, blocks)
+        self._sections = [*list_sections(tree.text, blocks)]
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
@@ -491,6 +562,8 @@ class Antecedents:
         self._first = self._find_first(title)
         self._of_kind: dict[str, list[Antecedent]] = {}
         """What was called by a noun, in the order of the text, none twice."""
+        self._shortened: dict[str, Antecedent | None] = {}
+        """By what remains of a name of several words: "National Park"; None where two end so."""
         self._resolved: dict[int, Phrase] = {}
         self._owners: dict[int, Antecedent | None] = {}
         """What each attribute without an owner beside it is of."""
@@ -547,23 +620,30 @@ class Antecedents:
     def find_owner(self, noun: Node) -> Phrase | None:
         """What a bare attribute is of: "the height"; one that anything has is of the topic."""
         one = self._owners.get(noun.i)
-        if noun.word not in ATTRIBUTES:
-            one = self.topic
+        if noun.word not in ATTRIBUTES and self.topic is not None:
+            one = None if self.topic.person else self.topic
         return replace(one.phrase, resolved=True) if one is not None else None
 
     def _choose_owner(self, noun: Node) -> Antecedent | None:
         """The last named subject, or the topic, of a kind that can have the attribute.
 
+        Else what the section's heading names; nothing from before the heading competes with it.
         The recogniser alone is not sure of the topic's kind.
         """
+        at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
+        start, heading = self._sections[at] if at >= 0 else (0, None)
+        start = start if heading is not None else 0
         fitting = [
             a
             for a in self._active
             if a.phrase.is_named
             and noun.sentence - a.sentence <= _TOPIC_WINDOW
+            and self.tree[max(a.last, 0)].idx >= start
             and (a.role in SUBJECTS or a is self.topic)
             and self._can_have(a, noun)
         ]
+        if heading is not None and not fitting and self._can_have(heading, noun):
+            return heading
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
     def _can_have(self, one: Antecedent, noun: Node) -> bool:
@@ -580,8 +660,7 @@ class Antecedents:
             return
         if not fitting:
             return
-        weighed = [(self._weigh(one, token), one.phrase.first, one) for one in fitting]
-        weighed.sort(key=itemgetter(0, 1))
+        weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
         best = weighed[-1][2]
         second = weighed[-2][0] if len(weighed) > 1 else 0.0
         sure = best.phrase.is_named or token.word in THING
@@ -659,8 +738,12 @@ class Antecedents:
         if token.word in PERSON and one.person is None:
             # The recogniser may have missed the person the text is about, hardly another.
             return one is self._local or one is self.topic
+        if one.phrase.is_named and token.word in THING and _is_amount(token):
+            return False  # no firm or place "rose to 3 %"
         if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
+        if is_inside(token, one.last):
+            return False
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
         if token.tag == "PRP" and token.dep not in SUBJECTS:
             above = list_governors(token)
@@ -721,6 +804,8 @@ class Antecedents:
             return
         if phrase.text in self._acronyms and phrase.first == phrase.last:
             self._resolved[token.i] = replace(self._acronyms[phrase.text], resolved=True)
+            return
+        if named and self._read_short(token, phrase):
             return
         known = self._find_title(token, phrase, named)
         if known is None:
@@ -878,10 +963,15 @@ class Antecedents:
         one.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
-        keep = (self.topic, self._local)
-        near = [a for a in self._active if sentence - a.sentence <= _WINDOW]
-        near = sorted(near, key=lambda a: (a.sentence, a.salience))[-2 * _MAX_ACTIVE :]
-        self._active = [a for a in self._active if a in keep or a in near]
+        keep = {id(self.topic), id(self._local)}
+        self._active = [
+            a for a in self._active if id(a) in keep or sentence - a.sentence <= _WINDOW
+        ]
+        if len(self._active) > 2 * _MAX_ACTIVE:
+            ordered = sorted(self._active, key=lambda a: (a.sentence, a.salience, a.phrase.first))
+            self._active = [a for a in self._active if id(a) in keep] + [
+                a for a in ordered[-_MAX_ACTIVE:] if id(a) not in keep
+            ]
 
     def _find_known(self, token: Node, phrase: Phrase) -> Antecedent | None:
         """Return the entity of that name, or the one person whose name ends or begins so."""
@@ -923,9 +1013,39 @@ class Antecedents:
         if phrase is not None and phrase.words <= FULL_WORDS:
             self._acronyms.setdefault(short, phrase)
 
+    def _read_short(self, token: Node, phrase: Phrase) -> bool:
+        """Resolve "the National Park" to the one name that ends so; return whether it was done."""
+        one = self._shortened.get(phrase.text)
+        if one is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
+            return False
+        if phrase.label == "PERSON" and one.person is not False:
+            return False
+        if list_name_words(one.phrase.text) == list_name_words(phrase.text):
+            return False
+        if not any(c.word == "the" for c in token.children if c.dep == "det"):
+            return False
+        self._refer(token, one)
+        return True
+
+    def _learn_short(self, one: Antecedent, words: list[str]) -> None:
+        """Keep what may be left of a name when it is named again."""
+        words = words[1:] if words[0] in _ARTICLES else words
+        if "and" in words or any(word[0].isdigit() for word in words):
+            return
+        head = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
+        shorts = [words[i:head] for i in range(1, head) if words[i - 1].lower() not in _TELLING]
+        if head == 2 and LABEL_BY_NOUN.get(words[1].lower()) == "LOC":
+            shorts.append(words[:1])  # "the Velm" of "Velm River"
+        for short in [*shorts, words[:head]]:
+            text = " ".join(short)
+            other = self._shortened.get(text, one)
+            self._shortened[text] = one if other is one else None
+
     def _learn_name(self, one: Antecedent) -> None:
         self._names.setdefault(one.phrase.text, one)
         words = one.phrase.text.split()
+        if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
+            self._learn_short(one, words)
         if one is not self._title and self.tree[one.phrase.root].left_edge.word == "the":
             return  # an office is called by no part of its name
         maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
@@ -937,7 +1057,8 @@ class Antecedents:
                 continue
             # Two bearers of a name: it is that of whom the text is about, or certain no longer.
             other = self._parts.get(part, one)
-            keeps = other is not None and other is self.topic and bool(other.kinds)
+            about = other if other is self.topic else None
+            keeps = about is not None and (about is self._title or bool(about.kinds))
             self._parts[part] = other if other is one or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
@@ -956,7 +1077,12 @@ class Antecedents:
             }.values()
         )
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
-        if not fitting and not plural:
+        if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
+            # "This area", "this geographical feature": what the text is about.
+            meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
+            meant = meant and any(c.word == "this" for c in token.children)
+            fitting = [self._local] if meant and token.dep in SUBJECTS else []
+        elif not fitting and not plural:
             # Nothing says what it is, but its type may: "Greece joined ... the country".
             fitting = [
                 a
@@ -998,6 +1124,8 @@ class Antecedents:
         ]
         if not near:
             return topic
+        if len(near) == 1 and topic is None:
+            return near[0]
         last = max(a.sentence for a in (*near, *([topic] if topic is not None else [])))
         latest = [a for a in fitting if a.sentence == last]
         subjects = [a for a in latest if a.role in SUBJECTS]

@@ -65,7 +65,7 @@ _TITLE = r"[\"\u201c\u2018]?((?:the\s+)?(?=[^\W\d_a-z])[^,;:()\"\u201d]{2,60}?)[
 _ALIAS = re.compile(
     rf"(?:(?P<known>\b(?:known|called|spelled|nicknamed|titled|named|aka|a\.k\.a\.)(?:\s+as)?)"
     rf"|(?P<born>\bn[ée]e)|(?P<language>(?:^|[;,])\s*[A-Z][a-z]+(?:an|ish|ese|ch|ic|se|h|k|i):))"
-    rf"\s*{_TITLE}\s*(?=[,;:()]|$)"
+    rf"\s*{_TITLE}\s*(?=[,;:()]|$)",
 )
 
 Event = tuple[str, Phrase]
@@ -166,6 +166,7 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
 """What begins another item of a list behind a comma."""
+_DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
@@ -232,7 +233,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     mark = findings.tree[appositive.left_edge.i - 1].text
-    if mark == ";":
+    if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
     # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
@@ -254,6 +255,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
             # Something stands between the two: the parser attached the name too far up.
             findings.drop("distant_apposition", noun.i, appositive.i)
             return
+    if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
+        name = name.head.head
     _add_kind(name, kind, noun, findings)
 
 
@@ -292,6 +295,15 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if not (related and kind.word in _RELATIVES):
         be = "was" if is_past(kind) else "is"
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
+
+
+def _explains(noun: Node, appositive: Node) -> bool:
+    """Whether a dash without a clause around it leads to contents: "Search - indexes and ranks"."""
+    at = noun
+    while at.dep in {"conj", "compound", "nmod"}:
+        at = at.head
+    fragment = at.head is at and at.pos in {"NOUN", "PROPN"}
+    return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
@@ -452,6 +464,8 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         for word in findings.tree.nodes[first : kind.i]:
             if word.tag == "RBR":  # "more frequent bad storms": than what is not said
                 first = max(first, min(word.head.i, kind.i - 1) + 1)
+        while findings.tree[first].pos in {"CCONJ", "PUNCT"}:
+            first += 1
         phrase = build_phrase(findings.tree, first, kind.i, kind.i)
         counted = any(c.dep == "nummod" for c in kind.children)
         # Of "forms of energy and matter such as light" the examples may be of either.

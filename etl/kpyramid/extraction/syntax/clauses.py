@@ -38,6 +38,9 @@ def list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
                     continue
                 for part in _read_part(node, dep, verb, frame):
                     yield _fill_relative(part, frame.clause)
+    gap = _find_gap(frame)
+    if gap is not None:
+        yield gap
 
 
 def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]:
@@ -146,6 +149,22 @@ def _fill_relative(part: Part, clause: Node | None) -> Part:
     if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
         return Part(part.role, clause.head, part.link, part.root)
     return part
+
+
+def _find_gap(frame: Frame) -> Part | None:
+    """The noun that a relative clause leaves out: "the book (that) he wrote"."""
+    top, kids = frame.top, frame.kids
+    if top.dep != "relcl" or frame.way == "antecedent":
+        return None
+    if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
+        return None
+    preps = kids.get("prep", [])
+    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children):
+        return None
+    stranded = next((p for p in preps if not p.children), None)
+    if stranded is not None:
+        return Part("preposition", top.head, (stranded,), frame.verb)
+    return None if "nsubjpass" in kids else Part("object", top.head, (), frame.verb)
 
 
 # Subjects of a clause, verbs that govern it, and auxiliaries it shares.

@@ -54,7 +54,7 @@ _ALIKE: dict[str, frozenset[str]] = {
 }
 
 FIRM_ENDINGS, PLACE_OPENINGS = _WORDS["firm_endings"], _WORDS["place_openings"]
-AUTHORS = _WORDS["authors"]
+UNDERTAKINGS, AUTHORS = _WORDS["undertakings"], _WORDS["authors"]
 
 _FEMALE, _MALE = _WORDS["female"], _WORDS["male"]
 

@@ -1,4 +1,4 @@
-"""Repairs of what the parser gets wrong: names, dates, attachments."""
+"""Repairs of what the parser gets wrong: names, dates, subjects in brackets, attachments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
 # Titles of works, which the parser takes apart.
 
-_QUOTES = {'"': '"', "\u201c": "\u201d", "``": "''", "\u00ab": "\u00bb", "\u201e": "\u201c"}
+_OPENING = {"(": ")", "[": "]"}
+_QUOTES = {
+    '"': '"',
+    "`": "''",
+    "\u201c": "\u201d",
+    "``": "''",
+    "\u00ab": "\u00bb",
+    "\u201e": "\u201c",
+}
 _MAX_TITLE = 10
 _SUBJECTS = SUBJECTS | {"csubj", "csubjpass"}
 _NO_ARGUMENTS = frozenset("relcl advcl conj parataxis compound amod nmod det".split())
@@ -68,6 +76,8 @@ def _seat_title(inner: list[Node], after: int) -> None:
     root = inner[-1]
     orphans = [c for n in inner for c in n.children if id(c) not in within and c is not verb]
     if id(above) in within:
+        if not any(n.head is n for n in inner):
+            return
         if verb in above.children:
             above.children.remove(verb)
         verb.head, verb.dep = verb, "ROOT"
@@ -191,8 +201,9 @@ _GROUPS = frozenset("one part member type kind form example name group set serie
 def repair_tree(tree: Tree) -> None:
     """Mend the tree in place, in time linear in its tokens.
 
-    Dates that the recogniser split are joined, titles become one name, and a name's type follows
-    what the text says it is.
+    Dates that the recogniser split are joined, titles, numerals and bynames become one
+    name, subjects that the parser sought inside a bracket are put back before it, and a name's
+    type follows what the text says it is.
     """
     for node in tree.nodes:
         if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
@@ -201,11 +212,17 @@ def repair_tree(tree: Tree) -> None:
             _join_date(node)
         elif node.text in _QUOTES:
             _join_title(node)
+        elif node.text in _OPENING:
+            _lift_subject(node)
         elif node.text in {"is", "was"} and node.lemma == "be" and node.i:
             _join_leading_title(node)
+        elif node.text == "I" and node.i:
+            _join_numeral(node)
+        elif node.text == "the" and node.i:
+            _join_byname(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
-        elif node.dep == "prep" and node.head.dep == "dobj":
+        elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
@@ -220,6 +237,61 @@ def _join_particle(adverb: Node) -> None:
     behind = adverb.i == adverb.head.i + 1 and adverb.head.pos == "VERB"
     if behind and not any(n.word in _WAYS for n in after):
         adverb.dep = "prt"
+
+
+def _join_numeral(numeral: Node) -> None:
+    """Make "I" of "Albert I of Germany", to the parser a pronoun, the last part of a name."""
+    name, verb = numeral.tree.nodes[numeral.i - 1], numeral.head
+    if not _ends_name(name) or numeral.dep == "compound":
+        return
+    beside = name.head is numeral or (numeral.dep in _SUBJECTS and name.head is verb)
+    owns = any(c.word == "of" for c in numeral.children) or numeral.dep not in _SUBJECTS
+    if not owns and verb.tag != "VBZ" and not (beside and verb.word == "was"):
+        return  # "In Paris I was happy"
+    _end_name(name, numeral, [], stays=beside)
+
+
+def _join_byname(article: Node) -> None:
+    """Make "the Great" part of the name before it: "Tigranes the Great"."""
+    nodes = article.tree.nodes
+    name, byname = nodes[article.i - 1], nodes[min(article.i + 1, len(nodes) - 1)]
+    if not _ends_name(name) or byname.head is byname or not byname.text.istitle():
+        return
+    beside = byname.dep == "appos"
+    joined = byname.iob == article.iob == "I"
+    after = nodes[byname.i + 1] if byname.i + 1 < len(nodes) else None
+    if not (beside or joined) or name.dep == "compound":
+        return
+    if after is None or after.pos not in {"NOUN", "PROPN"}:
+        _end_name(name, byname, [article])
+
+
+def _ends_name(node: Node) -> bool:
+    """Whether what follows a word, without a mark between, may be the last part of its name."""
+    named = node.pos == "PROPN" and node.text[:1].isupper() and node.entity not in {"DATE", "TIME"}
+    return named and node.space and node.head is not node
+
+
+def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = False) -> None:
+    """Make `last` the head of the name before it, in the name's place unless it `stays`."""
+    if not stays:
+        if last.head is not last:
+            last.head.children.remove(last)
+        above = name.head
+        above.children[above.children.index(name)] = last
+        last.head, last.dep = above, name.dep
+        name.head = name
+        for child in list(name.children):
+            _move(child, last)
+        _widen(above, last)
+    for part in (name, *between):
+        _move(part, last)
+        part.dep = "compound"
+    for part in (*between, last):
+        part.pos, part.tag, part.lemma = "PROPN", "NNP", part.text
+        part.entity, part.iob = name.entity, "I" if name.entity else "O"
+    last.left_edge = min(name.left_edge, last.left_edge, key=lambda n: n.i)
+    _close_entity(last.tree.nodes, last.i)
 
 
 def _join_date(month: Node) -> None:
@@ -305,15 +377,24 @@ def _is_year(node: Node) -> bool:
 
 
 def _lift_preposition(prep: Node) -> None:
-    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta"."""
-    noun, verb = prep.head, prep.head.head
+    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta".
+
+    Nor does the place where somebody "died in Oslo of cholera".
+    """
+    noun = prep.head
+    verb = noun.head if noun.dep == "dobj" else noun.head.head
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
+        return
+    lemma = verb.lemma.lower()
+    if noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
         return
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
-    if named or (prep.word == "to" and verb.lemma.lower() in _GIVING):
-        _move(prep, verb)
-        noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
+    if not named and not given:
+        return
+    _move(prep, verb)
+    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
 
 
 def _lift_period(prep: Node) -> None:
@@ -367,6 +448,32 @@ def _widen(node: Node, last: Node) -> None:
         if node.head is node:
             break
         node = node.head
+
+
+def _lift_subject(bracket: Node) -> None:
+    """Give a clause whose subject was sought inside "Name (...)" the name before the bracket."""
+    tree, nodes = bracket.tree, bracket.tree.nodes
+    if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
+        return
+    closing = _OPENING[bracket.text]
+    limit = min(bracket.i + _MAX_BRACKET, tree.sentences[bracket.sentence][1])
+    end = next((i for i in range(bracket.i + 1, limit) if nodes[i].text == closing), None)
+    if end is None:
+        return
+    inside = [n for n in nodes[bracket.i + 1 : end] if n.dep in _SUBJECTS and n.head.i > end]
+    if len(inside) != 1:
+        return
+    wrong, verb = inside[0], inside[0].head
+    name = nodes[bracket.i - 1]
+    if _is_above(name, verb):
+        return
+    _move(name, verb)
+    name.dep = "nsubjpass" if wrong.dep.endswith("pass") else "nsubj"
+    wrong.dep = "appos"
+    _move(wrong, name)
+    name.right_edge = nodes[end]
+    if name.left_edge.i < verb.left_edge.i:
+        verb.left_edge = name.left_edge
 
 
 def _retype_names(tree: Tree) -> None:

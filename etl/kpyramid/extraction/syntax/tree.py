@@ -464,7 +464,9 @@ def _cut_run(
             if tells is not None and tells(child):
                 kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
-            if child.dep in _CUT:
+            # "an issue of the newspaper Le Monde" holds the name.
+            close = child.dep == "appos" and _is_close(child, node is root)
+            if child.dep in _CUT and not close:
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
@@ -494,6 +496,17 @@ def _cut_run(
 def _completes_quality(word: Node, root: Node) -> bool:
     """Whether a preposition under the word belongs to an adjective: "lizards native to Sonora"."""
     return word.pos == "ADJ" and root.pos == "NOUN"
+
+
+def _is_close(name: Node, own: bool) -> bool:
+    """Whether at most quotation marks stand between an apposition and its common noun.
+
+    A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
+    """
+    noun, first = name.head, name.left_edge.i
+    if noun.i >= first or first - noun.i > 2 or (own and name.pos == "PROPN"):
+        return False
+    return all(n.text in QUOTATION for n in noun.tree.nodes[noun.i + 1 : first])
 
 
 def _find_clause_end(clause: Node) -> int:
