@@ -20,9 +20,16 @@ import numpy as np
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.paths import MOST_NEIGHBOURS, Path, link_names, show_path, state_paths
+from kpyramid.query.paths import (
+    MOST_NEIGHBOURS,
+    Path,
+    choose_fitting,
+    link_names,
+    rate_paths,
+    show_path,
+    state_paths,
+)
 from kpyramid.query.types import Answer, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 

@@ -12,7 +12,6 @@ from functools import partial
 
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import state_items, tell_facts
 from kpyramid.query.paths import (
@@ -22,7 +21,10 @@ from kpyramid.query.paths import (
     choose_anchors,
     explain_failure,
     find_paths,
+    list_branches,
     rank_entities,
+    rate_chains,
+    read_paths,
     show_path,
     state_paths,
     suppose,

@@ -231,7 +231,7 @@ class Snapshot:
         other = copy(self)
         for name in ("_view", "_finder", "conflicts", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
-        other.scopes = (*self.scopes, scope)
+        other.scopes, other._vectors = (*self.scopes, scope), {}
         return other
 
     @cached_property
