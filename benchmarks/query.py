@@ -229,7 +229,7 @@ def _table_vectors(owner: str, keys: Any, texts: Any, vectors: npt.NDArray[np.fl
 
 
 def _open_embedder() -> Any:
-    from kpyramid.embeddings.port import open_embedder
+    from kpyramid.embeddings.opening import open_embedder
     from kpyramid.settings import EmbedSettings
     from kpyramid.storage.identity import identify_embedding
 

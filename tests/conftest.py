@@ -16,7 +16,8 @@ import pytest
 
 from kpyramid.documents.sentences import Span
 from kpyramid.embeddings.onnx import OnnxEmbedder
-from kpyramid.embeddings.port import Embedder, Matrix, open_embedder
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
 

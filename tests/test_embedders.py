@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.onnx import OnnxEmbedder, OnnxModel
-from kpyramid.embeddings.port import Embedder, open_embedder
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Embedder
 from kpyramid.embeddings.served import open_served
 from kpyramid.llm.endpoint import Endpoint, Pause
 from kpyramid.llm.ledger import LEDGER, Ledger

@@ -12,9 +12,9 @@ import pytest
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.facts import StatedPath
 from kpyramid.query.paths import Path as Walk
 from kpyramid.query.paths import (
-    StatedPath,
     choose_anchors,
     drop_led,
     find_paths,

@@ -140,7 +140,7 @@ def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
 
 def _check_models(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
     """The embedding model and the parser are there, and the first embeds a text."""
-    from kpyramid.embeddings.port import open_embedder
+    from kpyramid.embeddings.opening import open_embedder
     from kpyramid.storage.identity import identify_embedding, identify_parser
 
     embed = settings.embed

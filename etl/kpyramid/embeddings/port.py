@@ -1,8 +1,6 @@
 """The embedding port: phrases in, one finite row of 32-bit floats per phrase out."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -47,28 +45,3 @@ def embed_finite(embedder: Embedder, texts: Sequence[str]) -> Matrix:
             f"the first that of {texts[wrong[0]]!r}; check the model in [embed]"
         )
     return vectors
-
-
-# Models that run here.
-
-
-def open_embedder(
-    name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
-) -> Embedder:
-    """A model that runs here; an ONNX model with the same instruction is loaded once by a process.
-
-    Raises:
-        SettingsError: it cannot be loaded.
-    """
-    if provider == "instructor":
-        from kpyramid.embeddings.instructor import InstructorEmbedder
-
-        return InstructorEmbedder(name, files["modules.json"].parent, instruction)
-    return _open_onnx(name, files["model.onnx"], files["tokenizer.json"], instruction)
-
-
-@lru_cache(maxsize=2)
-def _open_onnx(name: str, model: Path, tokenizer: Path, prefix: str) -> Embedder:
-    from kpyramid.embeddings.onnx import OnnxEmbedder
-
-    return OnnxEmbedder(name, model, tokenizer, prefix)

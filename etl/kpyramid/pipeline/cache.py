@@ -21,7 +21,8 @@ from pydantic import TypeAdapter
 from kpyramid.documents.conversion import CONVERTER, Convert, Converted
 from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.formats import name_ending
-from kpyramid.embeddings.port import Matrix, open_embedder
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.served import Connect, cut_batches, open_served
 from kpyramid.errors import IntegrityError
 from kpyramid.extraction.types import Titled

@@ -18,13 +18,12 @@ from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_e
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import find_about, state_facts
+from kpyramid.query.facts import StatedPath, find_about, state_facts
 from kpyramid.query.paths import (
     SIMILAR,
     Anchors,
     Hypothesis,
     Path,
-    StatedPath,
     choose_anchors,
     compose_vectors,
     find_paths,

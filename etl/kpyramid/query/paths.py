@@ -21,7 +21,14 @@ from kpyramid.llm.task import Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import find_about, find_end, fit_kind, match_candidates, state_facts
+from kpyramid.query.facts import (
+    StatedPath,
+    find_about,
+    find_end,
+    fit_kind,
+    match_candidates,
+    state_facts,
+)
 from kpyramid.query.lookup import UNFOUNDED
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
@@ -339,41 +346,6 @@ def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, flo
 
 
 # Paths in words, with the places that support each step.
-
-
-@dataclass(frozen=True, slots=True)
-class StatedPath:
-    """A path in words: names of its entities, and the fact of each step with its direction."""
-
-    names: tuple[str, ...]
-    facts: tuple[NearFact, ...]
-    forward: tuple[bool, ...]
-
-    @property
-    def statement(self) -> str:
-        """The path with its arrows: `A – wrote → B ← is located in – C`."""
-        words = [self.names[0]]
-        for fact, ahead, name in zip(self.facts, self.forward, self.names[1:], strict=True):
-            held = f" ({'; '.join(fact.qualifiers)})" if fact.qualifiers else ""
-            said = f"{fact.relation}{held}"
-            words += [f"– {said} →" if ahead else f"← {said} –", name]
-        return " ".join(words)
-
-    @property
-    def steps(self) -> tuple[tuple[str, bool], ...]:
-        """The relation of each step, and whether it is taken from head to tail."""
-        return tuple((f.relation, ahead) for f, ahead in zip(self.facts, self.forward, strict=True))
-
-    @property
-    def start(self) -> str:
-        """The id of the entity that it leaves."""
-        first = self.facts[0]
-        return first.head_id if self.forward[0] else first.tail_id or ""
-
-    @property
-    def confidence(self) -> float:
-        """How surely its least sure fact was read."""
-        return min(fact.confidence for fact in self.facts)
 
 
 def state_paths(paths: Sequence[Path], graph: Adjacency, snapshot: Snapshot) -> list[StatedPath]:

@@ -16,12 +16,11 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import MOST_LOOKED, state_facts, state_items, tell_facts
+from kpyramid.query.facts import MOST_LOOKED, StatedPath, state_facts, state_items, tell_facts
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     SIMILAR,
     Anchors,
-    StatedPath,
     choose_fitting,
     explain_failure,
     go_on,

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from kpyramid.documents.words import WORD, lemmatise
-from kpyramid.embeddings.port import Embedder, Matrix, open_embedder
+from kpyramid.embeddings.opening import open_embedder
+from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.conflicts import Conflicts

@@ -22,6 +22,7 @@ from kpyramid.llm.task import (
     Task,
     quote_text,
 )
+from kpyramid.query.facts import StatedPath
 from kpyramid.query.model import reading
 from kpyramid.query.model.reading import (
     PROMPTS,
@@ -39,7 +40,6 @@ from kpyramid.query.model.reading import (
     weigh,
     write_prompt,
 )
-from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Item, Question, Reading
 
 if TYPE_CHECKING:
