@@ -73,8 +73,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.stages import publish
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
-    from kpyramid.snapshot.indexing import READS, build_index
-    from kpyramid.snapshot.parts import split_vectors
+    from kpyramid.snapshot.indexing import READS, build_index, split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse, stage_folder
     from kpyramid.storage.publication import commit, write_snapshot

@@ -224,6 +224,8 @@ def test_an_option_of_no_meaning_is_refused_with_what_to_pass(
         wrong += [{"mode": "fast"}, {"mode": None}, {"floor": 2}, {"graph": "no"}]
     if strategy == "naive":
         wrong += [{"by": "magic"}, {"by": 3}]
+    walks = {"wts": {"match": "near"}, "rok": {"damping": 1}, "hykge": {"overlap": 10}}
+    wrong += [{"hops": 0}, {"rounds": 0}] if strategy == "ksl" else [walks.get(strategy, {"by": 1})]
     for options in wrong:
         with pytest.raises(InputError) as refused:
             answer(BORN, snapshot, strategy, **options)

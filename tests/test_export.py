@@ -303,7 +303,7 @@ def test_no_property_has_a_type_of_the_export_itself(label: str, kind: str) -> N
         known = "" if label == "other" else label
         database.execute(f"CREATE TABLE ontology_property AS SELECT '{known}' AS label")
         database.execute(f"CREATE TABLE fact AS SELECT '{label}' AS relation, false AS negated")
-        made = database.sql(f"SELECT {_NEO4J['facts'][1][':TYPE']} FROM fact").fetchall()
+        made = database.sql(f"SELECT {_NEO4J['facts']['columns'][':TYPE']} FROM fact").fetchall()
     assert made == [(kind,)]
 
 

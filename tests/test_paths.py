@@ -11,20 +11,18 @@ import pytest
 from kpyramid.graph.steps import _order
 from kpyramid.query import Scope, Snapshot
 from kpyramid.query.analysis import QuestionAnalysis, analyse
-from kpyramid.query.chains import (
-    RatedPath,
-    choose_fitting,
-    rate_paths,
-    rate_steps,
-    read_paths,
-)
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     Path,
+    RatedPath,
+    choose_fitting,
     find_paths,
     link_names,
     rank_entities,
+    rate_paths,
+    rate_steps,
+    read_paths,
     state_paths,
 )
 from kpyramid.query.types import RULES
@@ -248,8 +246,7 @@ def test_every_step_is_said_and_every_word_is_used(snapshot: Snapshot) -> None:
 
 
 def walk_from(asked: QuestionAnalysis, depth: int) -> list[RatedPath]:
-    search = Search(asked, 10, 1.0, "exact", chained=True)
-    search.begin(asked.linked.entities)
+    search = Search(asked, asked.linked.entities, 10, 1.0, "exact", True)
     for _ in range(depth):
         search.keep(search.match_facts(), search.score())
     return choose_fitting(asked, rate_paths(asked, search.list_likely()))

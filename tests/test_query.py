@@ -126,13 +126,17 @@ def test_a_snapshot_removed_under_a_reader_is_a_clear_error(
         answer("Where was Ada Lovelace born?", opened)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("minilm-int8", "embedded with minilm-int8"), ("mymodel", r"'mymodel'.*--settings")],
+)
 def test_a_snapshot_of_another_embedding_model_is_refused(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
     opened = Snapshot(snapshot.folder)
-    resources = {"embedding": {"name": "minilm-int8", "sha256": "f" * 64}}
+    resources = {"embedding": {"name": name, "sha256": "f" * 64}}
     monkeypatch.setitem(opened.manifest, "resources", resources)
-    with pytest.raises(InputError, match="embedded with minilm-int8"):
+    with pytest.raises(InputError, match=told):
         opened.neighbours("anything", 1)
 
 
@@ -144,13 +148,3 @@ def test_what_no_text_says_is_not_answered_with_what_lies_nearest(
     assert found.text == "" and found.choices == ()
     assert found.context and found.layer == "text"
     assert found.confidence < SUFFICIENT
-
-
-def test_a_model_of_ones_own_that_is_not_named_is_asked_for(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = Snapshot(snapshot.folder)
-    resources = {"embedding": {"name": "mymodel", "sha256": "f" * 64}}
-    monkeypatch.setitem(opened.manifest, "resources", resources)
-    with pytest.raises(InputError, match=r"'mymodel'.*--settings"):
-        opened.neighbours("anything", 1)

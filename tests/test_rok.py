@@ -12,9 +12,16 @@ import pytest
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import drop_led, list_branches
+from kpyramid.query.facts import StatedPath
 from kpyramid.query.paths import Path as Walk
-from kpyramid.query.paths import StatedPath, choose_anchors, find_paths, rank_entities, state_paths
+from kpyramid.query.paths import (
+    choose_anchors,
+    drop_led,
+    find_paths,
+    list_branches,
+    rank_entities,
+    state_paths,
+)
 from kpyramid.query.rok import choose_main
 from kpyramid.query.types import Question
 from kpyramid.snapshot.adjacency import Adjacency

@@ -71,9 +71,8 @@ def ask_model(
 def begin(snapshot: Snapshot, *names: str, **ways: Any) -> Search:
     index = snapshot.entities_by_name()
     given: dict[str, Any] = {"width": 30, "distance": 1.0, "match": "question", "chained": True}
-    search = Search(analyse(UNCLE, snapshot), **(given | ways))
-    search.begin([index[name][0] for name in names])
-    return search
+    topics = tuple(index[name][0] for name in names)
+    return Search(analyse(UNCLE, snapshot), topics, **(given | ways))
 
 
 def deepen(search: Search) -> list[str]:

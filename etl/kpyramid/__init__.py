@@ -3,6 +3,8 @@
 What stands in `__all__` is public; every other module is internal and may change.
 """
 
+# ruff: noqa: F403, F405 - the names of `query` that are public stand below, once
+
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +12,7 @@ from kpyramid.errors import InputError, IntegrityError, PyramidError
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.models import open_backends
-    from kpyramid.query import (
-        EVERYTHING,
-        PUBLIC,
-        STRATEGIES,
-        Answer,
-        Backends,
-        Evidence,
-        Retrieval,
-        Scope,
-        Snapshot,
-        answer,
-        call_tool,
-        hold_snapshot,
-        open_snapshot,
-        retrieve,
-        tools,
-    )
+    from kpyramid.query import *
 
 # onnxruntime reads this once, when it is loaded: else it looks up its maker's telemetry host and
 # writes below the home folder. Whatever module loads it is loaded after this, in every process.

@@ -562,26 +562,11 @@ _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"]
 RETIRED = ("mode", "triples", "chunks")
 """Of [query], which records of runs have; they are options of strategies now."""
 
-_REMOVED: Mapping[str, str] = {
-    **{
-        f"query.{name}": f"is an option now: write {name} under [query.options]" for name in RETIRED
-    },
-    "engine": (
-        "Ray clusters were removed: a build uses the processors of its machine (--workers), and "
-        "Airflow with Celery shares nights out to several: delete this section"
-    ),
-    "publish.max_violations": "is now publish.max_violation_share, a share of the individuals",
-    "publish.strict": "is now publish.max_violation_share = 0, which lets nothing be withdrawn",
-    "cascade.hybrid": (
-        "the hybrid mode was removed, because it bought nothing over the rules or the model alone: "
-        "delete this line"
-    ),
-    "cascade.closed": (
-        "the closed form for small models was removed, because at most a fifth of its triples were "
-        "right: delete this line, and name a model that can keep to the open form"
-    ),
-}
+_KNOWN = tomllib.loads(Path(__file__).with_name("retired.toml").read_text("utf-8"))
+_REMOVED: Mapping[str, str] = _KNOWN["removed"]
 """Settings of earlier versions, with what to do about them."""
+FIXED = frozenset(f"{of}.{name}" for of, names in _KNOWN["fixed"].items() for name in names.split())
+"""What studies vary and nobody can choose by reason: no settings, their defaults are the values."""
 
 
 def read_recorded(values: dict[str, Any], place: str) -> Settings:
@@ -595,24 +580,6 @@ def read_recorded(values: dict[str, Any], place: str) -> Settings:
     if values.get("publish", {}).pop("strict", False):
         values["publish"]["max_violation_share"] = 0.0
     return check_settings(values, {"file": place})
-
-
-FIXED = frozenset(
-    f"{section}.{name}"
-    for section, names in {
-        "ingest": "language",
-        "extract": "language",
-        "cascade": "language",
-        "llm": "seed",
-        "complete": "dimensions priority region_share max_points member_similarity "
-        "min_support accept_support accept_score most_open alias_similarity rounds seed",
-        "condense": "neighbours anchor_similarity",
-        "index": "exact_up_to min_recall seed",
-        "publish": "min_document_share min_triple_share min_kept_share max_unanswered_share",
-    }.items()
-    for name in names.split()
-)
-"""What studies vary and nobody can choose by reason: no settings, their defaults are the values."""
 
 
 def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:

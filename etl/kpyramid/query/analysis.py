@@ -25,6 +25,7 @@ from kpyramid.documents.words import (
     list_plain_words,
     match_plain_words,
     read_name,
+    read_words,
     split_words,
 )
 from kpyramid.embeddings.port import Matrix
@@ -38,9 +39,11 @@ _LONGEST_NAME = 10
 _OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
 """A question about all things of a kind, which names none of them."""
 _BEFORE_KIND = QUESTION_WORDS | {"many", "much"}
-_ASIDE = (
+WORDS = read_words(__file__, "words.toml")
+"""Words of questions by what they ask for."""
+_ASIDE = WORDS["plain"] | (
     (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
-) | frozenset("it its there many much name year date time place kind type term call know".split())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,49 +118,23 @@ def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
 
 # The form of the answer: kind of value, number, other words.
 
-_JOINING = frozenset("of the and de da di du la le van von der den for in on at to".split())
 _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
-_NO_AGENT = frozenset("number order letter river border colour color character water power".split())
 
-KIND_TYPES: Mapping[str, frozenset[str]] = {
-    "who": frozenset({"PERSON", "ORG", "NORP"}),
-    "where": frozenset({"GPE", "LOC", "FAC"}),
-    "when": frozenset({"DATE", "TIME"}),
-    "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"}),
-}
+
+def list_words(table: str) -> dict[str, frozenset[str]]:
+    """The lists of a table of `words.toml` by name."""
+    start = f"{table}."
+    return {n.removeprefix(start): words for n, words in WORDS.items() if n.startswith(start)}
+
+
+KIND_TYPES: Mapping[str, frozenset[str]] = list_words("kinds")
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
-_MEASURES = {
-    "big": "area", "deep": "depth", "heavy": "weight", "high": "height", "large": "area",
-    "long": "length", "old": "age", "tall": "height", "wide": "width",
-}  # fmt: skip
+_MEASURES = {word: measure for measure, own in list_words("measures").items() for word in own}
 """What an adjective after "how" asks for."""
 NOUNS: Mapping[str, frozenset[str]] = {
-    word: frozenset(types.split())
-    for types, words in (
-        ("GPE", "city country state town capital nation county village municipality province"),
-        ("GPE LOC FAC", "place location region area island river mountain lake continent"),
-        (
-            "ORG",
-            "company team club band university party league label organisation organization "
-            "publisher school manufacturer institution agency group channel network airline",
-        ),
-        (
-            "PERSON",
-            "person actor author man woman leader king queen president father mother wife "
-            "husband son daughter brother sister spouse child people",
-        ),
-        ("DATE", "year date day month time century inception birthday"),
-        (
-            "CARDINAL QUANTITY MONEY PERCENT",
-            "number population length height elevation runtime "
-            "area size amount income revenue weight",
-        ),
-        ("LANGUAGE NORP", "language nationality"),
-        ("WORK_OF_ART PRODUCT", "book novel film movie song album series work"),
-    )
-    for word in words.split()
+    word: frozenset(types.split()) for types, own in list_words("nouns").items() for word in own
 }
 """The types of what a noun stands for: "which city", "the population of"."""
 _HEAD = re.compile(
@@ -329,7 +306,7 @@ def _cover_names(
         last = first + 1
         while last < len(words) and _joins(text, words, last):
             last += 1
-        while words[last - 1].plain in _JOINING and not words[last - 1].large:
+        while words[last - 1].plain in WORDS["joining"] and not words[last - 1].large:
             last -= 1
         runs.append((first, last))
         first = last
@@ -360,11 +337,14 @@ def _joins(text: str, words: tuple[Word, ...], at: int) -> bool:
     if words[at].large or words[at].plain[0].isdigit() or between in {"'", "’"}:
         return True
     ahead = words[at + 1 : at + 3]
-    joining = words[at].plain in _JOINING and "," not in between
+    joining = words[at].plain in WORDS["joining"] and "," not in between
     return (
         joining
         and bool(ahead)
-        and (ahead[0].large or (len(ahead) > 1 and ahead[0].plain in _JOINING and ahead[1].large))
+        and (
+            ahead[0].large
+            or (len(ahead) > 1 and ahead[0].plain in WORDS["joining"] and ahead[1].large)
+        )
     )
 
 
@@ -376,7 +356,7 @@ def find_types(text: str) -> frozenset[str]:
         for form in (noun, noun.removesuffix("s")):
             if form in NOUNS:
                 return NOUNS[form]
-        if _AGENT.match(noun) and noun not in _NO_AGENT:
+        if _AGENT.match(noun) and noun not in WORDS["no_agents"]:
             return KIND_TYPES["who"]
     asking = _ASKING.search(text)  # "who led it when it was built" asks for a person
     kind = asking[1].casefold() if asking else ""

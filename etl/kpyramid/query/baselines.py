@@ -94,14 +94,8 @@ def _read(
 ) -> Answer:
     """The answer that a reader finds in items, with one step of their layer in its trace."""
     reading = decisions.read(asked, items)
-    outcome = Outcome.INSUFFICIENT if items else Outcome.EMPTY
-    said = reading.reason or ("" if reading.answers else "none of them answers it")
-    step = Step(
-        layer,
-        Outcome.ANSWERED if reading.answers else outcome,
-        f"{seen}; {said}" if said else seen,
-        tuple(item.text for item in items) if layer == "graph" else (),
-        reading.confidence,
-    )
+    found = tuple(item.text for item in items) if layer == "graph" else ()
+    step = reading.judge(layer, seen, found)
+    step = step if items else replace(step, outcome=Outcome.EMPTY)
     places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
     return reading.give(items, layer if items else None, step, places=places)

@@ -10,7 +10,7 @@ from kpyramid.llm.task import Asker, Failure, Strict, Task, parse_json
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import add_prefixes, describe_schema
-from kpyramid.query.model.prompting import (
+from kpyramid.query.model.reading import (
     ask_model,
     make_request,
     show_numbered,

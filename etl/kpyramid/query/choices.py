@@ -5,22 +5,20 @@ steps, whose weights lie in `choices.json`: one rates a place, one an option by 
 its rivals'. Whether a text comes to yes or no, only a model says.
 """
 
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 
 import numpy as np
 
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import find_values
 from kpyramid.documents.words import Name, Word, find_name, read_name, split_words
-from kpyramid.query.analysis import QuestionAnalysis, link_text
-from kpyramid.query.lookup import apply_weights
+from kpyramid.query.analysis import WORDS, QuestionAnalysis, link_text
+from kpyramid.query.lookup import apply_weights, load_weights
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.individuals import state_value
@@ -39,7 +37,6 @@ MARGIN = 4.0
 """Log-odds ahead of the next option beyond which one is no surer; alone counts as that."""
 WHOLE = 0.9
 """How surely a place says an option that says all of it, at most in other endings."""
-_DENYING = frozenset("not never neither nor without cannot unlike".split())
 _DENIAL_REACH = 7
 """Words from a denial to what it denies."""
 
@@ -181,7 +178,7 @@ def _is_denied(piece: Piece, first: int) -> bool:
         if re.search(r"[;:.,]", after) or word.plain == "but":
             return False
         clitic = word.plain == "t" and at and piece.words[at - 1].plain.endswith("n")
-        if word.plain in _DENYING or clitic:
+        if word.plain in WORDS["denying"] or clitic:
             return piece.words[at + 1].plain != "only"
     return False
 
@@ -233,20 +230,12 @@ def _name_side(asked: QuestionAnalysis, entity: str | None, name: str) -> float:
     return 2 * shared / (len(stems) + len(asked.named)) if shared else 0.0
 
 
-@cache
-def load_weights() -> dict[str, dict[str, float]]:
-    """The weights of `choices.json`: of a place, and of an option."""
-    found: dict[str, dict[str, float]] = json.loads(
-        Path(__file__).with_name("choices.json").read_text("utf-8")
-    )["weights"]
-    return found
-
-
 def weigh(
     hits: Sequence[Hit], measures: Sequence[Mapping[str, float]]
 ) -> list[tuple[float, int, Hit]]:
     """The options that are said with their probabilities and best places, most probable first."""
-    of_place, of_option = load_weights()["place"], load_weights()["option"]
+    weights = load_weights("choices.json")  # of a place, and of an option
+    of_place, of_option = weights["place"], weights["option"]
     places: dict[int, list[tuple[float, int]]] = {}
     for at, (hit, own) in enumerate(zip(hits, measures, strict=True)):
         odds = sum(of_place.get(name, 0.0) * x for name, x in {"bias": 1.0, **own}.items())

@@ -43,6 +43,41 @@ may lie on the disk still: of a million facts one question in a hundred waited f
 
 
 @dataclass(frozen=True, slots=True)
+class StatedPath:
+    """A path in words: names of its entities, and the fact of each step with its direction."""
+
+    names: tuple[str, ...]
+    facts: tuple[NearFact, ...]
+    forward: tuple[bool, ...]
+
+    @property
+    def statement(self) -> str:
+        """The path with its arrows: `A – wrote → B ← is located in – C`."""
+        words = [self.names[0]]
+        for fact, ahead, name in zip(self.facts, self.forward, self.names[1:], strict=True):
+            held = f" ({'; '.join(fact.qualifiers)})" if fact.qualifiers else ""
+            said = f"{fact.relation}{held}"
+            words += [f"– {said} →" if ahead else f"← {said} –", name]
+        return " ".join(words)
+
+    @property
+    def steps(self) -> tuple[tuple[str, bool], ...]:
+        """The relation of each step, and whether it is taken from head to tail."""
+        return tuple((f.relation, ahead) for f, ahead in zip(self.facts, self.forward, strict=True))
+
+    @property
+    def start(self) -> str:
+        """The id of the entity that it leaves."""
+        first = self.facts[0]
+        return first.head_id if self.forward[0] else first.tail_id or ""
+
+    @property
+    def confidence(self) -> float:
+        """How surely its least sure fact was read."""
+        return min(fact.confidence for fact in self.facts)
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """Whether facts are enough, how probably their answer is right, and which facts support it.
 

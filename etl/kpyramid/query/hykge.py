@@ -17,23 +17,20 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import (
-    compose_vectors,
-    rate_chains,
-    read_paths,
-    shortlist,
-)
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import find_about, state_facts
+from kpyramid.query.facts import StatedPath, find_about, state_facts
 from kpyramid.query.paths import (
     SIMILAR,
     Anchors,
     Hypothesis,
     Path,
-    StatedPath,
     choose_anchors,
+    compose_vectors,
     find_paths,
     quote_fact,
+    rate_chains,
+    read_paths,
+    shortlist,
     show_path,
     state_paths,
     suppose,

@@ -20,11 +20,18 @@ import numpy as np
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import choose_fitting, rate_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.paths import MOST_NEIGHBOURS, Path, link_names, show_path, state_paths
+from kpyramid.query.paths import (
+    MOST_NEIGHBOURS,
+    Path,
+    choose_fitting,
+    link_names,
+    rate_paths,
+    show_path,
+    state_paths,
+)
 from kpyramid.query.types import Answer, Outcome, Step
-from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.adjacency import Adjacency, Edges, spread
 
 MOST_TAILS = 100
 """Tails that a round offers; of more the options, then the first by the keys of their facts."""
@@ -104,15 +111,13 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
 
 def reach(graph: Adjacency, starts: Iterable[int], hops: int) -> dict[int, int]:
     """What is within so many steps, with the least number of steps; hubs are not passed through."""
-    steps = dict.fromkeys(starts, 0)
-    last = np.array(sorted(steps), np.int64)
-    for step in range(1, hops + 1):
-        if step > 1:
-            last = last[graph.count_facts(last) <= MOST_NEIGHBOURS]
-        met = np.unique(graph.leave(last, sys.maxsize).target).tolist()
-        last = np.array([row for row in met if row not in steps], np.int64)
-        steps |= dict.fromkeys(last.tolist(), step)
-    return steps
+    begun = [*starts]
+
+    def leave(rows: Integers) -> Edges:
+        passed = np.isin(rows, begun) | (graph.count_facts(rows) <= MOST_NEIGHBOURS)
+        return graph.leave(rows[passed], sys.maxsize)
+
+    return spread(begun, hops, leave)
 
 
 def draw(text: str, rows: Sequence[int]) -> int:

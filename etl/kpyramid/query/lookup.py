@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
@@ -34,7 +34,14 @@ from kpyramid.documents.words import (
     read_words,
     split_label,
 )
-from kpyramid.query.analysis import KIND_TYPES, NOUNS, NUMERIC, QuestionAnalysis
+from kpyramid.query.analysis import (
+    KIND_TYPES,
+    NOUNS,
+    NUMERIC,
+    WORDS,
+    QuestionAnalysis,
+    list_words,
+)
 from kpyramid.query.facts import (
     MOST_ENTITIES,
     Judgement,
@@ -144,11 +151,8 @@ def _is_asked(fact: NearFact, words: Set[str]) -> bool:
 
 
 _ASKING = {
-    "possible": MODALS | {"maybe", "perhaps", "possible", "possibly", "potential", "probably"},
-    "planned": MODALS | {"going", "intend", "intends", "plan", "planned", "plans", "scheduled"},
-    "required": MODALS | {"have", "has", "need", "needs", "obliged", "required", "requires"},
-    "reported": frozenset("alleged allegedly reported reportedly said say says".split()),
-    "former": frozenset("did ex former formerly had once previously used was were".split()),
+    modality: words | (MODALS if modality in ("possible", "planned", "required") else frozenset())
+    for modality, words in list_words("asking").items()
 }
 """Words by which a question asks for facts of each modality."""
 
@@ -222,16 +226,14 @@ def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -
 
 
 @cache
-def load_weights() -> Mapping[str, float]:
-    """The weights of `lookup.json`."""
-    found: dict[str, float] = json.loads(
-        Path(__file__).with_name("lookup.json").read_text("utf-8")
-    )["weights"]
+def load_weights(name: str) -> dict[str, Any]:
+    """The weights of a file beside this one."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))["weights"]
     return found
 
 
 def _rate_chance(measures: Mapping[str, float]) -> float:
-    chance = apply_weights(measures, load_weights())
+    chance = apply_weights(measures, load_weights("lookup.json"))
     return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
 
 
@@ -509,7 +511,7 @@ class _Question:
 
     def _list_noun_types(self) -> frozenset[str]:
         for noun in self.nouns:
-            if noun in _LOOSE:
+            if noun in WORDS["loose"]:
                 return NOUNS[noun]
             if noun not in NOUNS and _AGENT.fullmatch(noun):
                 return KIND_TYPES["who"]
@@ -525,21 +527,12 @@ _NESTED = re.compile(r"\b([a-z]+) of (?:the |an? )?[a-z]+ (?:of|that|who|which)\
 _PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
 _MEANS = (" with", " by", " through", " via", " using")
 """How something is done is what it is done with: "is treated with"."""
-_LOOSE = frozenset(
-    "city town village place location region area company team club band party league label "
-    "organisation organization publisher manufacturer institution agency group channel network "
-    "airline person man woman leader king queen president father mother wife husband son daughter "
-    "brother sister spouse child people actor author book novel film movie song album series work "
-    "language nationality".split()
-)
-"""Nouns of which the entity type says enough: an organisation may be a label, and no river."""
 _PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
 _PLACES = KIND_TYPES["where"]
 _LOCATED = frozenset({"locate"})
 _OBJECT = re.compile(r"\W*(?:what|which|whom?)\b", re.IGNORECASE)
 _ADVERBIAL = PREPOSITIONS - {"by", "of"}
 """Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
-_NO_KIND = frozenset("kind type sort name".split())
 
 
 def read_kind_nouns(text: str) -> tuple[str, ...]:
@@ -554,7 +547,7 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
             stop = plain
             break
         run.append(plain)
-    if not run or run[0] in _NO_KIND:
+    if not run or run[0] in WORDS["no_kinds"]:
         return ()
     if match and match[1].casefold() == "what" and stop not in AUXILIARIES | MODALS:
         run = run if stop and len(run) > 1 else []  # "what causes it": no noun

@@ -23,7 +23,7 @@ from kpyramid.documents.words import (
     stem_words,
 )
 from kpyramid.embeddings.port import Matrix
-from kpyramid.query.analysis import QuestionAnalysis, find_names, link_text
+from kpyramid.query.analysis import WORDS, QuestionAnalysis, find_names, link_text
 from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -104,19 +104,11 @@ def average_first(scores: Matrix, units: Matrix) -> Matrix:
 
 # Multi-hop retrieval: from passages that answer a part of a question to those about the rest.
 
-_ASIDE = (
+_ASIDE = WORDS["aside"] | (
     (ARTICLES | AUXILIARIES | JOINING | MODALS | PREPOSITIONS | POINTING)
     - {"having", "must", "ought", "shall"}
-) | frozenset(
-    "he she it they his her its their him them i whom whose what which why s there if into than "
-    "then about after before under over during along between through also not no one".split()
 )
-_NO_NAMES = frozenset(
-    "NOUN DATE TIME CARDINAL ORDINAL PERCENT QUANTITY MONEY LANGUAGE NORP".split()
-)
-"""Types of mentions that lead nowhere: they name no thing that a passage could be about."""
-_ASKING = frozenset("who when where how".split())
-"""Words that say what is asked for: they stay in what is looked for and count for no content."""
+_NO_NAMES, _ASKING = WORDS["no_names"], WORDS["interrogative"]
 
 STARTS = 3
 """The first passages, from which multi-hop retrieval goes on where they say what is named."""

@@ -10,19 +10,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import list_branches, rate_chains, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import state_items, tell_facts
+from kpyramid.query.facts import StatedPath, state_items, tell_facts
 from kpyramid.query.paths import (
     Hypothesis,
     Path,
-    StatedPath,
     choose_anchors,
     explain_failure,
     find_paths,
+    list_branches,
     rank_entities,
+    rate_chains,
+    read_paths,
     show_path,
     state_paths,
     suppose,
@@ -64,8 +66,11 @@ def ask_rok(
     what the model is told to be an expert in.
 
     Raises:
+        InputError: a damping of 1 never settles.
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
+    if damping >= 1:
+        raise InputError(f"damping = {damping}: pass a number below 1")
     decisions = decisions.read_as("rok", domain)
     told, key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)

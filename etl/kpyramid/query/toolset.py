@@ -68,12 +68,8 @@ class Find(Tool):
     def run(self, snapshot: Snapshot) -> Any:
         """`Members`."""
         where: Any = self.where
-        if isinstance(where, list):
-            if len(where) > _MOST_CONDITIONS:
-                raise InputError(f"where: {len(where)} conditions, at most {_MOST_CONDITIONS}")
-            if any(len(pair) != 2 or not isinstance(pair[0], str) for pair in where):
-                raise InputError("where: each condition is a pair [property, condition]")
-            where = [(name, condition) for name, condition in where]
+        if len(where) > _MOST_CONDITIONS:
+            raise InputError(f"where: {len(where)} conditions, at most {_MOST_CONDITIONS}")
         return snapshot.find(self.class_name, where, self.order_by, self.limit, self.at)
 
 

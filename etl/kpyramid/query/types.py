@@ -122,6 +122,12 @@ class Reading:
         """Whether the context says."""
         return bool(self.text or self.choices)
 
+    def judge(self, layer: str, seen: str, found: tuple[str, ...] = ()) -> "Step":
+        """The step of a layer whose items, `seen` in words, were read."""
+        outcome = Outcome.ANSWERED if self.answers else Outcome.INSUFFICIENT
+        why = self.reason or ("" if self.answers else "none of them answers it")
+        return Step(layer, outcome, f"{seen}; {why}" if why else seen, found, self.confidence)
+
     def give(
         self,
         context: tuple[Item, ...],

@@ -15,17 +15,20 @@ import numpy as np
 from kpyramid.embeddings.port import Matrix
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.query.analysis import QuestionAnalysis
-from kpyramid.query.chains import choose_fitting, go_on, rate_paths, rate_steps, read_paths
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import MOST_LOOKED, state_facts, state_items, tell_facts
+from kpyramid.query.facts import MOST_LOOKED, StatedPath, state_facts, state_items, tell_facts
 from kpyramid.query.paths import (
     MOST_NEIGHBOURS,
     SIMILAR,
     Anchors,
-    StatedPath,
+    choose_fitting,
     explain_failure,
+    go_on,
     link_names,
     list_some,
+    rate_paths,
+    rate_steps,
+    read_paths,
 )
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
@@ -82,8 +85,7 @@ def ask_wts(
     """
     walker, is_read = decisions.walker, decisions.backends.reader == "llm"
     anchors, steps = _extract_entities(asked, walker, entities, domain)
-    search = Search(asked, width, distance, match, chained=chained)
-    search.begin(anchors.entities)
+    search = Search(asked, anchors.entities, width, distance, match, chained)
     answer, names = Answer("", (), (), None, (), ()), asked.snapshot.names
     for level in range(1, depth + 1):
         if not search.ahead:
@@ -162,6 +164,7 @@ class Search:
     """
 
     asked: QuestionAnalysis
+    topics: tuple[str, ...]
     width: int
     distance: float
     match: Match
@@ -169,17 +172,15 @@ class Search:
     kept: dict[str, NearFact] = field(default_factory=dict)
     ahead: list[str] = field(default_factory=list)
     note: str = ""
-    _topics: tuple[str, ...] = ()
     _gone: set[str] = field(default_factory=set)
     _last: list[Chain] = field(default_factory=list)
     _longer: list[Chain] = field(default_factory=list)
     _chains: list[Chain] = field(default_factory=list)
 
-    def begin(self, entities: Sequence[str]) -> None:
-        """Starts at the entities of the question."""
+    def __post_init__(self) -> None:
         names = self.asked.snapshot.names
-        self._topics, self.ahead, self._gone = tuple(entities), list(entities), set(entities)
-        self._last = [Chain(StatedPath((names[e],), (), ()), e) for e in entities]
+        self.ahead, self._gone = list(self.topics), set(self.topics)
+        self._last = [Chain(StatedPath((names[e],), (), ()), e) for e in self.topics]
 
     def match_facts(self) -> list[NearFact]:
         """The facts about the entities ahead that are near enough, nearest first (3.2.1)."""
@@ -210,7 +211,7 @@ class Search:
 
     def _list_passed(self) -> list[str]:
         """The entities ahead; beyond the first depth without hubs, by which all is joined."""
-        if self.ahead == list(self._topics):
+        if self.ahead == list(self.topics):
             return self.ahead
         graph = Adjacency(self.asked.snapshot)
         rows = graph.locate(self.ahead)
@@ -222,7 +223,7 @@ class Search:
         if self.match != "entity":
             return np.asarray(self.asked.vector[None, :])
         names = self.asked.snapshot.names
-        return self.asked.snapshot.embed_all([names[one] for one in self._topics])
+        return self.asked.snapshot.embed_all([names[one] for one in self.topics])
 
     def _sum_leads(self) -> Mapping[str, Matrix]:
         """The vectors of the likeliest chain to each entity, added up."""

@@ -5,7 +5,7 @@ Nothing is stored for it: the index has, for each entity, the rows of the facts 
 read in place, so that a walk costs what it touches, at any size of the graph.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,17 @@ class Edges:
         )
 
 
+def spread(starts: Iterable[int], hops: int, leave: Callable[[Integers], Edges]) -> dict[int, int]:
+    """What is reached from some nodes within so many steps, with the least number of steps."""
+    steps = dict.fromkeys(starts, 0)
+    last = sorted(steps)
+    for step in range(1, hops + 1):
+        met = np.unique(leave(np.array(last, np.int64)).target).tolist()
+        last = [row for row in met if row not in steps]
+        steps |= dict.fromkeys(last, step)
+    return steps
+
+
 class Adjacency:
     """The edges of the facts that are seen; none of a literal, none from a node to itself."""
 
@@ -62,8 +73,7 @@ class Adjacency:
 
     def locate(self, entity_ids: Iterable[str]) -> dict[str, int]:
         """The rows of those of some entities that are seen, in their order."""
-        rows = {key: self._view.find("entities", key) for key in entity_ids}
-        return {key: row for key, row in rows.items() if row is not None}
+        return self._view.find_all("entities", entity_ids)
 
     def name_entity(self, row: int) -> str:
         """The id of the entity of a row."""

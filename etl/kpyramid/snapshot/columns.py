@@ -1,8 +1,10 @@
 """The columns of the index, from the tables of a snapshot."""
 
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,28 +27,10 @@ from kpyramid.storage.contracts import combine_column, load_contracts
 Tables = Mapping[str, pa.Table]
 
 
-_STORED: Mapping[str, Mapping[str, str]] = {
-    "documents": {n: n for n in ("document_id", "source", "title", "text", "access", "metadata")},
-    "chunks": {
-        **{"chunk_id": "chunk_id", "document": "document_id"},
-        **{"start": "start", "end": "end"},
-    },
-    "condensed": {
-        **{"condensed_id": "condensed_id", "head": "head_id", "relation": "relation_id"},
-        **{"tail": "tail_id", "literal": "literal", "standard": "standard_relation"},
-        **{"standard_head": "standard_head_id", "standard_tail": "standard_tail_id"},
-        **{"statement": "", "detailed": "more_detailed_id", "qualifiers": "qualifiers"},
-        **{"negated": "negated", "modality": "modality"},
-    },
-    "relations": {name: name for name in ("relation_id", "name")},
-    "statements": {name: name for name in ("statement_id", "text", "anchor")},
-    "entities": {name: name for name in ("entity_id", "name", "type", "surface_forms")},
-}
-"""Columns of the index, in their order, and the columns of tables that they are.
-
-A reference that goes by another name is the row that it refers to. Facts are cited by statements.
-Of other tables all columns are stored.
-"""
+_STORED: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("index.toml").read_text("utf-8")
+)
+"""Columns of the index, in their order, and the columns of tables that they are."""
 
 
 def _store_columns(tables: Tables, table: str) -> dict[str, Any]:

@@ -220,8 +220,8 @@ def _word_rows(side: Snapshot, table: str, keys: Sequence[str]) -> dict[str, str
     if table == "proposals":
         rows = side.table(table).to_pylist()
         return {r["proposal_id"]: f"{r['label']} ({r['kind']}, {r['state']})" for r in rows}
-    places = {key: side._view.find(table, key) for key in keys}
-    return {key: _word(side, table, key, at) for key, at in places.items() if at is not None}
+    rows = side._view.find_all(table, keys)
+    return {key: _word(side, table, key, row) for key, row in rows.items()}
 
 
 def _word(side: Snapshot, table: str, key: str, row: int) -> str:

@@ -4,6 +4,7 @@ import logging
 import re
 import shutil
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -120,7 +121,7 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
     part = path.with_name(f".{path.name}.part")
     discard(part)
     try:
-        left_out = write(snapshot, part)
+        left_out = write(snapshot, part) or ()
         sync_tree(part)
         part.rename(path)
     finally:
@@ -171,16 +172,13 @@ def _name_label(label: str) -> str:
 # The whole snapshot.
 
 
-def _write_whole(
-    write: Callable[[Path, Path], None], snapshot: Snapshot, path: Path
-) -> tuple[str, ...]:
+def _write_whole(write: Callable[[Path, Path], None], snapshot: Snapshot, path: Path) -> None:
     if seen := snapshot.describe_scope():
         raise InputError(
             f"this form is a copy of the whole snapshot, and {seen} may be seen: give "
             "--everything, or choose a form that leaves the others out, such as duckdb or nquads"
         )
     write(snapshot.folder, path)
-    return ()
 
 
 _VOCABULARY = Path(__file__).parent / "vocabulary.ttl"
@@ -190,24 +188,23 @@ _VOCABULARY = Path(__file__).parent / "vocabulary.ttl"
 # RDF: the ontology, its individuals and where they are said, then the graph.
 
 
-def _write_turtle(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_turtle(snapshot: Snapshot, path: Path) -> None:
     files: Any = snapshot.manifest["files"]
     if snapshot.describe_scope() or GRAPH not in files:  # it is of all documents
-        return _write_rdf(write_turtle, snapshot, path)
+        _write_rdf(write_turtle, snapshot, path)
+        return
     made = snapshot._store.locate(GRAPH, most_hashed=None)
     with path.open("wb") as sink, made.open("rb") as graph:
         sink.write(_state_ontology(snapshot))
         shutil.copyfileobj(graph, sink, _PIECE)
-    return ()
 
 
 def _write_rdf(
     write: "Callable[[Database, BinaryIO], None]", snapshot: Snapshot, path: Path
-) -> tuple[str, ...]:
+) -> None:
     with _open(snapshot, RDF_FACTS) as database, path.open("wb") as sink:
         sink.write(_state_ontology(snapshot))
         write(database, sink)
-    return ()
 
 
 def _state_ontology(snapshot: Snapshot) -> bytes:
@@ -216,12 +213,11 @@ def _state_ontology(snapshot: Snapshot) -> bytes:
     return (stated + write_sorted(vocabulary)).encode()
 
 
-def _write_json_ld(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_json_ld(snapshot: Snapshot, path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kpyramid-") as folder:
         graph = Path(folder) / "graph.ttl"
         _write_turtle(snapshot, graph)
         write_json_ld(graph, path)
-    return ()
 
 
 # Property graphs: entities and values are nodes, facts are edges.
@@ -243,7 +239,7 @@ _EDGES = (
 """What the ontology adds to the facts: kinds of edges, their tables and ends."""
 
 
-def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_graphml(snapshot: Snapshot, path: Path) -> None:
     fields = {"node": ("label", "type", "forms", "classes"), "edge": ("kind", *_PLAIN, *_LISTS)}
     kinds = {"confidence": "double", "negated": "boolean", "start": "long", "end": "long"}
     keys = "".join(
@@ -278,89 +274,18 @@ def _write_graphml(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
         ):
             write_lines(database, query, sink)
         sink.write(b"</graph>\n</graphml>\n")
-    return ()
 
 
 def _join(name: str, between: str) -> str:
     return f"nullif(array_to_string({name}, '{between}'), '')"
 
 
-_TYPE = """CASE WHEN NOT negated AND relation IN (SELECT label FROM ontology_property)
-    THEN coalesce(nullif(upper({words}), '') || CASE WHEN upper({words}) IN {taken} THEN '_' ELSE ''
-    END, 'RELATED') ELSE 'RELATED' END"""
-"""Properties of the ontology are types of their own; other relations stand in `relation`, and so
-do denials, which a query for a type must not take for facts. `taken` are types of other edges."""
-_WORDS = "trim(regexp_replace(relation, '[^\\pL\\pN]+', '_', 'g'), '_')"
-_TAKEN = ("RELATED", "PART_OF", "MENTIONED_IN", *(k.upper().replace(" ", "_") for k, *_ in _EDGES))
-_NEO4J: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "documents": (
-        "document",
-        {
-            "id:ID": "id",
-            **{name: name for name in ("source", "title", "language", "licence", "attribution")},
-            "access:string[]": "access",
-            ":LABEL": "'Document'",
-        },
-    ),
-    "chunks": (
-        "chunks",
-        {"id:ID": "chunk_id", "text": "text", "start:long": "start", ":LABEL": "'Chunk'"},
-    ),
-    "entities": (
-        "individual",
-        {
-            "id:ID": "id",
-            **{name: name for name in ("name", "type")},
-            **{f"{name}:string[]": name for name in ("forms", "classes")},
-            ":LABEL": "concat_ws(chr(31), 'Entity', nullif(array_to_string(names, chr(31)), ''))",
-        },
-    ),
-    "classes": (
-        "ontology_class",
-        {
-            "id:ID": "iri",
-            **{name: name for name in ("label", "comment")},
-            ":LABEL": "'Class'",
-        },
-    ),
-    "values": (
-        _VALUES,
-        {"id:ID": "'value:' || literal", "name": "literal", ":LABEL": "'Value'"},
-    ),
-    "facts": (
-        "fact",
-        {
-            ":START_ID": "head",
-            ":END_ID": "coalesce(tail, 'value:' || literal)",
-            ":TYPE": _TYPE.format(words=_WORDS, taken=_TAKEN),
-            "id": "id",
-            **{name: name for name in ("relation", "relation_id", "wording")},
-            "negated:boolean": "negated",
-            **{name: name for name in ("modality", *VALID)},
-            "more_detailed_id": "more_detailed_id",
-            "confidence:double": "confidence",
-            **{"sentence": "sentence", "section": "section"},
-            **{"start:long": "start", "end:long": '"end"'},
-            **{f"{name}:string[]": name for name in ("chunks", *_LISTS)},
-        },
-    ),
-    "parts": (
-        "chunks",
-        {":START_ID": "chunk_id", ":END_ID": "document_id", ":TYPE": "'PART_OF'"},
-    ),
-    "mentions": (
-        "(SELECT DISTINCT entity, unnest(chunks) AS chunk FROM (SELECT unnest([head, tail]) AS "
-        "entity, chunks FROM fact) WHERE entity IS NOT NULL ORDER BY ALL)",
-        {":START_ID": "entity", ":END_ID": "chunk", ":TYPE": "'MENTIONED_IN'"},
-    ),
-    **{
-        table: (table, {":START_ID": source, ":END_ID": target, ":TYPE": f"'{kind}'"})
-        for kind, table, source, target in (
-            (kind.upper().replace(" ", "_"), *ends) for kind, *ends in _EDGES
-        )
-    },
-}
-"""Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL."""
+_NEO4J = tomllib.loads(Path(__file__).with_name("neo4j.toml").read_text("utf-8"))
+"""Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL.
+
+Properties of the ontology are types of their own; other relations stand in `relation`, and so do
+denials, which a query for a type must not take for facts.
+"""
 _NEO4J_COMMAND = """\
 neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter=U+001F \\
     --nodes=documents.csv --nodes=chunks.csv --nodes=entities.csv --nodes=values.csv \\
@@ -369,21 +294,20 @@ neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter
 """
 
 
-def _write_neo4j(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_neo4j(snapshot: Snapshot, path: Path) -> None:
     queries = {}
-    for name, (source, columns) in _NEO4J.items():
+    for name, file in _NEO4J.items():
         cells = []
-        for head, value in columns.items():
+        for head, value in file["columns"].items():
             text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
             quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
             plain = head.endswith((":double", ":long", ":boolean"))
             cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
         line = " || ',' || ".join(cells)
-        queries[f"{name}.csv"] = f"SELECT {line} || chr(10) FROM {source}"
-    heads = {f"{name}.csv": f"{','.join(columns)}\n" for name, (_, columns) in _NEO4J.items()}
+        queries[f"{name}.csv"] = f"SELECT {line} || chr(10) FROM {file['from']}"
+    heads = {f"{name}.csv": f"{','.join(file['columns'])}\n" for name, file in _NEO4J.items()}
     _write_files(snapshot, path, (*_ENDS, *_PLAIN, "chunks", *_LISTS), queries, heads)
     (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
-    return ()
 
 
 def _write_files(
@@ -404,25 +328,6 @@ def _write_files(
 
 # JSON lines, and one DuckDB file.
 
-_JSON = {
-    "documents": "SELECT document.*, text, metadata FROM document JOIN documents "
-    "ON documents.document_id = id ORDER BY id",
-    "chunks": 'SELECT chunk_id AS id, document_id AS document, start, "end", text FROM chunks '
-    "ORDER BY id",
-    "entities": "FROM entity",
-    "facts": """
-        SELECT fact.* EXCLUDE (places), evidence FROM fact JOIN (
-            SELECT fact_id, list({'document': document_id, 'start': first, 'end': last,
-                'text': text, 'source': source, 'licence': licence, 'attribution': attribution}
-                ORDER BY document_id, first, last) AS evidence
-            FROM (SELECT id AS fact_id, unnest(places) AS spot FROM fact)
-            JOIN place ON document_id = spot.document AND first = spot.first AND last = spot.last
-            JOIN document ON document.id = document_id
-            GROUP BY fact_id
-        ) ON fact_id = id ORDER BY id""",
-}
-
-
 _JSON_FACTS = (
     *("id", "head", "head_name", "relation", "relation_id", "tail", "tail_name", "literal"),
     *("wording", "negated", "more_detailed_id", "qualifiers", "confidence", "modality", *VALID),
@@ -430,16 +335,18 @@ _JSON_FACTS = (
 )
 
 
-def _write_jsonl(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_jsonl(snapshot: Snapshot, path: Path) -> None:
     queries = {
-        f"{name}.jsonl": f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({query}) AS row_of"
-        for name, query in _JSON.items()
+        name.replace(
+            "_", "."
+        ): f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({SQL[name]}) AS row_of"
+        for name in SQL
+        if name.endswith("_jsonl")
     }
     _write_files(snapshot, path, _JSON_FACTS, queries, {})
-    return ()
 
 
-def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_duckdb(snapshot: Snapshot, path: Path) -> Sequence[str]:
     left_out = []
     with open_database(path) as database:
         for name in load_contracts():
@@ -453,13 +360,13 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
             database.execute(f"SET force_compression = '{packing}'")
             database.execute(f"CREATE TABLE {name} AS FROM {source}")
         database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))
-    return tuple(left_out)
+    return left_out
 
 
 # Vectors.
 
 
-def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
+def _write_lance(snapshot: Snapshot, path: Path) -> None:
     import lancedb  # in an extra of its own
 
     held = lancedb.connect(path)
@@ -468,7 +375,6 @@ def _write_lance(snapshot: Snapshot, path: Path) -> tuple[str, ...]:
             held.create_table(name, data=_read_vectors(snapshot, name))
     with _open(snapshot, ()) as database:
         held.create_table("documents", data=database.sql("FROM document").to_arrow_table())
-    return ()
 
 
 _PLACED = {"document_id": pa.string(), "source": pa.string(), "section": pa.string()} | {
@@ -524,7 +430,8 @@ def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(read(rows[:0]).schema, blocks)
 
 
-_Form = Callable[[Snapshot, Path], tuple[str, ...]]
+_Form = Callable[[Snapshot, Path], Sequence[str] | None]
+"""It may say which tables the scope kept back."""
 FORMS: Mapping[str, _Form] = {
     "folder": partial(_write_whole, copy_folder),
     "tar": partial(_write_whole, write_tarball),

@@ -6,7 +6,8 @@ lie one behind the other in memory, so a batch is written to the file as it is.
 
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -150,103 +151,32 @@ _PREFIXES = {
     "kp": n.KP,
 }
 _CURIE = re.compile(r"<(\w+:\w+)>")
-_RELATION = f"'{n.RELATION.removeprefix(n.ENTITY)}' || url_encode(relation)"
-_OBJECT = """CASE
-    WHEN tail IS NOT NULL THEN iri(tail)
-    WHEN regexp_full_match(literal, '[12][0-9]{3}') THEN text(literal) || '^^' || <xsd:gYear>
-    WHEN regexp_full_match(literal, '-?(0|[1-9][0-9]*)') THEN text(literal) || '^^' || <xsd:integer>
-    WHEN regexp_full_match(literal, '[1-9][0-9]{0,2}(,[0-9]{3})+')
-        THEN text(replace(literal, ',', '')) || '^^' || <xsd:integer>
-    WHEN regexp_full_match(literal, '-?(0|[1-9][0-9]*)\\.[0-9]+')
-        THEN text(literal) || '^^' || <xsd:decimal>
-    WHEN day(literal) IS NOT NULL THEN text(day(literal)) || '^^' || <xsd:date>
-    ELSE text(literal) END"""
-"""Prose sets off the thousands of a quantity, so that four bare digits are a year."""
-VALID = {"valid_from": "validFrom", "valid_to": "validTo"}
+_DECLARED = tomllib.loads(Path(__file__).with_name("rdf.toml").read_text("utf-8"))
+_RELATION = _DECLARED["terms"]["relation"]
+"""The property of a fact's relation."""
+VALID = ("valid_from", "valid_to")
 RDF_FACTS = (
     *("id", "head", "relation", "relation_id", "tail", "literal"),
     *("wording", "negated", "more_detailed_id", "confidence", "modality", "valid_from", "valid_to"),
     *("qualifiers", "places"),
 )
 """Columns of `fact` that are said in RDF."""
-_ROLES = ("time", "place", "document")
-"""Qualifiers that are properties of their own."""
-_Says = Sequence[tuple[str, str]]
-"""Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms."""
-_RDF: Sequence[tuple[str, str, str, _Says]] = (
-    (
-        "document",
-        "iri(id)",
-        "",
-        (
-            ("dct:source", "named(source)"),
-            ("dct:title", "text(title)"),
-            ("dct:license", "named(licence)"),
-            ("dct:creator", "text(attribution)"),
-            ("kp:access[]", "texts(access)"),
-        ),
-    ),
-    (
-        "place",
-        "iri(id)",
-        "",
-        (("prov:wasQuotedFrom", "iri(document_id)"), ("prov:value", "text(text)")),
-    ),
-    (
-        "entity",
-        "iri(id)",
-        "",
-        (
-            ("rdf:type[]", "list_transform(classes, lambda c: '<' || c || '>')"),
-            ("rdfs:label", "text(name)"),
-            ("skos:altLabel[]", "texts(list_filter(forms, lambda f: f <> name))"),
-            ("kp:entityType", "text(type)"),
-        ),
-    ),
-    (
-        "(SELECT DISTINCT relation FROM fact ORDER BY relation)",
-        f"iri({_RELATION})",
-        "",
-        (("rdf:type", "<rdf:Property>"), ("rdfs:label", "text(relation)")),
-    ),
-    ("fact WHERE modality = 'fact' AND NOT negated", "iri(head)", "iri(id)", (("", _OBJECT),)),
-    (
-        "fact",
-        "iri(id)",
-        "",
-        (
-            ("rdf:type", "<rdf:Statement>"),
-            ("rdf:subject", "iri(head)"),
-            ("rdf:predicate", f"iri({_RELATION})"),
-            ("rdf:object", _OBJECT),
-            ("rdfs:label", "text(wording)"),
-            ("kp:relation", "iri(relation_id)"),
-            ("kp:negated", "CASE WHEN negated THEN 'true' END"),
-            ("kp:moreDetailed", "iri(more_detailed_id)"),
-            ("kp:confidence", "'\"' || confidence || '\"^^' || <xsd:double>"),
-            ("kp:modality", "CASE WHEN modality <> 'fact' THEN text(modality) END"),
-            *(
-                (
-                    f"kp:{camel}",
-                    f"text({name}) || '^^' || CASE length({name}) WHEN 4 THEN <xsd:gYear> "
-                    "WHEN 7 THEN <xsd:gYearMonth> ELSE <xsd:date> END",
-                )
-                for name, camel in VALID.items()
-            ),
-            *((f"kp:{role}[]", f"texts(qualified(qualifiers, '{role}'))") for role in _ROLES),
-            (
-                "kp:qualifier[]",
-                "texts(list_filter(qualifiers, lambda q: "
-                f"NOT regexp_matches(q, '^({'|'.join(_ROLES)}): ')))",
-            ),
-            (
-                "prov:wasDerivedFrom[]",
-                "list_transform(places, lambda p: "
-                "iri(p.document || '#char=' || p.first || ',' || p.last))",
-            ),
-        ),
-    ),
-)
+
+
+def _list_subjects() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
+    """Of each kind of subject its source, SQL of its IRI and of its graph, and what is said of it.
+
+    Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms.
+    """
+
+    def fill(value: str) -> str:
+        for name, term in _DECLARED["terms"].items():
+            value = value.replace(f"${name}", term)
+        return value
+
+    for kind in _DECLARED["subjects"]:
+        says = [(predicate, fill(value)) for predicate, value in kind["says"].items()]
+        yield kind["from"], fill(kind["iri"]), kind.get("in", ""), says
 
 
 def write_turtle(database: "Database", sink: BinaryIO) -> None:
@@ -262,7 +192,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
     lines = [f"@base <{n.ENTITY}> ."]
     lines += [f"@prefix {name}: <{iri}> ." for name, iri in _PREFIXES.items()]
     sink.write("\n".join([*lines, "", ""]).encode())
-    for source, subject, _, says in _RDF:
+    for source, subject, _, says in _list_subjects():
         parts = []
         for predicate, value in says:
             name = f"'{_cut(predicate)} '" if predicate else f"iri({_RELATION}) || ' '"
@@ -283,7 +213,7 @@ def write_quads(database: "Database", sink: BinaryIO) -> None:
         prefix, _, name = curie.partition(":")
         return f"'<{_PREFIXES[prefix]}{name}>'"
 
-    for source, subject, graph, says in _RDF:
+    for source, subject, graph, says in _list_subjects():
         parts = []
         for predicate, value in says:
             name = spell(_cut(predicate)) if predicate else f"iri({_RELATION})"

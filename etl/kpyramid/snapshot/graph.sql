@@ -111,3 +111,23 @@ CREATE OR REPLACE TEMP MACRO xml(x) AS replace(replace(replace(replace(regexp_re
     '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
 CREATE OR REPLACE TEMP MACRO data(k, x) AS
     coalesce('<data key="' || k || '">' || xml(x) || '</data>', '');
+
+--- documents_jsonl: a line for each
+SELECT document.*, text, metadata FROM document JOIN documents ON documents.document_id = id ORDER BY id
+
+--- chunks_jsonl: a line for each
+SELECT chunk_id AS id, document_id AS document, start, "end", text FROM chunks ORDER BY id
+
+--- entities_jsonl: a line for each
+FROM entity
+
+--- facts_jsonl: a line for each
+SELECT fact.* EXCLUDE (places), evidence FROM fact JOIN (
+    SELECT fact_id, list({'document': document_id, 'start': first, 'end': last,
+        'text': text, 'source': source, 'licence': licence, 'attribution': attribution}
+        ORDER BY document_id, first, last) AS evidence
+    FROM (SELECT id AS fact_id, unnest(places) AS spot FROM fact)
+    JOIN place ON document_id = spot.document AND first = spot.first AND last = spot.last
+    JOIN document ON document.id = document_id
+    GROUP BY fact_id
+) ON fact_id = id ORDER BY id

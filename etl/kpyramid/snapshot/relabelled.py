@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -85,10 +86,8 @@ def _part(
 ) -> tuple[set[str], set[str]]:
     """Sources and hashes of a snapshot's texts: those hidden from scopes, and the others."""
     readers = [scope.access for scope in scopes if scope.access is not None]
-    used = files if readers else ()
-    columns = ["source", "sha256", "access"]
     try:
-        rows = [row for f in used for row in pq.read_table(f, columns=columns).to_pylist()]
+        rows = _read(files if readers else (), "source", "sha256", "access")
     except (pa.ArrowException, OSError) as e:
         raise IntegrityError(
             f"the labels of snapshot {snapshot} cannot be read, and they hold for earlier ones "
@@ -103,8 +102,12 @@ def _part(
 
 def hide(folder: Path, guarded: Iterable[str]) -> Scope | None:
     """The scope without a snapshot's documents of such sources or texts; None if it has none."""
-    values, hidden = frozenset(guarded), set[str]()
-    for file in list_table(folder, "documents") if values else ():
-        rows = pq.read_table(file, columns=["document_id", "source", "sha256"]).to_pylist()
-        hidden.update(row["document_id"] for row in rows if values & {row["source"], row["sha256"]})
-    return Scope(None, hidden=frozenset(hidden)) if hidden else None
+    values = frozenset(guarded)
+    files = list_table(folder, "documents") if values else ()
+    rows = _read(files, "document_id", "source", "sha256")
+    hidden = frozenset(r["document_id"] for r in rows if values & {r["source"], r["sha256"]})
+    return Scope(None, hidden=hidden) if hidden else None
+
+
+def _read(files: Iterable[Path | BytesIO], *columns: str) -> list[dict[str, Any]]:
+    return [row for f in files for row in pq.read_table(f, columns=[*columns]).to_pylist()]

@@ -42,7 +42,7 @@ def read_page(name: str) -> bytes:
     return files("kpyramid.snapshot").joinpath("page", name).read_bytes()
 
 
-def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -> tuple[str, ...]:
+def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -> None:
     """Writes what the scope lets be seen as a folder that a browser opens without a network.
 
     Of a thing at most 200 facts, the best supported; `former` is what changes are counted from.
@@ -78,7 +78,6 @@ def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -
             "passages_each": _PASSAGES,
         },
     )
-    return ()
 
 
 class _Site:

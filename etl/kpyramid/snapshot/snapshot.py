@@ -231,7 +231,7 @@ class Snapshot:
         other = copy(self)
         for name in ("_view", "_finder", "conflicts", "ontology", "_sources", "_layers"):
             other.__dict__.pop(name, None)
-        other.scopes = (*self.scopes, scope)
+        other.scopes, other._vectors = (*self.scopes, scope), {}
         return other
 
     @cached_property
@@ -502,7 +502,7 @@ class Snapshot:
         In key order; either the plain ones or those that are denied.
         """
         entities, facts = self._view.rows("entities"), self._view.rows("condensed")
-        rows = [at for key in entity_ids if (at := self._view.find("entities", key)) is not None]
+        rows = self._view.find_all("entities", entity_ids).values()
         name = "denials" if denied else "facts"
         if not rows or not entities.has(name):  # an index of the last release
             return []
@@ -576,24 +576,21 @@ class Snapshot:
 
     def surface_forms(self, entity_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """All names of some entities as written; unknown ids are left out."""
-        rows = {key: self._view.find("entities", key) for key in entity_ids}
-        return {key: self._view.forms_of(row) for key, row in rows.items() if row is not None}
+        rows = self._view.find_all("entities", entity_ids)
+        return {key: self._view.forms_of(row) for key, row in rows.items()}
 
     def titles(self, document_ids: Collection[str]) -> dict[str, str]:
         """The titles of those of some documents that have one."""
         documents = self._view.rows("documents")
-        rows = {key: self._view.find("documents", key) for key in document_ids}
-        titles = {k: documents.value("title", at) for k, at in rows.items() if at is not None}
+        rows = self._view.find_all("documents", document_ids)
+        titles = {key: documents.value("title", row) for key, row in rows.items()}
         return {key: title for key, title in titles.items() if title}
 
     def mentions_in(self, chunk_ids: Sequence[str]) -> list[dict[str, Any]]:
         """The mentions in some chunks, in key order: chunk_id, text, type, start, end."""
         mentions = self._view.rows("mentions")
         found: list[tuple[str, dict[str, Any]]] = []
-        for key in sorted(set(chunk_ids)):
-            row = self._view.find("chunks", key)
-            if row is None:
-                continue
+        for key, row in self._view.find_all("chunks", sorted(set(chunk_ids))).items():
             first, last = map(int, np.searchsorted(mentions.numbers("chunk"), [row, row + 1]))
             names, *columns = (
                 mentions.column(name)[first:last].to_pylist() for name in ("mention_id", *_MENTION)

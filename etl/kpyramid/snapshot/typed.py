@@ -28,7 +28,7 @@ from kpyramid.documents.measures import Measure, list_measures, read_measure
 from kpyramid.documents.validity import covers, read_time
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges
+from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, spread
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
@@ -193,7 +193,7 @@ class Finder:
         """See `Snapshot.paths`."""
         _check_number("hops", hops, MOST_HOPS)
         starts, ends = self._require(first), self._require(second)
-        distances = self._measure_distances(ends, hops)
+        distances = spread(ends, hops - 1, self._leave)
         walks = (
             tuple(self._state_hop(row, forward) for row, forward in walk)
             for length in range(1, hops + 1)
@@ -383,15 +383,14 @@ class Finder:
     def _find_things(self, name: str) -> list[int]:
         """The things that a name, an id or an IRI means."""
         keys = (name.rpartition("/")[2], *self._names.get(join_words(name), ()))
-        rows = {self._view.find("entities", key) for key in keys}
-        return sorted(row for row in rows if row is not None)
+        return sorted({*self._view.find_all("entities", keys).values()})
 
     def _require(self, name: str) -> list[int]:
         name = _read_name("thing", name)
         if found := self._find_things(name):
             return found
         keys = (k for word in words.list_plain_words(name) for k in self._names.with_word(word))
-        rows = {row for key in keys if (row := self._view.find("entities", key)) is not None}
+        rows = {*self._view.find_all("entities", keys).values()}
         _refuse("thing", name, map(self._view.name_of, rows))
 
     @cached_property
@@ -563,28 +562,19 @@ class Finder:
     def _graph(self) -> Adjacency:
         return Adjacency(self)
 
-    def _leave(self, things: Sequence[int]) -> Edges:
+    def _leave(self, things: Integers) -> Edges:
         """The facts that lead on from some things; that both are films leads nowhere."""
-        edges = self._graph.leave(np.array(things, np.int64), _MOST_EDGES)
+        edges = self._graph.leave(things, _MOST_EDGES)
         facts = self._select_asserted(edges.fact.astype(np.int64))
         relations = self._view.rows("condensed").numbers("relation")[facts]
         kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
         return edges.take(np.isin(edges.fact, facts[~np.isin(relations, kinds)]))
 
-    def _measure_distances(self, ends: Sequence[int], hops: int) -> dict[int, int]:
-        """How many facts lie between a thing and the nearest of some ends, fewer than `hops`."""
-        distances, edge = dict.fromkeys(ends, 0), [*ends]
-        for depth in range(1, hops):
-            reached = np.unique(self._leave(edge).target).tolist()
-            edge = [row for row in reached if row not in distances]
-            distances |= dict.fromkeys(edge, depth)
-        return distances
-
     def _walk(
         self, thing: int, passed: frozenset[int], left: int, distances: Mapping[int, int]
     ) -> Iterator[list[tuple[int, bool]]]:
         """The walks of so many facts that pass nothing twice and meet an end at the last alone."""
-        edges = self._leave([thing])
+        edges = self._leave(np.array([thing], np.int64))
         columns = (edges.fact, edges.target, edges.forward)
         for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
             distance = distances.get(target, left)

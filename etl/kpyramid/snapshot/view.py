@@ -1,6 +1,6 @@
 """What of a snapshot may be read: a scope says it, and a view is all that reads the store."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -145,8 +145,13 @@ class View:
         mask = self.mask(table)
         return row if row is None or mask is None or mask[row] else None
 
+    def find_all(self, table: str, keys: Iterable[str]) -> dict[str, int]:
+        """The rows of those of some keys that are seen, in their order."""
+        rows = {key: self.find(table, key) for key in keys}
+        return {key: row for key, row in rows.items() if row is not None}
+
     def locate(self, table: str, key: str) -> int:
-        """The same.
+        """The row of a key.
 
         Raises:
             KeyError: the key is unknown, or hidden.

@@ -18,7 +18,7 @@ from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.facts import find_end
 from kpyramid.query.lookup import list_relations
-from kpyramid.query.model.prompting import ask_model
+from kpyramid.query.model.reading import ask_model
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_WORDINGS = 5

@@ -33,7 +33,7 @@ from kpyramid.ontology.sparql import (
     select_all,
 )
 from kpyramid.query.analysis import link_text
-from kpyramid.query.model.prompting import (
+from kpyramid.query.model.reading import (
     ask_model,
     flatten,
     make_request,

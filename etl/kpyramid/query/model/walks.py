@@ -22,20 +22,24 @@ from kpyramid.llm.task import (
     Task,
     quote_text,
 )
+from kpyramid.query.facts import StatedPath
 from kpyramid.query.model import reading
-from kpyramid.query.model.prompting import (
+from kpyramid.query.model.reading import (
     PROMPTS,
+    Prompt,
+    Read,
+    Recalled,
     ask_once,
     flatten,
     make_request,
     pick_numbers,
+    refuse,
     show_numbered,
     show_options,
     show_question,
+    weigh,
     write_prompt,
 )
-from kpyramid.query.model.reading import Prompt, Read, Recalled, refuse, weigh
-from kpyramid.query.paths import StatedPath
 from kpyramid.query.types import Item, Question, Reading
 
 if TYPE_CHECKING:
