@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 583,
+    "root": 536,
     "numerics": 333,
     "embeddings": 371,
     "documents": 3364,
@@ -22,8 +22,8 @@ BUDGETS = {
     "ontology": 6046,
     "completion": 2052,
     "condensation": 1707,
-    "snapshot": 4791,
-    "query": 4410,
+    "snapshot": 4590,
+    "query": 4338,
     "serve": 566,
     "integrations": 153,
     "evaluation": 1210,
