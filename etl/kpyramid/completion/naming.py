@@ -164,7 +164,10 @@ def _find_nearest(
     proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
 ) -> list[tuple[str, ...]]:
     """IRIs of what each may be another name for, the nearest first: same kind, ends that fit."""
-    terms = {"class": schema.classes, "property": schema.properties}
+    terms: dict[str, Sequence[OntologyClass | OntologyProperty]] = {
+        "class": schema.classes,
+        "property": schema.properties,
+    }
     said = {
         kind: [(t.iri, text) for t in terms[kind] for text in (t.label, *t.alt_labels)]
         for kind in sorted({p.kind for p in proposals})
