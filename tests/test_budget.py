@@ -20,7 +20,7 @@ BUDGETS = {
     "extraction": 7990,
     "graph": 2406,
     "ontology": 6046,
-    "completion": 2052,
+    "completion": 2055,
     "condensation": 1707,
     "snapshot": 4590,
     "query": 4338,
