@@ -56,6 +56,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     is_nominal,
     is_restrictive,
+    is_singled_out,
     list_conjuncts,
     list_containers,
 )
@@ -506,6 +507,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         if role == "quality":
             word = part.root
             grade = [c for c in word.children if c.tag in {"RBR", "RBS"}]
+            grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
             preps = [c for c in word.children if c.dep in {"prep", "agent"}]
@@ -698,6 +700,11 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if passive and verb.lemma.lower() not in _DITRANSITIVE:
         findings.drop("doubtful_object", noun.i, noun.i)
         return []
+    single = is_singled_out(noun) or any(c.word in _SOLE for c in noun.children)
+    told = any(c.dep in {"acl", "relcl"} for c in noun.children) or "xcomp" in frame.kids
+    if part.role == "attribute" and single and told:
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return []  # "became the first European to reach it"
     controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
     if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
         findings.drop("incomplete_object", noun.i, noun.i)
@@ -787,6 +794,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     link = [node for node in part.link if node.dep != "neg"]
     negated = len(link) < len(part.link) or is_denied(part.root)
     words = " ".join(node.word for node in link)
+    if words == "with" and negated:
+        words, negated = "without", False  # "was done with no harm"
     root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
         words = "such as"

@@ -40,6 +40,7 @@ _WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
 _BEGINNING = (" since", " from", " until", " till")
 _PERFECT = {"has been": "is", "have been": "are"}
+_MULTIPLES = frozenset("half twice double triple thrice".split())
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -168,6 +169,9 @@ def _add_kind(
     findings: Findings,
 ) -> None:  # fmt: skip
     negated = group.negated or any(c.word == "no" for c in noun.children)
+    if any(c.word in _MULTIPLES for c in noun.children):
+        findings.drop("no_kind", noun.i, noun.i)  # "is half the size of X"
+        return
     tail = find_kind(noun)
     if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
         findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)

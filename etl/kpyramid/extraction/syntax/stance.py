@@ -33,6 +33,7 @@ _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
+_POINTING = frozenset("that this such these those which".split())
 REPORTED = "reported"
 """The mood of what somebody heard: "I heard that", "we were told that"."""
 _UNPROVEN = "unproven"
@@ -330,6 +331,9 @@ def read_preposed(part: Node, verb: Node) -> str | None:
     inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
     if part.word == "under" and any(c.lemma in WORDS["condition_nouns"] for c in inner):
         return "under"
+    cases = (c for noun in inner if noun.lemma == "case" for c in noun.children)
+    if part.word == "in" and any(c.word in _POINTING for c in cases):
+        return "in"  # "in that case, the company should issue shares"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
     if part.word == "by" and any(c.word.endswith("ing") for c in inner):
         return "by" if helpers & WORDS["enabling"] else None
