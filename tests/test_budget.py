@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3364,
     "storage": 3042,
     "llm": 2734,
-    "extraction": 7990,
+    "extraction": 8009,
     "graph": 2406,
     "ontology": 6046,
     "completion": 2055,
