@@ -328,6 +328,17 @@ def is_present(name: str) -> bool:
 
 
 @lru_cache(_HELD)
+def list_content(wording: str) -> frozenset[str]:
+    """The words and whole forms of a wording of which it shares one with what it says more than."""
+    frame = read_frame(wording)
+    keys = [frame.key, *(key for key, _ in frame.alternates)]
+    return frozenset([*keys, *(word for key in keys for word in key.split())]) - _SHARED
+
+
+_SHARED = PREPOSITIONS | {"be", "have"}
+
+
+@lru_cache(_HELD)
 def says_more(wording: str, name: str, turned: bool = False) -> bool:
     """Whether a wording is a name of a relation with words more: `is a staff member in`, `member`.
 
