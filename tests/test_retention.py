@@ -97,6 +97,28 @@ def test_the_last_of_each_ref_tags_and_what_was_needed_lately_stay(tmp_path: Pat
     assert check_refs(warehouse) == []
 
 
+def test_refs_of_backfilled_days_retire_by_age(tmp_path: Path) -> None:
+    root = str(tmp_path / "w")
+    made = {
+        ref: publish(root, letter, ref, "1", f"{year}-01-01T00:00:00+00:00")
+        for letter, ref, year in [
+            ("a", "demo", 2020),
+            ("b", "demo-2026-01-01", 2020),
+            ("c", "demo-2026-01-02", 2199),
+            ("d", "other-2026-01-01", 2020),
+        ]
+    }
+    arguments = ["gc", "--backfills", "30d", "--json", "--warehouse", root]
+
+    looked = json.loads(CliRunner().invoke(app, [*arguments, "--dry-run"]).stdout)
+    assert looked["retired"] == ["demo-2026-01-01"]
+    assert {*list_refs(Warehouse(Path(root)))} == {*made}
+    done = json.loads(CliRunner().invoke(app, arguments).stdout)
+
+    assert done["retired"] == looked["retired"]
+    assert {*list_refs(Warehouse(Path(root)))} == {*made} - {"demo-2026-01-01"}
+
+
 @pytest.mark.parametrize(
     ("form", "gone"), [("folder", "README.md"), ("jsonl", "tables/triples.parquet")]
 )

@@ -338,6 +338,7 @@ def gc(
     place: "Warehouse",
     keep: Count = 7,
     older_than: str = "30d",
+    backfills: str | None = None,
     dry_run: bool = False,
 ) -> Result:
     """Remove what nothing needs any more: snapshots, runs, stored results.
@@ -349,22 +350,30 @@ def gc(
 
     Replies of models stay: whoever asks the same again does not pay again.
 
-    Example: kpyramid gc --keep 7 --older-than 30d --dry-run
+    Example: kpyramid gc --keep 7 --older-than 30d --backfills 90d --dry-run
 
     `keep`: snapshots of each ref that stay, its newest among them.
     `older_than`: only what nothing needed for that long: 30d for days, 12h for hours.
+    `backfills`: first retire the refs of backfilled days (demo-2026-11-01 beside demo) that did not
+    move for that long.
     `dry_run`: say what would be removed; remove nothing.
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
+    from kpyramid.storage.publication import retire
+    from kpyramid.storage.refs import list_idle_days, name_now
     from kpyramid.storage.retention import KINDS, Policy, collect
 
-    age = _read_age(older_than)
-    policy = Policy(keep, age, datetime.now(UTC), partial(list_row_folders, place))
+    age, now = _read_age(older_than), datetime.now(UTC)
+    idle = list_idle_days(place, now - _read_age(backfills)) if backfills else []
+    if not dry_run:
+        retire(place, idle, at=name_now())
+    policy = Policy(keep, age, now, partial(list_row_folders, place))
     done = collect(place, policy, dry_run=dry_run)
     sizes = {kind: [item.bytes for item in done.moved if item.kind == kind] for kind in KINDS}
     return name_values(
         json_only=("paths", "deleted"),
         dry_run=dry_run,
+        retired=idle,
         moved={kind: {"count": len(size), "bytes": sum(size)} for kind, size in sizes.items()},
         kept=_measure_kinds(place),
         bytes_moved=sum(item.bytes for item in done.moved),
@@ -395,7 +404,7 @@ def _read_age(text: str) -> timedelta:
     """
     unit = {"d": "days", "h": "hours"}.get(text[-1:])
     if unit is None or not text[:-1].isdecimal() or len(text) > _LONGEST_AGE:
-        raise SettingsError(f"--older-than {text!r}: say days or hours, such as 30d or 12h")
+        raise SettingsError(f"age {text!r}: say days or hours, such as 30d or 12h")
     return timedelta(**{unit: int(text[:-1])})
 
 

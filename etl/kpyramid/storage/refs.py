@@ -20,6 +20,8 @@ from kpyramid.storage.snapshots import SNAPSHOT_ID, has_snapshot
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
+_OF_DAY = re.compile(r"-\d{4}-\d\d-\d\d$")
+"""The end of the name of a ref that a backfill of a day moves."""
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +80,18 @@ def list_refs(warehouse: Warehouse) -> list[str]:
         IntegrityError: the newest entry of a ref cannot be read.
     """
     return [name for name in list_logs(warehouse) if read_head(warehouse, name)]
+
+
+def list_idle_days(warehouse: Warehouse, before: datetime) -> list[str]:
+    """The refs of backfilled days, `demo-2026-11-01` beside `demo`, last moved before a moment."""
+    refs = list_refs(warehouse)
+    days = [ref for ref in refs if _OF_DAY.search(ref) and _OF_DAY.sub("", ref) in refs]
+    heads = {ref: read_head(warehouse, ref) for ref in days}
+    return [
+        ref
+        for ref, head in heads.items()
+        if head is not None and head.action != "tag" and datetime.fromisoformat(head.at) < before
+    ]
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:

@@ -527,7 +527,8 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
     @task(trigger_rule=_GO_ON)
     def gc() -> dict[str, Any]:
         params = get_current_context()["params"]
-        policy = "--keep", str(params["keep"]), "--older-than", params["older_than"]
+        policy = ["--keep", str(params["keep"]), "--older-than", params["older_than"]]
+        policy += ["--backfills", params["backfills"]] if params["backfills"] else []
         found = _night().run_command("gc", "--warehouse", WAREHOUSE, *policy)
         return {key: found[key] for key in ("bytes_moved", "bytes_deleted")}
 
@@ -538,6 +539,11 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
             "keep": Param(7, "Snapshots of each ref that stay", type="integer", minimum=1),
             "older_than": Param(
                 "30d", "Only what nothing needed so long", pattern=r"^\d{1,4}[dh]$"
+            ),
+            "backfills": Param(
+                "",
+                "Retire backfilled days that did not move so long",
+                pattern=r"^(\d{1,4}[dh])?$",
             ),
         },
         doc_md=getdoc(maintain_warehouse),
