@@ -201,8 +201,8 @@ def _add_kind(
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
     elif noun.tag == "NNS" and _is_one_of_several(findings.tree[head.root]):
         relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
-        words = tail.text.removesuffix(noun.text)
-        tail = replace(tail, text=f"{words}{noun.lemma}", literal=words + noun.text != tail.text)
+        one = tail.text.replace(noun.text, noun.lemma, 1)
+        tail = replace(tail, text=one, literal=one == tail.text)
     elif one_of or shared or noun.word in DIRECTIONS:
         relation = None
     if relation is not None:
