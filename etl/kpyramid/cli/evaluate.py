@@ -147,7 +147,8 @@ def evaluate(
         raise SettingsError("give one of --strategy and --tables")
     names = list(reader or [ReaderName.rules])
     every = [name for name in STRATEGIES if name != "tools" or "llm" in names]
-    chosen = every if strategy == ["all"] else strategy or _DEFAULT
+    given = strategy or _DEFAULT
+    chosen = [each for name in given for each in (every if name == "all" else [name])]
     books = Path(out) if out and not is_address(out) else None
     with ExitStack() as held:
         asker = None

@@ -230,6 +230,8 @@ def report(
     """
     from kpyramid.pipeline.report.index import INDEX, write_index
 
+    if run is not None and (compare or output):
+        raise SettingsError("a RUN goes without --compare and --output: its report is written")
     if run is not None:
         return runs(run, place=place)
     path = output or (Path(INDEX) if place.bucket else place.root / INDEX)
@@ -367,7 +369,7 @@ def gc(
     idle = list_idle_days(place, now - _read_age(backfills)) if backfills else []
     if not dry_run:
         retire(place, idle, at=name_now())
-    policy = Policy(keep, age, now, partial(list_row_folders, place))
+    policy = Policy(keep, age, now, partial(list_row_folders, place), idle)
     done = collect(place, policy, dry_run=dry_run)
     sizes = {kind: [item.bytes for item in done.moved if item.kind == kind] for kind in KINDS}
     return name_values(

@@ -110,7 +110,8 @@ def rejects(
     if document is not None:
         places = ("document_id", "row_key", "source")
         chosen = [row for row in chosen if document in [row[name] for name in places]]
-    chosen.sort(key=lambda row: (stages.index(row["stage"]), *_place(row)))
+    order = {name: at for at, name in enumerate(stages)}
+    chosen.sort(key=lambda row: (order.get(row["stage"], len(order)), *_place(row)))
     counts = Counter((row["stage"], row["reason"]) for row in chosen)
     found = {
         "snapshot": opened.id,

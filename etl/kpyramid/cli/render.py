@@ -174,7 +174,7 @@ def _show(value: object) -> str:
     return "" if value is None else shorten(str(value), _WIDE) if " " in str(value) else str(value)
 
 
-def lay_out(rows: Iterable[Any], **headers: str) -> list[str]:
+def lay_out(rows: Iterable[Any], /, **headers: str) -> list[str]:
     """Rows as the lines of a table, headed by the names of their fields or what `headers` says.
 
     Fields that no row has a value of are left out, unless they have such a header.

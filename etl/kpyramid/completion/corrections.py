@@ -7,6 +7,7 @@ relation does. `since` says from when it holds, `note` why. The relation may be 
 than in the text, or be the label of a property.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -96,8 +97,23 @@ def is_value(one: str, other: str) -> bool:
     if fold(one) == fold(other) or normalise_name(one) == normalise_name(other):
         return True
     first, second = read_quantity(one), read_quantity(other)
-    is_like = first and second and (first.kind == second.kind or not (first.kind and second.kind))
-    return bool(is_like and first and second and first.agrees(second))
+    if first is None or second is None:
+        return False
+    if bool(first.kind) != bool(second.kind):  # "120 km" and "120"
+        return _NUMBER.findall(one) == _NUMBER.findall(other)
+    return first.kind == second.kind and first.agrees(second)
+
+
+def is_rival(one: str, other: str) -> bool:
+    """Whether two values are of one sort, so that where one holds the other does not.
+
+    "Room 14" and "Room 12", "Beta" and "Gamma"; not "1998" and "Leeds", "12 km" and "12 people".
+    """
+    kinds = {found.kind for found in map(read_quantity, (one, other)) if found and found.kind}
+    return len(kinds) < 2 and bool(_NUMBER.search(one)) == bool(_NUMBER.search(other))
+
+
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
 
 class Corrections:
@@ -111,11 +127,12 @@ class Corrections:
     ) -> None:
         self.entries = tuple(entries)
         self.source = source
-        self._labels: dict[str, list[str]] = defaultdict(list)
-        for each in schema.properties if schema else ():
-            names = (each.label, *each.alt_labels)
-            for name in names:
-                self._labels[fold_label(name)] += names
+        known = schema.properties if schema else ()
+        self._names = {each.iri: (each.label, *each.alt_labels) for each in known}
+        self._labelled = _index((fold_label(each.label), each.iri) for each in known)
+        self._worded = _index(
+            (fold_label(name), iri) for iri, names in self._names.items() for name in names
+        )
         self.used: set[int] = set()
         self._keys: Mapping[str, Collection[str]] = {}
         self._named: dict[str, str] = {}
@@ -129,9 +146,11 @@ class Corrections:
         ]
 
     def _word(self, fact: str) -> list[str]:
-        """The relation of a fact of the file in the words that the ontology has for it."""
+        """The relation of a fact of the file, in all words of the property that alone has it."""
         _, relation, _ = split_fact(fact)
-        return sorted({relation, *self._labels.get(fold_label(relation), ())})
+        said = fold_label(relation)
+        iris = [*(self._labelled.get(said) or self._worded.get(said, ()))]
+        return sorted({relation, *(self._names[iris[0]] if len(iris) == 1 else ())})
 
     def list_unmatched(self, *, classes: bool) -> list[tuple[str, str]]:
         """The number and words of the entries about classes, or of the others, without a match."""
@@ -199,14 +218,15 @@ class Corrections:
     def _compare(
         self, fact: str, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> bool | None:
-        """Whether a fact of the file is this one; None where it is about something else."""
+        """Whether a fact of the file is this one, False of a rival of it, None of another."""
         first, _, last = split_fact(fact)
         about = [end for end in (head, tail) if end[0] in self._keys.get(fold(first), ())]
-        for one, other in product(self._word(fact), wordings) if about else ():
+        for one, other in product(self._word(fact), sorted(wordings)) if about else ():
             found = compare(one, other)
             subject, value = (tail, head) if found.turned else (head, tail)
             if found.likeness == "equivalent" and subject in about:
-                return value[0] in self._keys.get(fold(last), ()) or is_value(last, value[1])
+                same = value[0] in self._keys.get(fold(last), ()) or is_value(last, value[1])
+                return True if same else False if is_rival(last, value[1]) else None
         return None
 
     def classify(self, entities: Iterable[Mapping[str, object]], schema: Schema) -> dict[str, str]:

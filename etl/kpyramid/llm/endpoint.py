@@ -808,7 +808,11 @@ class Endpoint:
 
     def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
         """Makes one call that is within the budget, when none is to wait, and books it."""
+        begun = self._clock()
         while (left := self._busy_until - self._clock()) > 0:
+            if self._busy_until - begun > self._max_wait:
+                detail = f"the endpoint is busy for {left:.0f} s more, over llm.max_wait in all"
+                raise ReplyError(FailureKind.DEFERRED, detail)
             self._sleep(left)
 
         def count_call() -> Raw:

@@ -269,13 +269,14 @@ class Policy:
 
     `keep`: so many snapshots of each ref that were not rolled back, HEAD among them.
     `older_than`: what was needed within that time before `now`. `find_rows` is asked for the
-    runs that are kept.
+    runs that are kept. `ended`: refs that keep nothing any more.
     """
 
     keep: int
     older_than: timedelta
     now: datetime
     find_rows: FindRows
+    ended: Collection[str] = ()
 
     def is_young(self, time: datetime) -> bool:
         """Whether it is too recent to be removed."""
@@ -360,7 +361,8 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
     """Says of an item below the warehouse or its trash whether it stays or comes back."""
     runs, known = list_runs(warehouse), date_snapshots(warehouse)
-    logs = {ref: list_entries(warehouse, ref) for ref in list_refs(warehouse)}
+    refs = [ref for ref in list_refs(warehouse) if ref not in policy.ended]
+    logs = {ref: list_entries(warehouse, ref) for ref in refs}
     snapshots = {*held.values(), *_keep_snapshots(logs, policy, runs, known)}
     named = _keep_runs(logs, policy, runs, snapshots)
     heads = {entries[-1].run for entries in logs.values()}
