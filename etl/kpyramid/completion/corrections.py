@@ -149,7 +149,7 @@ class Corrections:
         """The relation of a fact of the file, in all words of the property that alone has it."""
         _, relation, _ = split_fact(fact)
         said = fold_label(relation)
-        iris = [*(self._labelled.get(said) or self._worded.get(said, ()))]
+        iris = sorted(self._labelled.get(said) or self._worded.get(said) or ())
         return sorted({relation, *(self._names[iris[0]] if len(iris) == 1 else ())})
 
     def list_unmatched(self, *, classes: bool) -> list[tuple[str, str]]:
