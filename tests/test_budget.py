@@ -15,12 +15,12 @@ BUDGETS = {
     "numerics": 333,
     "embeddings": 371,
     "documents": 3364,
-    "storage": 3052,
-    "llm": 2734,
+    "storage": 3054,
+    "llm": 2738,
     "extraction": 8009,
     "graph": 2412,
     "ontology": 6046,
-    "completion": 2055,
+    "completion": 2070,
     "condensation": 1713,
     "snapshot": 4590,
     "query": 4338,
@@ -28,7 +28,7 @@ BUDGETS = {
     "integrations": 153,
     "evaluation": 1210,
     "pipeline": 8591,
-    "cli": 2930,
+    "cli": 2934,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
