@@ -20,7 +20,7 @@ BUDGETS = {
     "extraction": 8009,
     "graph": 2412,
     "ontology": 6046,
-    "completion": 2070,
+    "completion": 2067,
     "condensation": 1713,
     "snapshot": 4590,
     "query": 4338,

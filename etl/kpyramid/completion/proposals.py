@@ -428,10 +428,7 @@ def draw_proposals(
     placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         placed = [p if p.existing else replace(p, score=compared.weigh(p.facts)) for p in placed]
-        placed = [
-            p if p.existing or p.score >= _NEW else replace(p, fault=p.fault or "hardly_new")
-            for p in placed
-        ]
+        placed = [p for p in placed if p.existing or p.score >= _NEW]
     placed.sort(key=lambda p: (p.fault is not None, bool(p.doubt), -p.score))
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
