@@ -1,7 +1,6 @@
 """Calls over real HTTP: what each failure means, and where no key goes."""
 
 import logging
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +31,7 @@ from kpyramid.llm.task import (
     read_response,
 )
 from kpyramid.settings import LLMSettings
+from tests.llm_runs import Time
 from tests.llm_wire import REQUEST, connect, find_unused_port, make_answer, probe, serve_bytes
 from tests.loopback import Loopback, serve
 from tests.rows import read_rows
@@ -245,28 +245,13 @@ def test_key_that_a_server_echoes_is_blotted_out(
 # Getting replies from an endpoint that fails: bounded calls, each booked, none beyond a budget.
 
 
-class Clock:
-    """A time that only sleeping moves; threads may share it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self._guard = threading.Lock()
-
-    def read(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        with self._guard:
-            self.now += seconds
-
-
 class Bench:
     """An endpoint on a real server, in a time of its own."""
 
     def __init__(self, folder: Path, base_url: str, **changes: Any) -> None:
         values = {"provider": "openai", "model": "m", "timeout": 5.0, **changes}
         self.settings = LLMSettings(base_url=base_url, **values)
-        self.clock = Clock()
+        self.clock = Time()
         self.books = folder / "ledger.jsonl"
         self.ledger = Ledger(self.books, self.settings)
         self.probes: list[Mapping[str, JsonValue]] = []

@@ -92,6 +92,10 @@ def fold(name: str) -> str:
     return parse_name(name).key
 
 
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
+"""A number as it is written."""
+
+
 def is_value(one: str, other: str) -> bool:
     """Whether two values are one: by name, or by number, of which one may lack its unit."""
     if fold(one) == fold(other) or normalise_name(one) == normalise_name(other):
@@ -111,9 +115,6 @@ def is_rival(one: str, other: str) -> bool:
     """
     kinds = {found.kind for found in map(read_quantity, (one, other)) if found and found.kind}
     return len(kinds) < 2 and bool(_NUMBER.search(one)) == bool(_NUMBER.search(other))
-
-
-_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
 
 class Corrections:
@@ -158,8 +159,7 @@ class Corrections:
             (str(at + 1), f"{Path(self.source).name}, entry {at + 1}: {_word(entry)}")
             for at, entry in enumerate(self.entries)
             if at not in self.used
-            if entry.class_ or not classes
-            if classes or entry.name or not entry.class_
+            if (entry.class_ if classes else entry.name or not entry.class_)
         ]
 
     def unite(self, names: Sequence[str], keys: Sequence[str]) -> list[str]:

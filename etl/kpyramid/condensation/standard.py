@@ -15,7 +15,6 @@ from kpyramid.graph.synonyms.comparison import (
     Comparer,
     is_past_state,
     is_present,
-    list_content,
     says_more,
 )
 from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
@@ -233,16 +232,11 @@ def _list_properties(
         found = set(known.get(phrase.read, ()))
         for broad in () if found else _broaden(phrase.read):
             found |= known.get(broad, set())
-        near = list_content(wording)
         found = found or {
             (iri, turned)
             for iri, turned in fitting
             if not (turned and wording.startswith(_HAS))
-            if any(
-                says_more(wording, name, turned)
-                for name in names[iri]
-                if not near.isdisjoint(list_content(name))
-            )
+            if any(says_more(wording, name, turned) for name in names[iri])
         }
         straight = {(iri, turned) for iri, turned in fitting if iri in former and not turned}
         return straight if found and straight and phrase.has_ended and tail is not None else found

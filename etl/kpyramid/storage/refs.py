@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from kpyramid.errors import InputError, IntegrityError
@@ -21,7 +21,6 @@ from kpyramid.storage.snapshots import SNAPSHOT_ID, has_snapshot
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ENTRY = re.compile(r"[0-9]{10}\.json")
 _OF_DAY = re.compile(r"-\d{4}-\d\d-\d\d$")
-"""The end of the name of a ref that a backfill of a day moves."""
 
 log = logging.getLogger(__name__)
 
@@ -82,15 +81,19 @@ def list_refs(warehouse: Warehouse) -> list[str]:
     return [name for name in list_logs(warehouse) if read_head(warehouse, name)]
 
 
+def name_ref_of_day(ref: str, day: date) -> str:
+    """The ref that a backfill of a day moves."""
+    return f"{ref}-{day.isoformat()}"
+
+
 def list_idle_days(warehouse: Warehouse, before: datetime) -> list[str]:
-    """The refs of backfilled days, `demo-2026-11-01` beside `demo`, last moved before a moment."""
-    refs = list_refs(warehouse)
-    days = [ref for ref in refs if _OF_DAY.search(ref) and _OF_DAY.sub("", ref) in refs]
-    heads = {ref: read_head(warehouse, ref) for ref in days}
+    """The refs that `name_ref_of_day` gives, beside their own, last moved before a moment."""
+    heads = {ref: head for ref in list_logs(warehouse) if (head := read_head(warehouse, ref))}
     return [
         ref
         for ref, head in heads.items()
-        if head is not None and head.action != "tag" and datetime.fromisoformat(head.at) < before
+        if _OF_DAY.search(ref) and _OF_DAY.sub("", ref) in heads
+        if head.action != "tag" and datetime.fromisoformat(head.at) < before
     ]
 
 

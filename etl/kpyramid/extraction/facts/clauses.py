@@ -28,8 +28,8 @@ from kpyramid.extraction.syntax.predicates import (
     VerbGroup,
     find_infinitive_mark,
     find_participle,
+    follows_past,
     group_kids,
-    inflect_third,
     is_copula,
     is_stative,
     list_merged,
@@ -671,9 +671,8 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     noun = lift_kind(objects[0].root, findings.frames)
     particles = [c.word for c in verb.children if c.dep == "prt"]
     participle = " ".join([find_participle(verb), *particles])
-    present = group.text.startswith(inflect_third(verb.lemma.lower()))
-    past = verb.tag in {"VBD", "VBN"} or (verb.tag == "VBG" and not present)
-    past = past or group.text.startswith("did ")
+    past = verb.tag in {"VBD", "VBN"} or group.text.startswith("did ")
+    past = past or follows_past(verb, findings.frames)
     heads = [p for p in findings.read_arguments(noun) if p.is_named]
     for part in frame.parts:
         if part.role not in _PREPOSITIONAL:

@@ -396,7 +396,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     else:
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
-        past = words[0] in {"be", "being"} and _follows_past(verb, frames)
+        past = words[0] in {"be", "being"} and follows_past(verb, frames)
         words[0] = ("were" if past else "are") if plural else "was" if past else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
@@ -423,7 +423,7 @@ def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
     return next((word for word in words if word in WORDS["past"]), None)
 
 
-def _follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
+def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether a verb without a tense tells what happened in its clause's: "..., retiring in 2002".
 
     What lasts is told in the present beside any tense: "rebuilt in 1730, overlooking the river".
@@ -433,9 +433,8 @@ def _follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
         at = at.head if at.head.tag == at.tag else at.head.head  # "as an engineer and writing"
     beside = at.dep in {"advcl", "pcomp"} or (at.dep == "conj" and at.head.tag == "VBD")
     tied = at.dep in {"acl", "relcl"} or (at.dep == "xcomp" and at.head.lemma == "become")
-    beside = beside or (tied and find_infinitive_mark(at) is not None)  # "was the first to reach"
-    beside = beside and verb.lemma.lower() not in _LASTING
-    return beside and _is_past(verb, frames)
+    aimed = tied and find_infinitive_mark(at) is not None  # "was the first to reach"
+    return (beside or aimed) and verb.lemma.lower() not in _LASTING and _is_past(verb, frames)
 
 
 def _word_bare_verb(
@@ -449,7 +448,7 @@ def _word_bare_verb(
         past = not is_stative(verb)
         be = ("were" if plural else "was") if past else ("are" if plural else "is")
         return f"{be} {verb.word}"
-    if (verb.tag == "VB" or (verb.tag == "VBG" and not has_aux)) and _follows_past(verb, frames):
+    if (verb.tag == "VB" or (verb.tag == "VBG" and not has_aux)) and follows_past(verb, frames):
         return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):
         return lemma if plural and lemma != "be" else inflect_third(lemma)

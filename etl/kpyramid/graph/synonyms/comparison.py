@@ -328,7 +328,7 @@ def is_present(name: str) -> bool:
 
 
 @lru_cache(_HELD)
-def list_content(wording: str) -> frozenset[str]:
+def _list_content(wording: str) -> frozenset[str]:
     """The words and whole forms of a wording of which it shares one with what it says more than."""
     frame = read_frame(wording)
     keys = [frame.key, *(key for key, _ in frame.alternates)]
@@ -347,6 +347,8 @@ def says_more(wording: str, name: str, turned: bool = False) -> bool:
     preposition (`published papers in`, `published in`); and what one holds or got one has (`holds
     the post of`, `post`). `turned`: the name reads from tail to head.
     """
+    if _list_content(wording).isdisjoint(_list_content(name)):
+        return False
     one, other = read_frame(wording), read_frame(name)
     extra = one.qualities - other.qualities
     if one.negated != other.negated or not other.qualities <= one.qualities:

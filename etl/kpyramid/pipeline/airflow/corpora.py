@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as checked
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.snapshot import Form
 from kpyramid.storage.layout import is_address
+from kpyramid.storage.refs import name_ref_of_day
 
 WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
 """One warehouse for all corpora, the same place for all workers and Airflow's server."""
@@ -248,11 +249,6 @@ def plan_night(
     shaping = (dag_run.dag_id, dag_run.run_id, repr(night), settings)
     digest = hashlib.sha256("\n".join(shaping).encode()).hexdigest()[:12]
     return replace(night, run=f"airflow-{moment:%Y%m%dT%H%M%SZ}-{digest}")
-
-
-def name_ref_of_day(ref: str, day: date) -> str:
-    """The ref that a backfill of a day moves."""
-    return f"{ref}-{day.isoformat()}"
 
 
 def fill_source(source: str, day: date) -> str:
