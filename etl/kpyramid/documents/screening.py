@@ -10,7 +10,7 @@ from typing import Any
 from kpyramid.documents.blocks import Block, classify_labels, read_label
 from kpyramid.documents.cleaning import is_citation, list_blocks
 from kpyramid.documents.sentences import FIRM_END, Dropped, Span, split_sentences, trim
-from kpyramid.documents.words import LETTERS, read_words
+from kpyramid.documents.words import LETTERS, pick_table, read_words
 
 # Language identification: whether a text is in the configured language.
 #
@@ -58,11 +58,7 @@ LANGUAGES: Mapping[str, Language] = {
     )
 }
 
-_NEIGHBOURS: Mapping[str, frozenset[str]] = {
-    name.removeprefix("neighbour."): words
-    for name, words in _WORDS.items()
-    if name.startswith("neighbour.")
-}
+_NEIGHBOURS = pick_table(_WORDS, "neighbour")
 """Function words of languages that are written with the same letters and share words with English.
 
 Those that are other words in English ("die", "war", "son") or parts of "i.e." are left out.

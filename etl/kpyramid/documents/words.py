@@ -107,6 +107,12 @@ def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
     return found
 
 
+def pick_table(lists: Mapping[str, frozenset[str]], table: str) -> dict[str, frozenset[str]]:
+    """The lists of one table among those of a file, by their names in it."""
+    start = f"{table}."
+    return {n.removeprefix(start): words for n, words in lists.items() if n.startswith(start)}
+
+
 def normalise_name(name: str) -> str:
     """The form in which names of one entity agree: NFKC, case, articles, edges, possessive."""
     text = unicodedata.normalize("NFKC", name).casefold()

@@ -24,6 +24,7 @@ from kpyramid.documents.words import (
     lemmatise,
     list_plain_words,
     match_plain_words,
+    pick_table,
     read_name,
     read_words,
     split_words,
@@ -121,20 +122,18 @@ def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
 _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
 
 
-def list_words(table: str) -> dict[str, frozenset[str]]:
-    """The lists of a table of `words.toml` by name."""
-    start = f"{table}."
-    return {n.removeprefix(start): words for n, words in WORDS.items() if n.startswith(start)}
-
-
-KIND_TYPES: Mapping[str, frozenset[str]] = list_words("kinds")
+KIND_TYPES: Mapping[str, frozenset[str]] = pick_table(WORDS, "kinds")
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
-_MEASURES = {word: measure for measure, own in list_words("measures").items() for word in own}
+_MEASURES = {
+    word: measure for measure, own in pick_table(WORDS, "measures").items() for word in own
+}
 """What an adjective after "how" asks for."""
 NOUNS: Mapping[str, frozenset[str]] = {
-    word: frozenset(types.split()) for types, own in list_words("nouns").items() for word in own
+    word: frozenset(types.split())
+    for types, own in pick_table(WORDS, "nouns").items()
+    for word in own
 }
 """The types of what a noun stands for: "which city", "the population of"."""
 _HEAD = re.compile(

@@ -31,6 +31,7 @@ from kpyramid.documents.words import (
     list_plain_words,
     normalise_name,
     normalise_relation,
+    pick_table,
     read_words,
     split_label,
 )
@@ -40,7 +41,6 @@ from kpyramid.query.analysis import (
     NUMERIC,
     WORDS,
     QuestionAnalysis,
-    list_words,
 )
 from kpyramid.query.facts import (
     MOST_ENTITIES,
@@ -152,7 +152,7 @@ def _is_asked(fact: NearFact, words: Set[str]) -> bool:
 
 _ASKING = {
     modality: words | (MODALS if modality in ("possible", "planned", "required") else frozenset())
-    for modality, words in list_words("asking").items()
+    for modality, words in pick_table(WORDS, "asking").items()
 }
 """Words by which a question asks for facts of each modality."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kpyramid.documents.words import read_words
+from kpyramid.documents.words import pick_table, read_words
 
 _WORDS = read_words(__file__, "kinds.toml")
 
@@ -16,22 +16,13 @@ TAKING_BACK = _WORDS["taking_back"]
 MANNERS = _WORDS["manners"]
 """Bare nouns behind "by" that say how something is done, not by whom."""
 
-LABEL_NOUNS: dict[str, frozenset[str]] = {
-    name.removeprefix("label."): nouns
-    for name, nouns in _WORDS.items()
-    if name.startswith("label.")
-}
+LABEL_NOUNS = pick_table(_WORDS, "label")
 """Nouns by the entity type of what they name, in spaCy's labels."""
 
+_OWNERS = pick_table(_WORDS, "attribute")
 ATTRIBUTES = {
-    noun: frozenset(
-        name.removeprefix("attribute.")
-        for name, nouns in _WORDS.items()
-        if name.startswith("attribute.") and noun in nouns
-    )
-    for noun in sorted(
-        set().union(*(n for name, n in _WORDS.items() if name.startswith("attribute.")))
-    )
+    noun: frozenset(label for label, nouns in _OWNERS.items() if noun in nouns)
+    for noun in sorted(frozenset().union(*_OWNERS.values()))
 }
 """The entity types of what can have an attribute, by its noun: a mountain has no budget."""
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from kpyramid.documents.values import MONTH, Date, read_value
+from kpyramid.documents.words import pick_table
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
     FIRM_ENDINGS,
@@ -186,9 +187,7 @@ _NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
 """Tokens between a bracket and its partner; a longer stretch is no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
-_DEEDS = {
-    name.removeprefix("deeds."): words for name, words in VERBS.items() if name.startswith("deeds.")
-}
+_DEEDS = pick_table(VERBS, "deeds")
 """What things of one type alone do, undergo ("be_bear") and have ("have_office")."""
 _SETTLING = {
     "in": frozenset("bear live settle reside base headquarter".split()),
