@@ -1,10 +1,14 @@
 """The page in a real browser, of the service and as a site: it works by keyboard, asks no host."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+
+from query import make_warehouse
 
 from kpyramid.snapshot.export import export
 from kpyramid.snapshot.snapshot import open_snapshot
@@ -108,3 +112,22 @@ def test_it_works_by_keyboard_and_shows_names_as_they_are(client: Client, browse
     name = browser.execute_script(f"{link}.focus(); return {link}.textContent")
     ActionChains(browser).send_keys(Keys.ENTER).perform()
     wait_for(browser, name)
+
+
+@pytest.mark.parametrize("browser", ["light"], indirect=True)
+def test_a_view_of_ten_thousand_things_is_no_larger(browser: Any, tmp_path: Path) -> None:
+    make_warehouse(tmp_path / "warehouse", 20_000, seed=0)
+    snapshot = open_snapshot("main", tmp_path / "warehouse")
+    assert len(snapshot.names) >= 10_000
+    export(snapshot, "site", tmp_path / "site", Warehouse(tmp_path / "warehouse"), ref="main")
+    ends = Counter(snapshot.table("condensed")["head_id"].to_pylist())
+    name = snapshot.names[max(ends, key=lambda key: ends[key])]
+    question = f"Where was {name} born?"
+    assert max(path.stat().st_size for path in (tmp_path / "site").rglob("*.js")) < 1_000_000
+    views = {"": "What is in it", f"#entity={quote(name)}": name, f"#q={quote(question)}": question}
+    for view, heading in views.items():
+        browser.get("about:blank")
+        browser.get(f"{(tmp_path / 'site' / 'index.html').as_uri()}{view}")
+        wait_for(browser, heading)
+        drawn = browser.execute_script("return document.querySelectorAll('*').length")
+        assert 50 < drawn < 2_000, view
