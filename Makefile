@@ -26,7 +26,7 @@ CI := $(VENV)/.installed-ci
 DECLARED := pyproject.toml constraints.txt
 
 .PHONY: help install install-core install-ci airflow demo demo-llm test test-slow test-all check check-code \
-	check-format lint types layers check-docs format docs site versions golden bench fuzz guards constraints clean
+	check-format lint types layers check-docs format docs site versions golden bench fuzz soak guards constraints clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,7 +89,7 @@ golden: $(DEV)  ## Record what the extractor makes of the golden examples; read 
 	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH only those of the demo
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py make_questions.py options.py synthetic.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py make_questions.py options.py soak.py synthetic.py),$(wildcard benchmarks/*.py)); do \
 		if [ -z "$$KPYRAMID_BENCH" ] && grep -q folder=FOLDER "$$script"; then \
 			echo "== $$script: skipped, set KPYRAMID_BENCH to the folder with its data" >&2; continue; \
 		fi; \
@@ -102,6 +102,9 @@ fuzz: $(DEV)  ## Feed bytes that coverage chooses to all that reads from outside
 		echo "== $$target"; PYTHONPATH=. $(BIN)/python tests/fuzz.py $$target \
 			-max_total_time=$(or $(SECONDS),600) -print_final_stats=1 || exit 1; \
 	done
+
+soak: $(DEV)  ## Pass 200 nights of edits, labels, erasure, kills and a full disk; NIGHTS=60 for fewer
+	$(BIN)/python benchmarks/soak.py --limit $(or $(NIGHTS),200)
 
 guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH
 	$(BIN)/python benchmarks/guards.py

@@ -73,6 +73,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
     "retention": (TINY, "", "ten_nights_over_one after_gc_over_one gc_seconds bytes"),
     "scale": ("musique100", "--limit 100", "processor_seconds at_100000_hours at_100000_own_mb"),
     "serve": (TINY, "--limit 8", "vectors processes_1_clients_1 processes_2_clients_100"),
+    "soak": ("", "--limit 2", "nights violations by_kind faults seconds growth opened"),
     "structure": ("text2kgbench_public", "--limit 40 --only webnlg-athlete", "right "
                   "wrong answered best questions forms"),
     "tables": ("real_files", "--limit 3", "right found cells facts files"),
