@@ -33,7 +33,6 @@ from kpyramid.ontology.schema import (
     write_schema,
 )
 from kpyramid.ontology.store import Quotation, state_row, write_instances
-from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.store import SEED, Store
@@ -130,15 +129,22 @@ class DividedView(View):
             return self._rest_on_seen(table)
         seen = np.zeros(len(self._list_keys(table)), np.bool_)
         for name in load_contracts()[table].visible_by:
-            links, target = self._link(table, name)
-            seen[links.owners[self.mask(target)[links.targets]]] = True
+            owners, refers = self._follow(table, name)
+            seen[owners[refers]] = True
         return seen
 
-    def _link(self, table: str, name: str) -> tuple[Links, str]:
-        """From the rows of a table to those that a column refers to, and the table of these."""
+    def _follow(self, table: str, name: str) -> tuple[Integers, Mask]:
+        """Of all that a column refers to the row that does, and whether that is seen."""
         column = load_contracts()[table].column(name)
-        target = str(column.target)
-        return Links.from_column(self._store.table(table)[name], self._list_keys(target)), target
+        values = combine_column(self._store.table(table)[name])
+        owners: Integers = np.arange(len(values))
+        if pa.types.is_list(values.type):
+            owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
+            values = pc.list_flatten(values)
+        if column.type == "list<place>":
+            values = pc.struct_field(values, "chunk_id")
+        seen = pa.array(self.list_seen(str(column.target)), pa.string())
+        return owners, to_mask(pc.is_in(values, value_set=seen))
 
     def _list_keys(self, table: str) -> pa.Array:
         """The keys of all rows of a table."""
@@ -190,10 +196,10 @@ class DividedView(View):
     @cached_property
     def whole_triples(self) -> frozenset[str]:
         """The triples of which all statements are seen."""
-        links, target = self._link("triples", "raw_triple_ids")
+        owners, seen = self._follow("triples", "raw_triple_ids")
         keys = self._list_keys("triples")
         hidden = np.zeros(len(keys), np.bool_)
-        hidden[links.owners[~self.mask(target)[links.targets]]] = True
+        hidden[owners[~seen]] = True
         return frozenset(keys.filter(pa.array(~hidden)).to_pylist())
 
     def list_seen(self, table: str) -> frozenset[str]:
